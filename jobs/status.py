@@ -159,6 +159,9 @@ def _describe_run(run: Mapping[str, Any]) -> Iterator[str]:
     taken = (run["ended"] or datetime.now(UTC)) - run["started"]
     seconds = describe_seconds(taken.total_seconds())
     yield f"  run {run['id']:<6} {run['started'].astimezone():%Y-%m-%d %H:%M} {run['kind']} {_state(run)}, {seconds}"
+    for name, result in run["steps"].items():
+        if isinstance(result, dict) and "said" in result:  # a step of a night
+            yield f"             {name}: {result['said']}"
     for line in (run["error"] or "").split("; ") if run["error"] else ():
         yield f"             {line}"
 

@@ -1,4 +1,4 @@
-"""Evaluates a collection's live index on a data set.
+"""Evaluates a collection's live index, or its candidate, on a data set.
 
 Asks the questions that have no complete row yet, stores the rows and sums them up. Plain values in, one object out;
 usable from a notebook: `evaluate(store, settings, examples, plan)`.
@@ -54,17 +54,19 @@ def evaluate(
     plan: EvaluationPlan,
     *,
     dataset: str = "questions",
+    index: Index | None = None,
     options: EvaluationOptions = EvaluationOptions(),
     progress: Callable[[str], None] = lambda _: None,
 ) -> dict[str, Any]:
     """Return every score with its interval, the counts, the timings and the description of what was measured.
 
-    `dataset` is the name that the result gives the examples. `progress` gets lines for a person. The rows stay in the
-    database: `store.evaluated_questions(result["evaluation"])`. Raises NothingAnswered, ModelAway, UnknownJudge,
-    BadDimension, NoLiveIndex and StoreUnavailable.
+    `index` is the live one or a candidate (None: the live one), `dataset` is the name that the result gives the
+    examples. `progress` gets lines for a person. The rows stay in the database:
+    `store.evaluated_questions(result["evaluation"])`. Raises NothingAnswered, ModelAway, UnknownJudge, BadDimension,
+    NoLiveIndex and StoreUnavailable.
     """
     began = time.perf_counter()
-    index, judge = store.live_index(plan.collection), make_judge(settings, plan, store)
+    index, judge = index or store.live_index(plan.collection), make_judge(settings, plan, store)
     judged = judge.identity if judge else ""
     fingerprint = evaluation_fingerprint(examples, plan, index, settings, judged, _verified_mark(store, settings, plan))
     job = _begin(store, settings, plan, index, fingerprint, describe_dataset(dataset, examples), options)

@@ -81,6 +81,17 @@ def make_judge(settings: AnswerSettings, plan: EvaluationPlan, store: Store) -> 
     return Judge(make_llm(agents[plan.judge]), plan.dimensions, StoreCache(store))
 
 
+class StoreOnceLive(Store):
+    """The store as its readers will find it once `index`, a candidate, is live."""
+
+    def __init__(self, url: str, index: Index, retry_s: float) -> None:
+        super().__init__(url, retry_s=retry_s)
+        self._once_live = index
+
+    def live_index(self, collection: str) -> Index:
+        return self._once_live if collection == self._once_live.collection else super().live_index(collection)
+
+
 class EvaluationWorker:
     """Asks questions and stores each row as soon as it is made, so that a kill loses only the questions under way.
 
@@ -112,7 +123,7 @@ def open_worker(job: EvaluationJob) -> Iterator[EvaluationWorker]:
     """Yield a worker whose engine, index and judge are loaded."""
     settings = change(job.settings, {"retrieval.patience_s": PATIENCE_S})
     with (
-        Store(job.database_url, retry_s=DATABASE_PATIENCE_S) as store,
+        _open_store(job) as store,
         contextlib.closing(make_retriever(settings, store)) as retriever,
     ):
         retriever.prepare(job.plan.collection)
@@ -131,6 +142,12 @@ def open_worker(job: EvaluationJob) -> Iterator[EvaluationWorker]:
             at_once=job.at_once,
         )
         yield EvaluationWorker(store, job.evaluation, evaluator, job.gives_up)
+
+
+def _open_store(job: EvaluationJob) -> Store:
+    url, patience = job.database_url, DATABASE_PATIENCE_S
+    is_candidate = job.index.state == "candidate"
+    return StoreOnceLive(url, job.index, patience) if is_candidate else Store(url, retry_s=patience)
 
 
 class EvaluationProgress:

@@ -21,6 +21,7 @@ from pipelines.indexing.crawling.crawl import CrawlSettings
 from pipelines.indexing.folders.folder import COPIES, FolderSettings, NoSuchFolder
 from pipelines.indexing.reading.generator import check_selector
 from pipelines.records import ChunkUnit, IndexSettings, VectorType
+from pipelines.records.night_choices import NightChoices
 
 Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,62}$")]
 UrlPattern = Annotated[str, AfterValidator(check_pattern)]
@@ -181,6 +182,7 @@ class Collection(_Strict):
     examples: list[Words] = Field(default=[], max_length=12)
     logo: Annotated[str, AfterValidator(check_logo)] = ""
     max_delete_ratio: float = Field(default=MAX_DELETE_RATIO, ge=0, le=1)
+    night: NightChoices = NightChoices()
 
     @model_validator(mode="after")
     def _check(self) -> "Collection":

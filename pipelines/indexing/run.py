@@ -18,7 +18,7 @@ from pipelines.indexing.collection import Collection
 from pipelines.indexing.crawling.crawl import CrawlSettings, survey
 from pipelines.indexing.crawling.scope import spellings
 from pipelines.indexing.gather import Gatherer
-from pipelines.indexing.lock import hold_collection, record_run
+from pipelines.indexing.lock import RunRecord, hold_collection, record_run
 from pipelines.indexing.publish import (
     Deletion,
     decide_deletion,
@@ -69,7 +69,7 @@ def reindex(
     NoSuchFolder, ModelNotFound, SiteUnreachable, NothingRead, ClusterTooSmall, LostCollection and others, each with the
     value and what to do.
     """
-    _check(collection, options, progress)
+    check_request_of(collection, options, progress)
     if options.changes:
         _check_changes(store, collection, options.changes)
     return _run("changes" if options.changes else "reindex", store, collection, options, progress)
@@ -90,7 +90,7 @@ def plan_reindex(
 
     Raises SiteUnreachable, and CrawlFailed for a start page that can't be read.
     """
-    _check(collection, options, progress)
+    check_request_of(collection, options, progress)
     settings = index_settings(collection.index, options, find_own_index(store, collection.name), collection.html.chosen)
     base = find_base_index(store, collection.name, settings)
     gatherer = Gatherer(store, collection, settings, 0, base, options, RunLog(progress))
@@ -125,7 +125,8 @@ def _plan_site(store: Store, collection: str, host: CrawlSettings) -> dict[str, 
     }
 
 
-def _check(collection: Collection, options: ReindexOptions, progress: Progress) -> None:
+def check_request_of(collection: Collection, options: ReindexOptions, progress: Progress) -> None:
+    """Raise what a reindex raises before it begins a run: bad options, folders that are not there."""
     check_request(options.embedders, options.gpus_per_embedder)
     check_request(options.max_embedders)
     collection.check_folders(options.relative_paths)
@@ -162,6 +163,21 @@ def _run(
     prepare: Callable[[int], object] = lambda run: None,
 ) -> ReindexSummary:
     """Hold the collection and record a run of this kind; `prepare` comes first, with the run's id."""
+    with open_run(kind, store, collection, options, progress) as (record, work):
+        prepare(record.run)
+        summary = work()
+        record.counts, record.remark = summary.as_dict(), "; ".join(summary.warnings) or None
+    return summary
+
+
+@contextmanager
+def open_run(
+    kind: str, store: Store, collection: Collection, options: ReindexOptions, progress: Progress
+) -> Iterator[tuple[RunRecord, "ReindexRun"]]:
+    """Hold the collection, and yield the record of a run of this kind and what will index in it.
+
+    Raises as `reindex`.
+    """
     settings = index_settings(collection.index, options, find_own_index(store, collection.name), collection.html.chosen)
     with hold_collection(store, collection.name, options.wait, progress) as lock:
         before = store.collection_settings(collection.name)
@@ -169,10 +185,7 @@ def _run(
             record_run(lock, kind, None if options.changes else collection.as_stored()) as record,
             _forgotten_if_empty(store, collection.name, record.run, before),
         ):
-            prepare(record.run)
-            summary = ReindexRun(store, lock, record.run, collection, settings, options, RunLog(progress))()
-            record.counts, record.remark = summary.as_dict(), "; ".join(summary.warnings) or None
-    return summary
+            yield record, ReindexRun(store, lock, record.run, collection, settings, options, RunLog(progress))
 
 
 @contextmanager
@@ -218,11 +231,13 @@ class ReindexRun:
             with log.timed("publish"):
                 live = find_live_index(store, name)
                 deletion = self._decide_deletion(live or base, gatherer.stopped_by)
-                publication = self._publish(base, live, deletion)
+                needs_look = gatherer.failed or not (deletion.allowed or gatherer.stopped_by)
+                may_publish = self._may_publish(base, live, deletion, needs_look)
+                publication = self._publish(base, live, deletion, may_publish)
                 if publication:
                     self._warn_of_pins(publication.index)
         outcome = Outcome.DONE if publication else Outcome.NOTHING_INDEXED
-        if gatherer.failed or not (deletion.allowed or gatherer.stopped_by):
+        if needs_look:
             outcome = Outcome.NOTHING_DELETED
         return self._summarize(pages, staged | {"reused": reused}, publication, outcome, gatherer.layouts)
 
@@ -275,7 +290,15 @@ class ReindexRun:
             self.log.warn(deletion.reason)
         return deletion
 
-    def _publish(self, base: Index | None, live: Index | None, deletion: Deletion) -> Publication | None:
+    def _may_publish(self, base: Index | None, live: Index | None, deletion: Deletion, needs_look: bool) -> bool:
+        """Return whether what the run changes may be published before it is judged; nothing is worse than no index."""
+        if not self.options.publish or live is None or self.options.most_unjudged >= 1:
+            return self.options.publish
+        vanished, pages = self.store.deletable_pages(self.collection.name, live.id)
+        changed = self.store.staged_counts(self.run)["pages"] + (vanished if deletion.allowed else 0)
+        return not needs_look and base == live and changed <= self.options.most_unjudged * pages
+
+    def _publish(self, base: Index | None, live: Index | None, deletion: Deletion, publish: bool) -> Publication | None:
         if base is None and not self.store.staged_counts(self.run)["pages"]:
             self.log.warn("no page could be indexed: nothing is published")
             return None
@@ -283,7 +306,7 @@ class ReindexRun:
         keeps = deletion.allowed or live is None or live == base
         if not keeps:
             self.log.warn("the index with the new settings lacks those pages: it is left as a candidate")
-        publish, resources = keeps and self.options.publish, self.options.resources
+        publish, resources = keeps and publish, self.options.resources
         only = self._named_as_deleted
         delete = deletion.allowed if only is None else only if deletion.allowed else ()
         return publish_run(self.store, self.lock, self.run, self.settings, base, delete, resources, publish)

@@ -48,18 +48,20 @@ class PageChanges:
 class ReindexOptions:
     """Options of one reindex; the collection defines what is indexed.
 
-    Without `publish` the index is left as a candidate. `wait` waits for another run on the collection to end.
-    `retry_failed` fetches only pages that failed last time. With `changes` the run reads and deletes these pages alone,
-    in the live index, as the collection was indexed before. `read_all` reads even files whose size and times are
-    unchanged. Little work is done in this process unless `embedders` are requested, a Ray is connected or `ray_address`
-    names one; with `no_ray` all work. Otherwise it is done by `embedders` actors (None: as many as fit the cluster, and
-    as nodes join as many as end in `finish_in_s` seconds, up to `max_embedders`), each with `gpus_per_embedder` where
-    there are GPUs (a fraction shares one). `model_cache` is the folder on each machine for exported models (None: no
-    export). `embedding_url` and `embedding_key` belong to the endpoint of `openai:` models. Without `relative_paths`, a
-    relative folder is refused: the workers of a Ray job start elsewhere.
+    Without `publish` the index is left as a candidate. With `most_unjudged` below 1 so is what changes more than that
+    share of the live index's pages, what has other settings, and what needs a look. `wait` waits for another run on the
+    collection to end. `retry_failed` fetches only pages that failed last time. With `changes` the run reads and deletes
+    these pages alone, in the live index, as the collection was indexed before. `read_all` reads even files whose size
+    and times are unchanged. Little work is done in this process unless `embedders` are requested, a Ray is connected or
+    `ray_address` names one; with `no_ray` all work. Otherwise it is done by `embedders` actors (None: as many as fit
+    the cluster, and as nodes join as many as end in `finish_in_s` seconds, up to `max_embedders`), each with
+    `gpus_per_embedder` where there are GPUs (a fraction shares one). `model_cache` is the folder on each machine for
+    exported models (None: no export). `embedding_url` and `embedding_key` belong to the endpoint of `openai:` models.
+    Without `relative_paths`, a relative folder is refused: the workers of a Ray job start elsewhere.
     """
 
     publish: bool = True
+    most_unjudged: float = 1.0
     wait: bool = False
     retry_failed: bool = False
     changes: PageChanges | None = None

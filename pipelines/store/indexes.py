@@ -208,7 +208,7 @@ class Indexes(ChunkTables):
 
     def candidate_index(self, collection: str) -> Index | None:
         """Return the newest built index that was not published, if there is one."""
-        row = self._one("candidate_index", {"collection": collection})
+        row = self._one("candidate_index", {"collection": collection}, rules=statement("answering_rules"))
         return _index(row) if row else None
 
     def publications(self, index: int) -> list[DictRow]:

@@ -8,8 +8,9 @@ from index i join collection c on c.name = i.collection where i.collection = %(c
 select id, collection, settings, state, revision, fingerprint from index where id = %(index)s;
 
 -- name: candidate_index
-select id, collection, settings, state, revision, fingerprint from index
-where collection = %(collection)s and state = 'candidate' order by id desc limit 1;
+select i.id, i.collection, i.settings, i.state, i.revision, i.fingerprint, {rules} as rules
+from index i join collection c on c.name = i.collection
+where i.collection = %(collection)s and i.state = 'candidate' order by i.id desc limit 1;
 
 -- name: retired_indexes
 select id, collection, settings, state, revision, fingerprint from index

@@ -4,7 +4,7 @@ Knows neither chunks nor indexes, except to find the pages that an index does no
 """
 
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -65,6 +65,10 @@ class Pages(Database):
         while rows := self._all(name, {"collection": collection, "after": after}):
             yield from (row["url"] for row in rows)
             after = rows[-1]["url"]
+
+    def gone_pages(self, collection: str, urls: Collection[str]) -> set[str]:
+        """Return those of `urls` that are no longer pages of the site: gone, moved, or copies of others."""
+        return {row["url"] for row in self._all("gone_pages", {"collection": collection, "urls": list(urls)})}
 
     def fail_pages(self, collection: str, failures: Iterable[tuple[str, str]]) -> None:
         """Record (url, reason) of pages that could not be read; what an index holds of them stays."""

@@ -54,6 +54,10 @@ where p.collection = %(collection)s and p.url = %(url)s;
 -- name: content_hashes
 select url, content_hash from page where collection = %(collection)s and url = any(%(urls)s) and body is not null;
 
+-- name: gone_pages
+select url from page where collection = %(collection)s and url = any(%(urls)s)
+  and state in ('gone', 'skipped', 'redirect', 'duplicate');
+
 -- name: known_urls
 select url from page
 where collection = %(collection)s and state in ('ok', 'failed', 'duplicate') and url > %(after)s order by url limit 1000;

@@ -129,6 +129,11 @@ class RunLock:
 
         return self.store.repeat(attempt)
 
+    def unfinished_steps(self, run: int, kind: str, hours: float) -> dict[str, Any]:
+        """Return the steps of the run before `run`; none unless it is of `kind`, so young, and without an end."""
+        values = {"collection": self.collection, "run": run, "kind": kind, "seconds": hours * 3600}
+        return dict((self.store._one("unfinished_steps", values) or {}).get("steps") or {})
+
     def _acquire_again(self, run: int) -> None:
         """Take the lock that a dead session of `run` had. Raises LostCollection, StoreUnavailable to be repeated."""
         if self.try_acquire():

@@ -29,6 +29,13 @@ select steps -> %(step)s as result from run where id = %(run)s;
 -- name: record_step
 update run set steps = steps || jsonb_build_object(%(step)s::text, %(result)s::jsonb) where id = %(run)s;
 
+-- name: unfinished_steps
+-- Of the last run before this one, unless it came to its end or is another kind of run.
+select steps from run
+where id = (select max(id) from run where collection = %(collection)s and id < %(run)s)
+  and kind = %(kind)s and state in ('failed', 'interrupted', 'abandoned')
+  and started > now() - make_interval(secs => %(seconds)s);
+
 -- name: running_run
 select id, kind, started from run where collection = %(collection)s and state = 'running' order by id desc limit 1;
 

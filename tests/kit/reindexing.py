@@ -74,6 +74,13 @@ class Jobs:
         lines = printed.out.strip().splitlines()
         return JobResult(code, json.loads(lines[-1]) if lines else {}, printed.err)
 
+    def text(self, verb: str, *flags: object) -> str:
+        """Run a job in this process; return what it prints for a person."""
+        module = importlib.import_module(f"jobs.{verb}")
+        self.capsys.readouterr()
+        run_job(module.arguments(), module.run, [*map(str, flags)])
+        return self.capsys.readouterr().out
+
     def reindex(self, *flags: object) -> JobResult:
         return self.run("reindex", "--collection", self.name, *self.common, *flags)
 

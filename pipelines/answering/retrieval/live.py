@@ -172,7 +172,12 @@ class LiveIndexes:
         return self._seen.get(self.named(collection) or "")
 
     def check_live(self, index: Index, collection: str | None, live: Sequence[Mapping[str, Any]]) -> None:
-        """Raise IndexReplaced unless `index`, at its revision, is what is meant by the store's rows of collections."""
+        """Raise IndexReplaced unless `index`, at its revision, is what is meant by the store's rows of collections.
+
+        A candidate is searched by those alone who judge it, and is live for nobody.
+        """
+        if index.state == "candidate":
+            return
         name = self.named(collection) or choose_collection(live)
         known = [(row["name"], row["index"], row["revision"], row.get("rules", {})) for row in live]
         if (name, index.id, index.revision, index.rules) not in known:

@@ -6,7 +6,7 @@ from collection c left join index i on i.collection = c.name and i.state = 'live
 
 -- name: last_runs
 -- A run that is running holds the lock of its collection (runs.sql): `alive` is false for one that died.
-select id, kind, state, counts, error, started, ended, state = 'running' and exists (
+select id, kind, state, counts, steps, error, started, ended, state = 'running' and exists (
     select from pg_locks where locktype = 'advisory' and granted and objsubid = 1
       and database = (select oid from pg_database where datname = current_database())
       and (classid::bigint << 32 | objid::bigint) = hashtextextended('raydex collection ' || collection, 0)) as alive

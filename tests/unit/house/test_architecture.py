@@ -14,7 +14,7 @@ from jobs.__main__ import VERBS
 ROOT = Path(__file__).parents[3]
 CODE = ("pipelines", "serve", "jobs")
 
-# What each part of pipelines may import. evaluation and training stand above everything.
+# What each part of pipelines may import. evaluation, training and nights stand above everything.
 BASE = {"fetched", "files", "markdown", "records", "text", "standalone", "llm", "embedding", "store"}
 MAY_USE = {
     "fetched": set(),
@@ -37,6 +37,7 @@ MAY_USE = {
     "diagnosis": BASE | {"cluster", "keeper", "embedded", "answering"},
     "evaluation": BASE | {"cluster", "lexical", "indexing", "answering"},
     "training": BASE | {"lexical", "indexing", "answering", "evaluation"},
+    "nights": BASE | {"lexical", "indexing", "answering", "insights", "evaluation", "training"},
 }
 # The chain that builds an index, and the connection that it and a distributed evaluation need.
 RAY = {"pipelines/indexing/building/ray_builder.py", "pipelines/cluster.py", "pipelines/evaluation/distributed.py"}
@@ -148,6 +149,7 @@ LAYERS = {
         "gate indexes",
         "report runner",
     ),
+    "pipelines/nights": ("gate journal regression", "night", "telling"),
     "pipelines/training": (
         "folds",
         "mining",

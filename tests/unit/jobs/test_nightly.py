@@ -7,7 +7,7 @@ import pytest
 import ray
 import yaml
 
-from jobs.reindex import arguments
+from jobs.nightly import arguments
 from pipelines.indexing.collection import load_collection
 
 ROOT = Path(__file__).parents[3]
@@ -36,11 +36,11 @@ def pods(spec):
 
 
 def collection_of(command):
-    """The collection file that a reindex command names, after its flags were accepted."""
+    """The collection file that a night's command names, after its flags were accepted."""
     words = shlex.split(command)
     flags = words[2:] if words[0].endswith("/raydex") else words[3:]
-    assert words[: -len(flags)] in ([".venv/bin/raydex", "index"], ["python", "-m", "jobs.reindex"])
-    return Path(arguments().parse_args(flags).target)
+    assert words[: -len(flags)] in ([".venv/bin/raydex", "nightly"], ["python", "-m", "jobs.nightly"])
+    return Path(arguments().parse_args(flags).file)
 
 
 def check_schedule(text):

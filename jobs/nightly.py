@@ -1,0 +1,50 @@
+"""Brings a collection up to date, and publishes it only if no question is answered worse.
+
+The key `night` of the collection file says by which questions, and by how much a measure may fall. A night that was
+killed is gone on with. Exit codes: 0 published or unchanged, 1 failed, 2 bad input, 4 refused: the candidate is kept,
+75 another run holds the collection.
+"""
+
+import argparse
+from dataclasses import asdict
+from pathlib import Path
+
+from jobs.cli import DONE, NOT_ACCEPTED, Messages, add_json, add_wait, command, finish, main
+from jobs.environment import embedding_endpoint, home, in_ray_job, open_store, ray_address, read_configuration
+from pipelines.evaluation.run import EvaluationOptions
+from pipelines.indexing.collection import load_collection
+from pipelines.indexing.settings import ReindexOptions
+from pipelines.nights.night import run_night
+from pipelines.nights.telling import describe_night
+
+
+def arguments() -> argparse.ArgumentParser:
+    parser = command("nightly", __doc__)
+    parser.add_argument("file", type=Path, metavar="COLLECTION.yaml", help="collection file")
+    parser.add_argument("--no-ray", action="store_true", help="do all in this process")
+    add_wait(parser)
+    add_json(parser)
+    return parser
+
+
+def run(args: argparse.Namespace) -> int:
+    collection, settings = load_collection(args.file), read_configuration()
+    options = ReindexOptions(
+        wait=args.wait,
+        no_ray=args.no_ray,
+        ray_address=ray_address(),
+        model_cache=home() / "models",
+        relative_paths=not in_ray_job(),
+        **embedding_endpoint(),
+    )
+    evaluation, folder = EvaluationOptions(ray_address=ray_address()), args.file.parent
+    with open_store() as store, Messages() as messages:
+        result = run_night(
+            store, collection, settings, options, folder=folder, evaluation=evaluation, progress=messages
+        )
+    finish(asdict(result), args.json, describe_night(result))
+    return NOT_ACCEPTED if result.verdict == "refused" else DONE
+
+
+if __name__ == "__main__":
+    main(arguments(), run)

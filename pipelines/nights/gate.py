@@ -1,0 +1,125 @@
+"""Compares a candidate with the live index on the same questions, and names those that got worse.
+
+Knows the evaluation and its paired test; not where the questions come from nor what follows.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pipelines.answering.settings import AnswerSettings
+from pipelines.evaluation.dataset import Example
+from pipelines.evaluation.evaluator import EvaluationPlan
+from pipelines.evaluation.experiments.gate import GateResult, gate
+from pipelines.evaluation.experiments.record import Record, measured_record
+from pipelines.evaluation.experiments.sweep import Cell
+from pipelines.evaluation.metrics import METRICS, is_of_hits, score_names
+from pipelines.evaluation.run import EvaluationOptions, evaluate
+from pipelines.records import Index
+from pipelines.store import Store
+from pipelines.text.progress import Progress
+
+K = 9  # hits of an evaluation, unless a measure says otherwise
+LIVE, CANDIDATE = "live", "candidate"
+HITS_SHOWN = 3
+
+
+class UnknownMeasure(ValueError):
+    """`may_fall` names a measure that there is not, or cannot judge questions by."""
+
+
+@dataclass(frozen=True, slots=True)
+class WorseQuestion:
+    """A question that scores lower on the candidate: the sources that answer it, and those found before and after."""
+
+    question: str
+    sources: Sequence[str]
+    before: Sequence[str]
+    after: Sequence[str]
+
+
+def plan_of(collection: str, measures: Mapping[str, float]) -> EvaluationPlan:
+    """Return what has to be evaluated for these measures; answers only if one is of answers. Raises UnknownMeasure."""
+    ks = {int(k) for _, _, k in (name.partition("@") for name in measures) if k.isdecimal()} or {K}
+    known = [name for name in score_names(sorted(ks), answers=True) if METRICS[name.partition("@")[0]].by_question]
+    for name in measures:
+        if name not in known:
+            raise UnknownMeasure(f"night.may_fall: there is no measure {name!r}; there are: {', '.join(known)}")
+    return EvaluationPlan(collection, tuple(sorted(ks)), answers=not all(map(is_of_hits, measures)))
+
+
+@dataclass(frozen=True, slots=True)
+class IndexGate:
+    """Judges a candidate by the means of `may_fall`, each of which may fall by so much."""
+
+    store: Store
+    settings: AnswerSettings
+    may_fall: Mapping[str, float]
+    options: EvaluationOptions
+    progress: Progress
+
+    def __call__(self, examples: Sequence[Example], live: Index, candidate: Index) -> dict[str, Any]:
+        """Return as JSON whether the candidate passes, its measures, the two evaluations, and the worse questions.
+
+        These are ids of examples, the worst first. Raises as `evaluate`.
+        """
+        plan = plan_of(live.collection, self.may_fall)
+        before = self._measure(LIVE, examples, live, plan)
+        after = self._measure(CANDIDATE, examples, candidate, plan)
+        experiment = {"runs": [before, after], "baseline": LIVE}
+        results = [one for name, drop in self.may_fall.items() for one in gate(experiment, None, name, drop)]
+        return {
+            "passed": all(one.passed for one in results),
+            "measures": [_as_json(one, before, after) for one in results],
+            "evaluations": [before["evaluation"], after["evaluation"]],
+            "worse": _worse(examples, before, after, list(self.may_fall)),
+        }
+
+    def _measure(self, name: str, examples: Sequence[Example], index: Index, plan: EvaluationPlan) -> Record:
+        self.progress(f"asking the {name} index {index.id}")
+        result = evaluate(
+            self.store,
+            self.settings,
+            examples,
+            plan,
+            dataset="regression set",
+            index=index,
+            options=self.options,
+            progress=self.progress,
+        )
+        rows = self.store.evaluated_questions(result["evaluation"])
+        return measured_record(Cell(name, {}), {}, {}, examples, rows, plan, evaluation=result["evaluation"])
+
+
+def worse_questions(store: Store, judged: Mapping[str, Any], most: int) -> list[WorseQuestion]:
+    """Return the first `most` worse questions of a gate's JSON, with their hits."""
+    before, after = (store.evaluated_questions(number) for number in judged["evaluations"])
+    found = []
+    for id in judged["worse"][:most]:
+        hits = [[hit["sources"][0] for hit in rows[id].hits[:HITS_SHOWN]] for rows in (before, after)]
+        found.append(WorseQuestion(before[id].question, before[id].sources, *hits))
+    return found
+
+
+def _as_json(result: GateResult, before: Record, after: Record) -> dict[str, Any]:
+    live, candidate = ((one["scores"].get(result.metric) or [None])[0] for one in (before, after))
+    return {
+        "measure": result.metric,
+        "live": live,
+        "candidate": candidate,
+        "difference": list(result.difference),
+        "may_fall": result.drop,
+        "passed": result.passed,
+        "said": str(result),
+    }
+
+
+def _worse(examples: Sequence[Example], before: Record, after: Record, measures: Sequence[str]) -> list[str]:
+    """Return the ids of the questions whose measures fell together, those that fell most first."""
+    falls = dict.fromkeys((example.id for example in examples), 0.0)
+    for name in measures:
+        pairs = zip(before["values"].get(name, ()), after["values"].get(name, ()), strict=False)
+        for example, (was, now) in zip(examples, pairs, strict=False):
+            falls[example.id] += 0.0 if was is None or now is None else was - now
+    worse = {id: fall for id, fall in falls.items() if fall > 1e-9}
+    return sorted(worse, key=lambda id: -worse[id])

@@ -1,0 +1,50 @@
+"""Records the steps of a night in its run, so that the next one goes on after a kill.
+
+Knows runs and their steps; not what a step does.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from pipelines.store import RunLock
+from pipelines.text.progress import Progress
+
+NIGHTLY = "nightly"  # the kind of run
+BEGAN = "began"
+# As long as a killed crawl's pages are not fetched again, its steps hold too.
+HOURS = 12.0
+
+StepResult = dict[str, Any]
+
+
+class Journal:
+    """The steps that the night of `run` has done, by name, with their results (JSON).
+
+    A night that ended without an end, in the last HOURS and with the same `mark`, is gone on with: its steps are done.
+    """
+
+    def __init__(self, lock: RunLock, run: int, mark: str, tell: Progress) -> None:
+        self._lock, self._run, self._tell = lock, run, tell
+        earlier = lock.unfinished_steps(run, NIGHTLY, HOURS)
+        goes_on = earlier.get(BEGAN, {}).get("mark") == mark
+        self._done: dict[str, StepResult] = {}
+        began = earlier[BEGAN] if goes_on else {"mark": mark, "first": run}
+        for name, result in ({**earlier, BEGAN: began} if goes_on else {BEGAN: began}).items():
+            self._note(name, result)
+        if goes_on:
+            tell(f"going on with the night of run {began['first']}: {', '.join(self._done)} done")
+
+    @property
+    def first(self) -> int:
+        """The run that began this night."""
+        return int(self._done[BEGAN]["first"])
+
+    def step(self, name: str, work: Callable[[], StepResult]) -> StepResult:
+        """Return the result of a step, which is done unless it was."""
+        if name not in self._done:
+            self._tell(f"step {name}")
+            self._note(name, work())
+        return self._done[name]
+
+    def _note(self, name: str, result: StepResult) -> None:
+        self._done[name] = self._lock.once(self._run, name, lambda _: result)

@@ -1,0 +1,165 @@
+"""One night of a collection: brings it up to date, judges what changed, publishes it or keeps it.
+
+    result = run_night(store, collection, settings, ReindexOptions())
+
+Each step stands in the row of the night's run; a night that was killed is gone on with by the next one. Knows no
+command line and no environment.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from pipelines.answering.settings import AnswerSettings
+from pipelines.evaluation.dataset import read_datasets
+from pipelines.evaluation.run import EvaluationOptions
+from pipelines.indexing.collection import Collection
+from pipelines.indexing.run import ReindexRun, check_request_of, open_run, silent
+from pipelines.indexing.settings import ReindexOptions
+from pipelines.indexing.summary import Outcome
+from pipelines.nights.gate import IndexGate, WorseQuestion, plan_of, worse_questions
+from pipelines.nights.journal import NIGHTLY, Journal, StepResult
+from pipelines.nights.regression import gather_regression_set
+from pipelines.records import digest
+from pipelines.records.night_choices import NightChoices
+from pipelines.store import Store, promote_index
+from pipelines.text.progress import Progress
+
+INDEX, JUDGE, PUBLISH = "index", "judge", "publish"
+WORSE_SHOWN = 10
+EVALUATION = EvaluationOptions()
+
+Verdict = Literal["published", "unchanged", "refused"]
+
+
+@dataclass(frozen=True, slots=True)
+class NightResult:
+    """How a night ended: its verdict, the reason of a refusal, and each step with what it did.
+
+    `index` is the summary of the reindex, `judged` the gate's JSON (empty if nothing had to be judged), `worse` the
+    questions that got worse, the worst first.
+    """
+
+    collection: str
+    run: int
+    verdict: Verdict
+    reason: str
+    index: Mapping[str, Any]
+    judged: Mapping[str, Any] = field(default_factory=dict)
+    worse: Sequence[WorseQuestion] = ()
+    steps: Mapping[str, str] = field(default_factory=dict)
+
+    def as_counts(self) -> dict[str, Any]:
+        """Return what the row of the run keeps: no question's text is in it."""
+        night = {"verdict": self.verdict, "reason": self.reason, "judged": dict(self.judged)}
+        return {**self.index, "night": night}
+
+
+def run_night(
+    store: Store,
+    collection: Collection,
+    settings: AnswerSettings,
+    options: ReindexOptions,
+    *,
+    folder: Path = Path(),
+    evaluation: EvaluationOptions = EVALUATION,
+    progress: Progress = silent,
+) -> NightResult:
+    """Do one night, or what a killed one left of it; files that `night` names are relative to `folder`.
+
+    Raises UnknownMeasure, and as `reindex`, `evaluate` and `read_datasets` do; what was done until then is kept.
+    """
+    night = collection.night
+    check_request_of(collection, options, progress)
+    plan_of(collection.name, night.may_fall)
+    read_datasets(folder / name for name in night.questions)
+    options = replace(options, most_unjudged=night.most_unjudged)
+    with open_run(NIGHTLY, store, collection, options, progress) as (record, work):
+        mark = digest(json.dumps(collection.as_stored(), sort_keys=True))
+        journal = Journal(work.lock, record.run, mark, progress)
+        gate = IndexGate(store, settings, night.may_fall, evaluation, progress)
+        result = Night(store, work, journal, gate, night, folder)()
+        record.counts = result.as_counts()
+        record.remark = f"refused: {result.reason}" if result.verdict == "refused" else None
+    return result
+
+
+@dataclass(frozen=True)
+class Night:
+    """The steps of one night over a collection that is held."""
+
+    store: Store
+    work: ReindexRun
+    journal: Journal
+    gate: IndexGate
+    night: NightChoices
+    folder: Path
+
+    def __call__(self) -> NightResult:
+        index = self.journal.step(INDEX, self._index)
+        judged = self.journal.step(JUDGE, lambda: self._judge(index))
+        published = self.journal.step(PUBLISH, lambda: self._publish(index, judged))
+        results = {INDEX: index, JUDGE: judged, PUBLISH: published}
+        return NightResult(
+            self.work.collection.name,
+            self.work.run,
+            published["verdict"],
+            published["reason"],
+            index["summary"],
+            judged.get("gate", {}),
+            worse_questions(self.store, judged["gate"], WORSE_SHOWN) if judged.get("gate") else (),
+            {name: result["said"] for name, result in results.items()},
+        )
+
+    def _index(self) -> StepResult:
+        summary = self.work()
+        seen = ", ".join(f"{summary.pages[key]:,} {key}" for key in ("new", "changed", "failed", "deleted"))
+        guard = "" if summary.outcome is Outcome.DONE else "; ".join(summary.warnings) or summary.outcome.value
+        where = "nothing indexed" if summary.index is None else f"index {summary.index}"
+        if summary.index is not None and not summary.published:
+            where += ", a candidate"
+        return {"said": f"{summary.pages['seen']:,} pages seen: {seen}; {where}", "guard": guard,
+                "summary": summary.as_dict()}  # fmt: skip
+
+    def _judge(self, index: StepResult) -> StepResult:
+        """Compare the candidate with the live index, if there is one that the guard lets pass."""
+        name, candidate = self.work.collection.name, index["summary"]["index"]
+        if index["guard"]:
+            return {"said": "not judged: the publish guard speaks against it", "reason": index["guard"]}
+        if index["summary"]["published"]:
+            return {"said": f"not judged: {_why_unjudged(index['summary'])}", "reason": ""}
+        files = [self.folder / name for name in self.night.questions]
+        asked = gather_regression_set(self.store, self.gate.settings, name, files, self.night.smoke)
+        self.gate.progress(str(asked))
+        if not asked.examples:
+            return {"said": "there is no question to judge by", "reason": "there is no question to judge by"}
+        live, built = self.store.live_index(name), self.store.candidate_index(name)
+        assert built is not None and built.id == candidate
+        judged = self.gate(asked.examples, live, built)
+        fell = [one["said"] for one in judged["measures"] if not one["passed"]]
+        said = f"{asked}: {len(judged['worse']):,} got worse; {'passed' if judged['passed'] else 'not passed'}"
+        return {"said": said, "reason": "; ".join(fell), "gate": judged}
+
+    def _publish(self, index: StepResult, judged: StepResult) -> StepResult:
+        summary, name = index["summary"], self.work.collection.name
+        if judged["reason"]:
+            kept = f"; index {summary['index']} is kept as a candidate" if not summary["published"] else ""
+            return {"said": f"refused{kept}", "verdict": "refused", "reason": judged["reason"]}
+        revision = summary["revision"]
+        if not summary["published"]:
+            live = self.store.live_index(name)
+            is_live = live.id == summary["index"]  # a night that was killed here had published it
+            revision = live.revision if is_live else promote_index(self.work.lock, self.work.run, summary["index"])
+        if summary["published"] and not summary["changed"]:
+            return {"said": "unchanged, nothing to publish", "verdict": "unchanged", "reason": ""}
+        how = "in place" if summary["in_place"] else "built new"
+        said = f"index {summary['index']} is live, revision {revision} ({how})"
+        return {"said": said, "verdict": "published", "reason": ""}
+
+
+def _why_unjudged(summary: Mapping[str, Any]) -> str:
+    if not summary["changed"]:
+        return "nothing changed"
+    return "few pages changed" if summary["in_place"] else "it is the first index"

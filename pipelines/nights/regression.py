@@ -1,0 +1,76 @@
+"""Gathers the questions by which a night judges: written by hand, verified, or rated well.
+
+Without any, headings of the live index stand in. Knows the store and data sets; no engine.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pipelines.answering.settings import AnswerSettings
+from pipelines.answering.verified.writing import GIVEN, review_answers
+from pipelines.evaluation.dataset import Example, page_of, read_datasets
+from pipelines.evaluation.questions.feedback import question_key
+from pipelines.evaluation.questions.making import QuestionOptions, make_questions, rated_questions
+from pipelines.store import Store
+
+WRITTEN, VERIFIED_ONES, RATED, SMOKE = "written", "verified", "rated", "from headings"
+
+
+@dataclass(frozen=True, slots=True)
+class RegressionSet:
+    """The questions to judge by, how many come from where, and those that are left out: their pages are gone."""
+
+    examples: tuple[Example, ...]
+    counts: Mapping[str, int]
+    left_out: tuple[Example, ...] = ()
+
+    def __str__(self) -> str:
+        """What is judged by, for a person."""
+        if SMOKE in self.counts:
+            said = f"no regression set: {self.counts[SMOKE]:,} smoke questions from headings"
+        else:
+            said = ", ".join(f"{count:,} {origin}" for origin, count in self.counts.items() if count) + " questions"
+        return said + (f"; {len(self.left_out):,} left out, as their pages are gone" if self.left_out else "")
+
+
+def gather_regression_set(
+    store: Store, settings: AnswerSettings, collection: str, files: Sequence[Path], smoke: int
+) -> RegressionSet:
+    """Return what there is, each question once: of equal ones the one written by hand, else the verified one.
+
+    Raises BadDataset and NoLiveIndex.
+    """
+    by_origin = {
+        WRITTEN: read_datasets(files),
+        VERIFIED_ONES: list(_verified(store, collection)),
+        RATED: rated_questions(store, collection).examples,
+    }
+    known: dict[str, tuple[str, Example]] = {}
+    for origin, examples in by_origin.items():
+        for example in examples:
+            known.setdefault(question_key(example.question), (origin, example))
+    counts = {origin: sum(one == origin for one, _ in known.values()) for origin in by_origin}
+    found = [example for _, example in known.values()]
+    if not found:
+        found = list(
+            make_questions(store, settings, collection, None, QuestionOptions(limit=smoke, find_in=0)).examples
+        )
+        counts = {SMOKE: len(found)}
+    return _without_gone(store, collection, found, counts)
+
+
+def _verified(store: Store, collection: str) -> Iterable[Example]:
+    for reviewed in review_answers(store, collection):
+        if reviewed.state == GIVEN:
+            sources = tuple(section.source for section in reviewed.answer.sections)
+            yield from (Example(question, sources) for question in reviewed.answer.questions)
+
+
+def _without_gone(
+    store: Store, collection: str, examples: Sequence[Example], counts: Mapping[str, int]
+) -> RegressionSet:
+    """Leave out what no index can find: every page that answers it has left the site."""
+    gone = store.gone_pages(collection, {page_of(source) for example in examples for source in example.sources})
+    left = tuple(one for one in examples if one.sources and gone.issuperset(map(page_of, one.sources)))
+    return RegressionSet(tuple(one for one in examples if one not in left), counts, left)

@@ -1,0 +1,212 @@
+"""`raydex nightly` on a real index: it publishes, refuses with the reasons, and goes on where it was stopped."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+import yaml
+from kit.reindexing import JobResult, Jobs, site_sections, write_site
+
+from jobs.environment import read_configuration
+from pipelines.nights.regression import gather_regression_set
+from pipelines.records import Answer, Citation, Hit
+from pipelines.store import RecordedQuestion, Store
+
+PAGES = 12
+BASE = "https://docs.test/"
+
+
+class Nights:
+    """A collection of HTML files with its file, and nights over it."""
+
+    def __init__(self, folder: Path, jobs: Jobs) -> None:
+        self.folder, self.jobs, self.file = folder, jobs, folder / "docs.yaml"
+        self.pages = folder / "pages"
+        self.site = site_sections(PAGES)
+        self.night: dict[str, Any] = {"questions": ["rows.jsonl"]}
+        self.model = "hash:256"
+        write_site(self.pages, self.site)
+        rows = [{"question": text["usage"], "source": f"{BASE}{name}.html#usage"} for name, text in self.site.items()]
+        (folder / "rows.jsonl").write_text("\n".join(map(json.dumps, rows)))
+
+    def __call__(self) -> JobResult:
+        values = {"folders": [{"path": str(self.pages), "base_url": BASE, "url_style": "keep"}],
+                  "index": {"model": self.model}, "night": self.night}  # fmt: skip
+        self.file.write_text(yaml.safe_dump(values))
+        return self.jobs.run("nightly", self.file)
+
+
+@pytest.fixture
+def nights(tmp_path: Path, jobs: Jobs, monkeypatch: pytest.MonkeyPatch) -> Nights:
+    monkeypatch.setenv("RAYDEX_HOME", str(tmp_path / "home"))
+    return Nights(tmp_path, jobs)
+
+
+def live(store: Store) -> tuple[int, int]:
+    index = store.live_index("docs")
+    return index.id, index.revision
+
+
+def test_a_first_night_publishes_and_a_second_finds_nothing_to_do(nights, store):
+    first = nights()
+    assert (first.code, first.summary["verdict"]) == (0, "published"), first.messages
+    assert "first index" in first.summary["steps"]["judge"]
+    second = nights()
+    assert (second.code, second.summary["verdict"]) == (0, "unchanged")
+    assert live(store) == (1, 1)
+
+
+def test_few_changed_pages_are_published_in_place_and_more_are_judged_first(nights, store):
+    nights()
+    nights.night["most_unjudged"] = 0.1
+    nights.site["p03"]["limits"] = "Now the limits of page 3 are others."
+    write_site(nights.pages, nights.site)
+    little = nights()
+    assert (little.code, little.summary["verdict"]) == (0, "published"), little.messages
+    assert little.summary["steps"]["judge"] == "not judged: few pages changed"
+    for page in list(nights.site)[:6]:
+        nights.site[page]["limits"] += " More is said of it now."
+    write_site(nights.pages, nights.site)
+    much = nights()
+    assert (much.code, much.summary["verdict"]) == (0, "published"), much.messages
+    assert "12 written questions: 0 got worse; passed" in much.summary["steps"]["judge"]
+    assert live(store)[0] == much.summary["index"]["index"] != little.summary["index"]["index"]
+
+
+@pytest.fixture
+def by_vectors_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Words alone would find what a spoiled model does not."""
+    monkeypatch.setenv("RAYDEX_RETRIEVAL__BM25_WEIGHT", "0")
+    monkeypatch.setenv("RAYDEX_RETRIEVAL__RANKING", "fused")
+
+
+def test_a_spoiled_model_is_refused_with_the_questions_that_got_worse(nights, store, by_vectors_alone):
+    nights()
+    before = live(store)
+    nights.model = "hash:1"
+    spoiled = nights()
+    assert (spoiled.code, spoiled.summary["verdict"]) == (4, "refused"), spoiled.messages
+    assert live(store) == before
+    candidate = store.candidate_index("docs")
+    assert candidate is not None and candidate.settings.model == "hash:1"
+    assert "retrieval_score@9" in spoiled.summary["reason"] and "it may lose 0.02" in spoiled.summary["reason"]
+    worst = spoiled.summary["worse"][0]
+    assert worst["sources"][0] == worst["before"][0] != worst["after"][0]
+    run = store.status("docs")["runs"][0]
+    assert (run["kind"], run["state"]) == ("nightly", "done") and run["error"].startswith("refused: ")
+    text = nights.jobs.text("nightly", nights.file)
+    assert f"before  *{worst['before'][0]}" in text and "`raydex publish docs`" in text
+    assert worst["question"] not in json.dumps(run["counts"])
+    again = nights()  # the candidate stays a candidate, however little has changed since
+    assert again.code == 4 and live(store) == before and store.candidate_index("docs") == candidate
+    assert again.messages.count("12 of 12 questions were asked before") == 2
+    shown = nights.jobs.text("status", "docs")
+    assert "nightly done" in shown and "judge: 12 written questions" in shown
+
+
+def test_half_a_site_that_is_gone_is_refused_by_the_guard(nights, store):
+    nights()
+    before = live(store)
+    for name in list(nights.site)[: PAGES // 2]:
+        (nights.pages / f"{name}.html").unlink()
+    nights.site["p11"]["usage"] = "Another text, so that there is something to publish."
+    write_site(nights.pages, {"p11": nights.site["p11"]})
+    refused = nights()
+    assert (refused.code, refused.summary["verdict"]) == (4, "refused")
+    assert "6 of 12 pages have vanished" in refused.summary["reason"] and live(store) == before
+
+
+def test_questions_whose_pages_left_the_site_are_left_out(nights, store):
+    nights()
+    nights.night["most_unjudged"] = 0
+    (nights.pages / "p00.html").unlink()
+    result = nights()
+    assert (result.code, result.summary["verdict"]) == (0, "published"), result.summary["reason"]
+    assert "12 written questions; 1 left out, as their pages are gone" in result.summary["steps"]["judge"]
+    with store.scan_chunks(store.live_index("docs").id) as (_, chunks):
+        assert f"{BASE}p00.html" not in {chunk.url for chunk in chunks}
+
+
+def test_without_a_regression_set_headings_are_asked_and_it_says_so(nights):
+    nights.night = {"most_unjudged": 0, "smoke": 5}
+    for page in nights.pages.iterdir():
+        text = page.read_text().replace("<h2>Usage</h2>", f"<h2>Usage of {page.stem}</h2>")
+        page.write_text(
+            text.replace("</p>", f" {'And so on and so forth. ' * 8}</p>")
+        )  # else too short to be asked about
+    nights()
+    page.write_text(page.read_text().replace("This limits", "That limits"))
+    result = nights()
+    assert result.code == 0 and "no regression set: 5 smoke questions" in result.summary["steps"]["judge"], result
+
+
+def test_what_readers_liked_and_people_verified_is_asked_too(nights, store):
+    nights()
+    answers = nights.pages.parent / "answer.md"
+    answers.write_text("So it is [1].")
+    added = nights.jobs.run("answers", "add", "--collection", "docs", "--question", "How far do the limits go?",
+                            "--source", f"{BASE}p02.html#limits", "--file", answers)  # fmt: skip
+    assert added.code == 0, added.messages
+    hit = Hit("id", f"{BASE}p04.html", ("usage",), text="words")
+    cited = Answer("a", "What is used?", "It is [1].", hits=(hit,), known=True, citations=(Citation(1, hit.source),))
+    store.record_questions([RecordedQuestion("q", "What is used?", cited, "docs")])
+    store.record_feedback("q", 1)
+    asked = gather_regression_set(store, read_configuration(), "docs", [nights.folder / "rows.jsonl"], 10)
+    assert dict(asked.counts) == {"written": 12, "verified": 1, "rated": 1}
+    assert asked.examples[-1].sources == (f"{BASE}p04.html#usage",)
+
+
+STOP = """
+create function stop() returns trigger language plpgsql as $$
+begin
+    if new.steps ? '{step}' then raise exception 'stopped at {step}'; end if;
+    return new;
+end $$;
+create trigger stop before update on run for each row execute function stop();
+"""
+
+
+@pytest.mark.parametrize("step", ["index", "judge", "publish"])
+def test_a_night_that_ended_when_a_step_was_done_but_not_yet_recorded_is_gone_on_with(nights, store, step):
+    nights()
+    nights.model = "hash:128"
+    with psycopg.connect(nights.jobs.url, autocommit=True) as connection:
+        connection.execute(STOP.format(step=step))
+        stopped = nights()
+        connection.execute("drop trigger stop on run")
+    assert stopped.code == 1 and f"stopped at {step}" in stopped.messages
+    result = nights()
+    assert (result.code, result.summary["verdict"]) == (0, "published"), result.messages
+    done = {"index": [], "judge": ["index"], "publish": ["index", "judge"]}[step]
+    assert [name for name in ("index", "judge", "publish") if f"step {name}" not in result.messages] == done
+    assert store.live_index("docs").settings.model == "hash:128" and store.candidate_index("docs") is None
+    indexes = store.status("docs")["indexes"]
+    assert sorted(one["state"] for one in indexes) == ["live", "retired"]
+
+
+def test_a_stopped_night_is_not_gone_on_with_once_the_file_says_something_else(nights):
+    nights()
+    nights.model = "hash:128"
+    with psycopg.connect(nights.jobs.url, autocommit=True) as connection:
+        connection.execute(STOP.format(step="judge"))
+        nights()
+        connection.execute("drop trigger stop on run")
+    nights.model = "hash:64"
+    assert "step index" in nights().messages
+
+
+@pytest.mark.parametrize(
+    ("night", "said"),
+    [
+        ({"may_fall": {"recal@9": 0.1}}, "night.may_fall: there is no measure 'recal@9'; there are: retrieval_score@9"),
+        ({"may_fall": {"mrr": 2}}, "night.may_fall.mrr"),
+        ({"nightly": 1}, "night.nightly"),
+        ({"questions": ["none.jsonl"]}, "none.jsonl"),
+    ],
+)
+def test_what_a_file_says_wrongly_is_named_before_anything_is_done(nights, night, said):
+    nights.night = night
+    result = nights()
+    assert result.code == 2 and said in result.messages
