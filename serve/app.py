@@ -37,7 +37,6 @@ from serve.proxy.listening import keep_ports_on_loopback, running_address
 from serve.proxy.replica_loss import RETRY_AFTER_S
 from serve.recorder import Recorder
 from serve.remote import Handle, RemoteAgent, RemoteReranker, RemoteRetriever, stream_answer
-from serve.routes import create_app
 from serve.settings import Settings
 from serve.telemetry import log_as_json, process_metrics
 
@@ -186,6 +185,8 @@ class Raydex:
             self._recorder.close()
 
     def __serve_build_asgi_app__(self) -> ASGIApp:
+        from serve.routes import create_app  # here: only an ingress needs it, and with MCP it takes a second to import
+
         app = create_app(
             self._engine,
             self._store,
