@@ -4,6 +4,7 @@ Each starts when the first test asks for it; every worker of pytest-xdist has it
 settings of the machine it runs on.
 """
 
+import gc
 import os
 import signal
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
+from kit import young_clock  # noqa: F401  before anything of ours takes a clock
 from kit.databases import EMPTY, DatabaseServer, url_of
 from kit.reporting import Tables
 from kit.scheduling import FileScheduling, longest_first
@@ -33,12 +35,18 @@ ROOT = Path(__file__).parents[1]
 def pytest_configure(config: pytest.Config) -> None:
     # A script's background jobs ignore Ctrl-C, and so would the commands under test.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    gc.disable()  # what is imported and collected stays: looking for garbage in it costs a worker 7 of 37 s
     config.pluginmanager.register(Tables())
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> FileScheduling:
     return FileScheduling(config, log)
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()
+    gc.enable()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

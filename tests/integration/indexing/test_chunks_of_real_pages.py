@@ -7,7 +7,6 @@ from itertools import islice, pairwise
 from pathlib import Path
 
 import pytest
-from transformers import AutoTokenizer
 
 from pipelines.embedding.load import load_tokenizer
 from pipelines.embedding.tokens import model_folder
@@ -47,6 +46,8 @@ def chunks(documents: list[Document]) -> list[Chunk]:
 
 
 def test_the_model_reads_every_chunk_to_its_end(chunks: list[Chunk]) -> None:
+    from transformers import AutoTokenizer
+
     tokenizer = AutoTokenizer.from_pretrained(model_folder(MODEL))
     read = tokenizer([chunk.embed_text for chunk in chunks], truncation=False)["input_ids"]
     assert [len(ids) for ids in read] == [chunk.tokens for chunk in chunks]
