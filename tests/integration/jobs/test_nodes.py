@@ -8,7 +8,7 @@ import pytest
 from kit.nodes import cluster
 from kit.processes import eventually
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.exhaustive]
 
 WHERE = """
 import json, os, ray

@@ -479,7 +479,14 @@ def test_escape_first_stops_an_answer(service: Hosting, browser: Browser) -> Non
 
 
 @pytest.mark.parametrize(
-    "size", [{"width": 1280}, {"width": 390, "dark": True}, {"width": 800, "reduced_motion": True}]
+    "size",
+    [
+        {"width": 390, "dark": True},
+        *(
+            pytest.param(size, marks=pytest.mark.exhaustive)
+            for size in ({"width": 1280}, {"width": 800, "reduced_motion": True})
+        ),
+    ],
 )
 def test_everything_is_accessible(service: Hosting, browser: Browser, size: dict[str, Any]) -> None:
     show(browser, service.put("/guide.html", head=service.tag(), body=GUIDE), **size)
