@@ -2,6 +2,7 @@
 
 from contextlib import suppress
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis.errors import Unsatisfiable
 from kit.api import FakeEngine, FakeStore
@@ -9,7 +10,8 @@ from kit.api import FakeEngine, FakeStore
 from serve.routes import create_app
 
 
-def test_nothing_that_the_schema_can_think_of_is_a_server_error() -> None:
+@pytest.mark.parametrize("examples", [4, pytest.param(15, marks=pytest.mark.exhaustive)])
+def test_nothing_that_the_schema_can_think_of_is_a_server_error(examples: int) -> None:
     # Imported here: it costs each worker seconds, and one of them runs this test.
     import schemathesis
     from schemathesis.checks import not_a_server_error
@@ -23,7 +25,7 @@ def test_nothing_that_the_schema_can_think_of_is_a_server_error() -> None:
 
     tried: list[schemathesis.Case] = []
 
-    @settings(max_examples=15, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=examples, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
     def answer(case: schemathesis.Case) -> None:
         tried.append(case)
         case.call_and_validate(checks=[not_a_server_error])
