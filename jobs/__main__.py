@@ -25,6 +25,7 @@ VERBS = {
     "default": ("jobs.default", "set the collection that is asked when none is named"),
     "keys": ("jobs.keys", "create, list and revoke API keys"),
     "nightly": ("jobs.nightly", "update a collection by night; publish only what is not worse"),
+    "plan": ("jobs.plan", "say what the next night would do"),
     "publish": ("jobs.publish", "make a candidate index live"),
     "rollback": ("jobs.rollback", "undo updates, or make the previous index live again"),
     "prune": ("jobs.prune", "delete retired indexes"),

@@ -5,7 +5,6 @@ are kept, unless --with-questions. Exit codes: 0 deleted, 1 not confirmed, 2 no 
 """
 
 import argparse
-import shutil
 import sys
 from collections.abc import Mapping
 from contextlib import ExitStack
@@ -13,7 +12,7 @@ from contextlib import ExitStack
 from jobs.cli import DONE, FAILED, BadInput, add_json, add_name, add_wait, command, finish, main, say
 from jobs.environment import home, open_store
 from pipelines.indexing.lock import hold_collection
-from pipelines.lexical import lexical_folder
+from pipelines.lexical import remove_lexical_folders
 
 ASKED = ("questions", "feedback", "evaluations")
 ONE = {"pages": "page", "indexes": "index", "chunks": "chunk", "runs": "run", "questions": "question",
@@ -44,8 +43,7 @@ def run(args: argparse.Namespace) -> int:
             if not _confirmed(args.collection):
                 say("nothing is deleted")
                 return FAILED
-        for index in store.drop(names, args.with_questions):  # files of other machines stay, unused
-            shutil.rmtree(lexical_folder(home(), store.url, index), ignore_errors=True)
+        remove_lexical_folders(home(), store.url, store.drop(names, args.with_questions))
     summary = {"collection": args.collection, "deleted": contents, "kept": kept, "was_default": is_default}
     finish(summary, args.json, f"deleted collection {args.collection}: {_listed(contents)}")
     return DONE

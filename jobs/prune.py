@@ -4,12 +4,11 @@ The BM25 files of the indexes on this machine go too. With --keep, what is kept 
 """
 
 import argparse
-import shutil
 
 from jobs.cli import DONE, add_json, add_name, add_wait, check_range, command, finish, main, say
 from jobs.environment import home, open_store
 from pipelines.indexing.lock import hold_known
-from pipelines.lexical import lexical_folder
+from pipelines.lexical import remove_lexical_folders
 
 
 def arguments() -> argparse.ArgumentParser:
@@ -27,8 +26,7 @@ def run(args: argparse.Namespace) -> int:
     check_range("--keep", args.keep, 0)
     with open_store() as store, hold_known(store, args.collection, args.wait, say):
         pruned = store.prune(args.collection, args.keep)
-        for index in pruned:  # those of other machines stay, unused
-            shutil.rmtree(lexical_folder(home(), store.url, index), ignore_errors=True)
+        remove_lexical_folders(home(), store.url, pruned)
     names = ", ".join(map(str, pruned)) or "nothing"
     finish(
         {"collection": args.collection, "pruned": pruned}, args.json, f"collection {args.collection}: pruned {names}"

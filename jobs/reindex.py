@@ -25,12 +25,11 @@ from jobs.cli import (
     say,
 )
 from jobs.environment import embedding_endpoint, home, in_ray_job, open_store, ray_address
-from pipelines.indexing.building.estimate import Estimate
 from pipelines.indexing.collection import CRAWL, INDEX, MAX_DELETE_RATIO, Collection, compose_collection
 from pipelines.indexing.folders.folder import URL_STYLES, NoSuchFolder
 from pipelines.indexing.run import plan_reindex, reindex
 from pipelines.indexing.settings import PageChanges, ReindexOptions
-from pipelines.indexing.summary import Outcome
+from pipelines.indexing.summary import Outcome, describe_plan
 from pipelines.store import BuildResources, Store
 
 OPTIONS = ReindexOptions()
@@ -154,7 +153,8 @@ def run(args: argparse.Namespace) -> int:
             collection = composed or compose(flags, stored_settings(store, args.collection))
             if args.dry_run:
                 plan = plan_reindex(store, collection, options, say)
-                finish(plan, args.json, summary_of_plan(plan))
+                head = f"dry run of collection {collection.name}, nothing is changed"
+                finish(plan, args.json, "\n".join([head, *describe_plan(plan)]))
                 return DONE
             with Messages() as messages:
                 summary = reindex(store, collection, options, messages)
@@ -195,26 +195,6 @@ def stored_settings(store: Store, collection: str) -> dict[str, Any]:
     """Return the settings of the last run of a collection. Raises NoSuchCollection."""
     store.find_collection(collection)
     return store.collection_settings(collection)
-
-
-def summary_of_plan(plan: Mapping[str, Any]) -> str:
-    """Return what a run would do, for a person."""
-    lines = [f"dry run of collection {plan['collection']}, nothing is changed"]
-    for site in plan["sites"]:
-        lines.append(f"  site      {', '.join(site['start_urls'])}")
-        named = f"{site['pages']:,} pages ({site['new_pages']:,} new)"
-        lines.append(f"            start page, sitemap and llms.txt name {named}; these may lead to more")
-        if site["max_pages"]:
-            lines.append(f"            at most {site['max_pages']:,} are fetched")
-    lines += [f"  folder    {folder['path']}: {folder['files']:,} files" for folder in plan["folders"]]
-    known = ", ".join(f"{count:,} {state}" for state, count in plan["known_pages"].items())
-    total = sum(plan["known_pages"].values())
-    lines.append(f"  pages     {total:,} known{f': {known}' if known else ''}")
-    lines.append(f"  chunks    those of {plan['stored_pages_to_index']:,} stored pages that the index lacks")
-    lines.append(f"  estimate  {Estimate(**plan['estimate'])}")
-    lines.append(f"  index     {'brought up to date' if plan['index'] == 'bring up to date' else 'built new'}")
-    lines.append(f"  settings  {', '.join(f'{key} {value}' for key, value in plan['settings'].items() if value)}")
-    return "\n".join(lines)
 
 
 if __name__ == "__main__":

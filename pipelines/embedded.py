@@ -11,13 +11,14 @@ import fcntl
 import os
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 from pipelines.files.atomic_files import keep_private
-from pipelines.keeper import read_url
+from pipelines.keeper import STOP_TIMEOUT_S, read_url
 from pipelines.store import can_connect
 
 START_TIMEOUT_S = 60.0
@@ -44,6 +45,20 @@ def run_postgres(home: Path) -> Iterator[str]:
         url = _find(home) or _start(home)
         with _watch(home):
             yield url
+
+
+@contextlib.contextmanager
+def run_scratch_postgres(folder: Path) -> Iterator[str]:
+    """Yield the URL of a Postgres of its own whose data stands below `folder`, and goes when the body ends.
+
+    Raises EmbeddedPostgresFailed.
+    """
+    with tempfile.TemporaryDirectory(prefix="scratch-", dir=folder) as home:
+        with run_postgres(Path(home)) as url:
+            yield url
+        deadline = time.monotonic() + STOP_TIMEOUT_S
+        while _is_kept(Path(home)) and time.monotonic() < deadline:  # it stops by itself
+            time.sleep(0.05)
 
 
 @contextlib.contextmanager

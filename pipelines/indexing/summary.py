@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field
 from enum import Enum
 from typing import Any
 
+from pipelines.indexing.building.estimate import Estimate
 from pipelines.text.progress import Progress
 
 SHOWN, LAYOUT_SHOWN = 3, 40  # texts of a layout that are shown, and the characters of each
@@ -67,6 +68,26 @@ def describe_layouts(layouts: Mapping[str, Mapping[str, Any]]) -> list[str]:
         )
         more = f" and {len(texts) - SHOWN:,} more" if len(texts) > SHOWN else ""
         lines.append(f"{site}: left out, for it repeats on most of {layout['pages']:,} pages: {shown}{more}")
+    return lines
+
+
+def describe_plan(plan: Mapping[str, Any]) -> list[str]:
+    """Return what `plan_reindex` says, as lines for a person."""
+    lines = []
+    for site in plan["sites"]:
+        lines.append(f"  site      {', '.join(site['start_urls'])}")
+        named = f"{site['pages']:,} pages ({site['new_pages']:,} new)"
+        lines.append(f"            start page, sitemap and llms.txt name {named}; these may lead to more")
+        if site["max_pages"]:
+            lines.append(f"            at most {site['max_pages']:,} are fetched")
+    lines += [f"  folder    {folder['path']}: {folder['files']:,} files" for folder in plan["folders"]]
+    known = ", ".join(f"{count:,} {state}" for state, count in plan["known_pages"].items())
+    total = sum(plan["known_pages"].values())
+    lines.append(f"  pages     {total:,} known{f': {known}' if known else ''}")
+    lines.append(f"  chunks    those of {plan['stored_pages_to_index']:,} stored pages that the index lacks")
+    lines.append(f"  estimate  {Estimate(**plan['estimate'])}")
+    lines.append(f"  index     {'brought up to date' if plan['index'] == 'bring up to date' else 'built new'}")
+    lines.append(f"  settings  {', '.join(f'{key} {value}' for key, value in plan['settings'].items() if value)}")
     return lines
 
 

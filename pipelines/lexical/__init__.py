@@ -3,5 +3,12 @@
 It follows the revisions of an index and can always be rebuilt from the store. Knows no SQL and no vectors.
 """
 
-from pipelines.lexical.index import ChunkSource, LexicalIndex, LexicalNotBuilt, Matches, lexical_folder
+from pipelines.lexical.index import (
+    ChunkSource,
+    LexicalIndex,
+    LexicalNotBuilt,
+    Matches,
+    lexical_folder,
+    remove_lexical_folders,
+)
 from pipelines.lexical.terms import STOP_TERMS, name_parts, other_words, terms

@@ -9,7 +9,7 @@ import logging
 import shutil
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from itertools import chain
@@ -47,6 +47,12 @@ class ChunkSource(Protocol):
 def lexical_folder(home: Path, database_url: str, index: int) -> Path:
     """Return the folder of `index` on this node; it names the database too, since index ids repeat between them."""
     return home / "lexical" / digest(urlsplit(database_url)._replace(query="").geturl())[:12] / str(index)
+
+
+def remove_lexical_folders(home: Path, database_url: str, indexes: Iterable[int]) -> None:
+    """Remove this node's folders of indexes that are gone; those of other nodes stay, unused."""
+    for index in indexes:
+        shutil.rmtree(lexical_folder(home, database_url, index), ignore_errors=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,7 @@ from pipelines.text.progress import Progress
 K = 9  # hits of an evaluation, unless a measure says otherwise
 LIVE, CANDIDATE = "live", "candidate"
 HITS_SHOWN = 3
+REGRESSION_SET = "regression set"  # the name of its evaluations
 
 
 class UnknownMeasure(ValueError):
@@ -82,7 +83,7 @@ class IndexGate:
             self.settings,
             examples,
             plan,
-            dataset="regression set",
+            dataset=REGRESSION_SET,
             index=index,
             options=self.options,
             progress=self.progress,

@@ -4,6 +4,7 @@ Knows runs and their steps; not what a step does.
 """
 
 from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import Any
 
 from pipelines.store import RunLock
@@ -28,7 +29,7 @@ class Journal:
         earlier = lock.unfinished_steps(run, NIGHTLY, HOURS)
         goes_on = earlier.get(BEGAN, {}).get("mark") == mark
         self._done: dict[str, StepResult] = {}
-        began = earlier[BEGAN] if goes_on else {"mark": mark, "first": run}
+        began = earlier[BEGAN] if goes_on else {"mark": mark, "first": run, "day": datetime.now(UTC).date().isoformat()}
         for name, result in ({**earlier, BEGAN: began} if goes_on else {BEGAN: began}).items():
             self._note(name, result)
         if goes_on:
@@ -38,6 +39,11 @@ class Journal:
     def first(self) -> int:
         """The run that began this night."""
         return int(self._done[BEGAN]["first"])
+
+    @property
+    def day(self) -> str:
+        """The day on which it began, in UTC."""
+        return str(self._done[BEGAN]["day"])
 
     def step(self, name: str, work: Callable[[], StepResult]) -> StepResult:
         """Return the result of a step, which is done unless it was."""

@@ -16,14 +16,15 @@ from pipelines.answering.settings import AnswerSettings
 from pipelines.evaluation.dataset import read_datasets
 from pipelines.evaluation.run import EvaluationOptions
 from pipelines.indexing.collection import Collection
+from pipelines.indexing.publish import find_live_index
 from pipelines.indexing.run import ReindexRun, check_request_of, open_run, silent
 from pipelines.indexing.settings import ReindexOptions
 from pipelines.indexing.summary import Outcome
 from pipelines.nights.gate import IndexGate, WorseQuestion, plan_of, worse_questions
 from pipelines.nights.journal import NIGHTLY, Journal, StepResult
 from pipelines.nights.regression import gather_regression_set
+from pipelines.nights.upkeep import NightUpkeep, dump_name
 from pipelines.records import digest
-from pipelines.records.night_choices import NightChoices
 from pipelines.store import Store, promote_index
 from pipelines.text.progress import Progress
 
@@ -75,12 +76,13 @@ def run_night(
     check_request_of(collection, options, progress)
     plan_of(collection.name, night.may_fall)
     read_datasets(folder / name for name in night.questions)
+    upkeep = NightUpkeep(store, collection.name, night, settings.home, folder, progress)
     options = replace(options, most_unjudged=night.most_unjudged)
     with open_run(NIGHTLY, store, collection, options, progress) as (record, work):
         mark = digest(json.dumps(collection.as_stored(), sort_keys=True))
         journal = Journal(work.lock, record.run, mark, progress)
         gate = IndexGate(store, settings, night.may_fall, evaluation, progress)
-        result = Night(store, work, journal, gate, night, folder)()
+        result = Night(store, work, journal, gate, upkeep)()
         record.counts = result.as_counts()
         record.remark = f"refused: {result.reason}" if result.verdict == "refused" else None
     return result
@@ -94,14 +96,18 @@ class Night:
     work: ReindexRun
     journal: Journal
     gate: IndexGate
-    night: NightChoices
-    folder: Path
+    upkeep: NightUpkeep
 
     def __call__(self) -> NightResult:
         index = self.journal.step(INDEX, self._index)
         judged = self.journal.step(JUDGE, lambda: self._judge(index))
         published = self.journal.step(PUBLISH, lambda: self._publish(index, judged))
         results = {INDEX: index, JUDGE: judged, PUBLISH: published}
+        evaluations = judged["gate"]["evaluations"] if "gate" in judged else ()
+        dump = dump_name(self.work.collection.name, self.journal.day, self.journal.first)
+        if find_live_index(self.store, self.work.collection.name):
+            for name, step in self.upkeep.steps(dump, evaluations).items():
+                results[name] = self.journal.step(name, step)
         return NightResult(
             self.work.collection.name,
             self.work.run,
@@ -109,7 +115,7 @@ class Night:
             published["reason"],
             index["summary"],
             judged.get("gate", {}),
-            worse_questions(self.store, judged["gate"], WORSE_SHOWN) if judged.get("gate") else (),
+            worse_questions(self.store, judged["gate"], WORSE_SHOWN) if "gate" in judged else (),
             {name: result["said"] for name, result in results.items()},
         )
 
@@ -130,8 +136,9 @@ class Night:
             return {"said": "not judged: the publish guard speaks against it", "reason": index["guard"]}
         if index["summary"]["published"]:
             return {"said": f"not judged: {_why_unjudged(index['summary'])}", "reason": ""}
-        files = [self.folder / name for name in self.night.questions]
-        asked = gather_regression_set(self.store, self.gate.settings, name, files, self.night.smoke)
+        night = self.work.collection.night
+        files = [self.upkeep.folder / file for file in night.questions]
+        asked = gather_regression_set(self.store, self.gate.settings, name, files, night.smoke)
         self.gate.progress(str(asked))
         if not asked.examples:
             return {"said": "there is no question to judge by", "reason": "there is no question to judge by"}

@@ -37,9 +37,21 @@ class RegressionSet:
 def gather_regression_set(
     store: Store, settings: AnswerSettings, collection: str, files: Sequence[Path], smoke: int
 ) -> RegressionSet:
-    """Return what there is, each question once: of equal ones the one written by hand, else the verified one.
+    """Return the known questions, or `smoke` headings of the live index if there are none.
 
     Raises BadDataset and NoLiveIndex.
+    """
+    known = known_questions(store, collection, files)
+    if known.examples or known.left_out:
+        return known
+    made = make_questions(store, settings, collection, None, QuestionOptions(limit=smoke, find_in=0)).examples
+    return _without_gone(store, collection, made, {SMOKE: len(made)})
+
+
+def known_questions(store: Store, collection: str, files: Sequence[Path]) -> RegressionSet:
+    """Return what people gave, each question once: of equal ones that written by hand, else the verified one.
+
+    Raises BadDataset.
     """
     by_origin = {
         WRITTEN: read_datasets(files),
@@ -51,13 +63,7 @@ def gather_regression_set(
         for example in examples:
             known.setdefault(question_key(example.question), (origin, example))
     counts = {origin: sum(one == origin for one, _ in known.values()) for origin in by_origin}
-    found = [example for _, example in known.values()]
-    if not found:
-        found = list(
-            make_questions(store, settings, collection, None, QuestionOptions(limit=smoke, find_in=0)).examples
-        )
-        counts = {SMOKE: len(found)}
-    return _without_gone(store, collection, found, counts)
+    return _without_gone(store, collection, [example for _, example in known.values()], counts)
 
 
 def _verified(store: Store, collection: str) -> Iterable[Example]:

@@ -12,12 +12,12 @@ from pipelines.nights.night import NightResult
 def describe_night(result: NightResult) -> str:
     """Return the summary of a night for a person on the machine that ran it: with the texts of questions."""
     lines = [f"night of collection {result.collection}, run {result.run}: {result.verdict}"]
-    lines += [f"  {name:<10}{said}" for name, said in result.steps.items()]
+    lines += [f"  {name:<11} {said}" for name, said in result.steps.items()]
     lines += [f"  {one['said']}" for one in result.judged.get("measures", ())]
     if result.reason:
-        lines.append(f"  reason    {result.reason}")
-    if more := len(result.judged.get("worse", ())):
-        lines.append(f"  worse     {more:,} questions" + (f", the first {len(result.worse)}:" if result.worse else ""))
+        lines.append(f"  reason      {result.reason}")
+    if result.worse:
+        lines.append(f"  worse       {len(result.judged['worse']):,} questions, the first {len(result.worse)}:")
     for question in result.worse:
         lines += [f"    {line}" for line in _describe_worse(question)]
     if result.verdict == "refused" and result.index.get("index") and not result.index["published"]:

@@ -67,6 +67,7 @@ from pipelines.store.questions import BadRating, Questions, RecordedQuestion, Tu
 from pipelines.store.runs import CollectionBusy, LostCollection, RunLock
 from pipelines.store.staging import StagedPage, Staging
 from pipelines.store.transfer import DumpNotWritten, NotADump, dump, read_manifest, restore
+from pipelines.store.upkeep import Upkeep
 
 
 class Store(
@@ -82,5 +83,6 @@ class Store(
     VerifiedAnswers,
     ModelTrials,
     AskedQuestions,
+    Upkeep,
 ):
     """One database with everything that Raydex stores. Its constructor is Database's."""

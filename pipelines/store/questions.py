@@ -168,13 +168,14 @@ class Questions(Database):
         values = {"collection": collection, "before": before, "unknown": unknown, "most": most}
         return [dict(row) for row in self._all("recent_questions", values, answer=statement("answer_fields"))]
 
-    def forget_questions(self, days: float) -> int:
-        """Delete questions asked more than `days` ago; return how many.
+    def forget_questions(self, days: float, collection: str | None = None) -> int:
+        """Delete questions asked more than `days` ago, to `collection` if one is named; return how many.
 
         Their feedback goes with them: a comment is as personal as the question and means nothing without it. Feedback
         whose question never arrived is deleted by its own age.
         """
-        row = self._one("forget_questions", {"seconds": days * DAY_S})
+        values = {"seconds": days * DAY_S, "names": collection and [collection]}
+        row = self._one("forget_questions", values, asked=statement("asked_of_collections"))
         return int((row or {})["forgotten"])
 
 

@@ -82,12 +82,13 @@ order by q.asked_at desc, q.id desc limit %(most)s;
 -- Skips rows that another replica is deleting. Feedback is deleted with its question or, without one, by its age.
 with forgotten as (
     delete from question where id in (
-        select id from question where asked_at < now() - make_interval(secs => %(seconds)s) for update skip locked
+        select id from question where asked_at < now() - make_interval(secs => %(seconds)s)
+          and (%(names)s::text[] is null or {asked}) for update skip locked
     ) returning id
 ), unheard as (
     delete from feedback f where f.question_id in (select id from forgotten)
     or (
-        f.created < now() - make_interval(secs => %(seconds)s)
+        %(names)s::text[] is null and f.created < now() - make_interval(secs => %(seconds)s)
         and not exists (select from question q where q.id = f.question_id)
     )
 )

@@ -4,7 +4,6 @@ The live index is only read. An index that two configurations need is built once
 date, which costs nothing if no page has changed.
 """
 
-import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -14,7 +13,7 @@ from pipelines.indexing.collection import Collection, IndexChoices
 from pipelines.indexing.lock import hold_collection
 from pipelines.indexing.run import reindex_copy
 from pipelines.indexing.settings import ReindexOptions, index_settings
-from pipelines.lexical import lexical_folder
+from pipelines.lexical import remove_lexical_folders
 from pipelines.records import IndexSettings
 from pipelines.store import Store, copy_name
 
@@ -69,7 +68,7 @@ class SweepIndexes:
         copies = self._store.copies(self._collection)
         for name in copies:
             with hold_collection(self._store, name):
-                self._remove_lexical_files(self._store.drop_copy(name))
+                remove_lexical_folders(self._home, self._store.url, self._store.drop_copy(name))
         return copies
 
     def _name(self, choices: IndexChoices) -> str:
@@ -99,12 +98,7 @@ class SweepIndexes:
         )
         if not summary.published:
             raise IndexNotBuilt(f"{name}: {'; '.join(summary.warnings) or 'nothing was published'}")
-        self._remove_lexical_files(self._store.prune(name))
-
-    def _remove_lexical_files(self, indexes: list[int]) -> None:
-        """Remove this machine's BM25 folders of indexes that are gone."""
-        for index in indexes:
-            shutil.rmtree(lexical_folder(self._home, self._store.url, index), ignore_errors=True)
+        remove_lexical_folders(self._home, self._store.url, self._store.prune(name))
 
 
 def _has_vector_type(live: IndexSettings, wanted: Mapping[str, Any]) -> bool:

@@ -1,6 +1,7 @@
 """`raydex nightly` on a real index: it publishes, refuses with the reasons, and goes on where it was stopped."""
 
 import json
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -31,11 +32,15 @@ class Nights:
         rows = [{"question": text["usage"], "source": f"{BASE}{name}.html#usage"} for name, text in self.site.items()]
         (folder / "rows.jsonl").write_text("\n".join(map(json.dumps, rows)))
 
-    def __call__(self) -> JobResult:
+    def write(self) -> Path:
+        """Write the collection file."""
         values = {"folders": [{"path": str(self.pages), "base_url": BASE, "url_style": "keep"}],
                   "index": {"model": self.model}, "night": self.night}  # fmt: skip
         self.file.write_text(yaml.safe_dump(values))
-        return self.jobs.run("nightly", self.file)
+        return self.file
+
+    def __call__(self) -> JobResult:
+        return self.jobs.run("nightly", self.write())
 
 
 @pytest.fixture
@@ -210,3 +215,46 @@ def test_what_a_file_says_wrongly_is_named_before_anything_is_done(nights, night
     nights.night = night
     result = nights()
     assert result.code == 2 and said in result.messages
+
+
+def test_what_the_file_names_is_done_afterwards_and_the_dump_is_restored_on_trial(nights, store):
+    dumps = nights.folder / "dumps"
+    nights.night |= {"prune": 0, "retention_days": 30, "vacuum": True,
+                     "dump": {"folder": "dumps", "keep": 2, "try_restore": False}}  # fmt: skip
+    assert "night.dump.folder" in nights().messages
+    dumps.mkdir()
+    (dumps / "docs-api-2026-01-01-run1.dump").touch()
+    old = datetime.now(UTC) - timedelta(days=40)
+    asked = [RecordedQuestion("old", "How was it?", collection="docs", asked_at=old),
+             RecordedQuestion("other", "How was it there?", collection="api", asked_at=old),
+             RecordedQuestion("new", "How is it?", collection="docs")]  # fmt: skip
+    for model in ("hash:256", "hash:128", "hash:64"):
+        nights.model = model
+        store.record_questions(asked)
+        result = nights()
+        assert result.code == 0, result.messages
+        assert result.summary["steps"]["forget"] == "1 questions older than 30 days"
+    assert result.summary["steps"]["prune"] == "retired indexes 2"
+    assert result.summary["steps"]["tidy"].startswith("2 evaluations of earlier nights")
+    names = sorted(path.name.partition("-run")[2] for path in dumps.iterdir())
+    assert names == ["1.dump", "2.dump", "3.dump"]  # the first is of another collection
+    nights.night["dump"]["try_restore"] = True
+    plan = nights.jobs.text("plan", nights.write())
+    assert "which keeps 2; there are 2" in plan and "retired indexes none yet; the newest 0 stay" in plan
+    tried = nights()
+    assert tried.summary["steps"]["try restore"] == "12 pages and 36 chunks came back", tried.messages
+    assert not list((nights.folder / "home").glob("scratch-*"))
+
+
+def test_a_plan_says_what_a_night_would_do_and_writes_nothing(nights, store):
+    nights()
+    nights.model = "hash:128"
+    with psycopg.connect(nights.jobs.url, autocommit=True) as connection:
+        connection.execute(STOP.format(step="publish"))
+        nights()
+        connection.execute("drop trigger stop on run")
+    before = store.status("docs")
+    text = nights.jobs.text("plan", nights.file)
+    assert "goes on   with the last night, after: index, judge" in text
+    assert "by 12 written questions" in text and "may fall: retrieval_score@9 0.02" in text and "12 files" in text
+    assert store.status("docs") == before

@@ -37,7 +37,7 @@ MAY_USE = {
     "diagnosis": BASE | {"cluster", "keeper", "embedded", "answering"},
     "evaluation": BASE | {"cluster", "lexical", "indexing", "answering"},
     "training": BASE | {"lexical", "indexing", "answering", "evaluation"},
-    "nights": BASE | {"lexical", "indexing", "answering", "insights", "evaluation", "training"},
+    "nights": BASE | {"embedded", "lexical", "indexing", "answering", "insights", "evaluation", "training"},
 }
 # The chain that builds an index, and the connection that it and a distributed evaluation need.
 RAY = {"pipelines/indexing/building/ray_builder.py", "pipelines/cluster.py", "pipelines/evaluation/distributed.py"}
@@ -149,7 +149,7 @@ LAYERS = {
         "gate indexes",
         "report runner",
     ),
-    "pipelines/nights": ("gate journal regression", "night", "telling"),
+    "pipelines/nights": ("gate journal regression", "upkeep", "night plan", "telling"),
     "pipelines/training": (
         "folds",
         "mining",

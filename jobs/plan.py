@@ -1,0 +1,33 @@
+"""Says what the next night of a collection would do: pages, time, questions, what is pruned. Changes nothing.
+
+Fetches start pages, sitemaps and llms.txt alone.
+"""
+
+import argparse
+from pathlib import Path
+
+from jobs.cli import DONE, add_json, command, finish, main, say
+from jobs.environment import embedding_endpoint, home, open_store, ray_address
+from pipelines.indexing.collection import load_collection
+from pipelines.indexing.settings import ReindexOptions
+from pipelines.nights.plan import describe_night_plan, plan_night
+
+
+def arguments() -> argparse.ArgumentParser:
+    parser = command("plan", __doc__)
+    parser.add_argument("file", type=Path, metavar="COLLECTION.yaml", help="collection file")
+    add_json(parser)
+    return parser
+
+
+def run(args: argparse.Namespace) -> int:
+    collection = load_collection(args.file)
+    options = ReindexOptions(ray_address=ray_address(), **embedding_endpoint())
+    with open_store() as store:
+        plan = plan_night(store, collection, options, home=home(), folder=args.file.parent, progress=say)
+    finish(plan, args.json, describe_night_plan(plan))
+    return DONE
+
+
+if __name__ == "__main__":
+    main(arguments(), run)

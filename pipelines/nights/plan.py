@@ -1,0 +1,91 @@
+"""Says what the next night of a collection would do, without doing it.
+
+Reads the database, start pages and sitemaps; writes nothing.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from pipelines.indexing.collection import Collection
+from pipelines.indexing.run import plan_reindex, silent
+from pipelines.indexing.settings import ReindexOptions
+from pipelines.indexing.summary import describe_plan
+from pipelines.nights.gate import plan_of
+from pipelines.nights.journal import NIGHTLY
+from pipelines.nights.regression import RegressionSet, known_questions
+from pipelines.nights.upkeep import NightUpkeep
+from pipelines.store import Store
+from pipelines.text.progress import Progress, describe_seconds
+
+RUNS = 20  # runs that are looked at, and how many of them the expected time is the median of
+OF_THESE = 5
+
+
+def plan_night(
+    store: Store,
+    collection: Collection,
+    options: ReindexOptions,
+    *,
+    home: Path,
+    folder: Path = Path(),
+    progress: Progress = silent,
+) -> dict[str, Any]:
+    """Return what a night would do now, as JSON. Raises as `run_night` before it begins, and SiteUnreachable."""
+    night, name = collection.night, collection.name
+    plan_of(name, night.may_fall)
+    upkeep = NightUpkeep(store, name, night, home, folder, progress)
+    known = known_questions(store, name, [folder / file for file in night.questions])
+    runs = store.status(name, RUNS)["runs"]
+    return {
+        "collection": name,
+        "reindex": plan_reindex(store, collection, options, progress),
+        "goes_on_after": _steps_of_unfinished(runs),
+        "expected_s": _expected_seconds(runs),
+        "judge": {
+            "questions": str(known),
+            "smoke": 0 if _has_any(known) else night.smoke,
+            "may_fall": night.may_fall,
+            "most_unjudged": night.most_unjudged,
+        },
+        "upkeep": upkeep.plan(),
+    }
+
+
+def describe_night_plan(plan: Mapping[str, Any]) -> str:
+    """Return a plan for a person."""
+    lines = [f"the next night of collection {plan['collection']}; nothing is changed now"]
+    if plan["goes_on_after"]:
+        lines.append(f"  goes on   with the last night, after: {', '.join(plan['goes_on_after'])}")
+    lines += describe_plan(plan["reindex"])
+    expected = plan["expected_s"]
+    known = "not known before a first one" if expected is None else f"about {describe_seconds(expected)}, as before"
+    lines.append(f"  time      {known}")
+    judge = plan["judge"]
+    asked = f"{judge['smoke']:,} smoke questions from headings" if judge["smoke"] else judge["questions"]
+    lines.append(f"  judge     if more than {judge['most_unjudged']:.0%} of the pages change, or a setting: by {asked}")
+    lines.append(f"            may fall: {', '.join(f'{name} {fall:g}' for name, fall in judge['may_fall'].items())}")
+    return "\n".join([*lines, *(f"  {step:<10}{said}" for step, said in plan["upkeep"].items())])
+
+
+def _has_any(known: RegressionSet) -> bool:
+    return bool(known.examples or known.left_out)
+
+
+def _steps_of_unfinished(runs: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return the steps of the last run, if it is a night that did not come to its end."""
+    last = next(iter(runs), None)
+    if last is None or last["kind"] != NIGHTLY or last["state"] == "done" or last["alive"]:
+        return []
+    return [name for name, result in last["steps"].items() if isinstance(result, dict) and "said" in result]
+
+
+def _expected_seconds(runs: Sequence[Mapping[str, Any]]) -> float | None:
+    """Return the median time of the last nights, or without any of the last other runs over all pages."""
+    taken: dict[str, list[float]] = {NIGHTLY: [], "reindex": []}
+    for run in runs:
+        if run["state"] == "done" and run["kind"] in taken:
+            taken[run["kind"]].append((run["ended"] - run["started"]).total_seconds())
+    seconds = (taken[NIGHTLY] or taken["reindex"])[:OF_THESE]
+    return median(seconds) if seconds else None

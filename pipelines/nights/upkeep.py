@@ -1,0 +1,125 @@
+"""What a night does after its verdict: forgets, prunes, tidies, dumps, restores the dump on trial.
+
+Each is a step with a result in words. Knows the store; not whether the night published.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pipelines.embedded import run_scratch_postgres
+from pipelines.indexing.lock import hold_collection, record_run
+from pipelines.lexical import remove_lexical_folders
+from pipelines.nights.gate import REGRESSION_SET
+from pipelines.nights.journal import StepResult
+from pipelines.records.night_choices import NightChoices
+from pipelines.store import BuildResources, Store, dump, restore
+from pipelines.text.progress import Progress
+
+
+class BadDumpFolder(ValueError):
+    """The folder that `night.dump` names is not there."""
+
+
+@dataclass(frozen=True)
+class NightUpkeep:
+    """The upkeep of one collection; `home` is the folder of this machine's files, `folder` that of the collection file.
+
+    Raises BadDumpFolder.
+    """
+
+    store: Store
+    collection: str
+    choices: NightChoices
+    home: Path
+    folder: Path
+    progress: Progress
+
+    def __post_init__(self) -> None:
+        if self.dumps and not self.dumps.is_dir():
+            raise BadDumpFolder(f"night.dump.folder: {self.dumps} is no folder: make it, or name another one")
+
+    @property
+    def dumps(self) -> Path | None:
+        """The folder of the dumps."""
+        return self.folder / self.choices.dump.folder if self.choices.dump else None
+
+    def steps(self, name: str, evaluations: Sequence[int]) -> dict[str, Callable[[], StepResult]]:
+        """Return the steps by name; `name` is that of the dump, `evaluations` are those that are kept."""
+        chosen = self.choices
+        steps = {
+            "forget": self._forget if chosen.retention_days is not None else None,
+            "prune": self._prune if chosen.prune is not None else None,
+            "tidy": lambda: self._tidy(evaluations),
+            "dump": (lambda: self._dump(name)) if chosen.dump else None,
+            "try restore": (lambda: self._try_restore(name)) if chosen.dump and chosen.dump.try_restore else None,
+        }
+        return {step: work for step, work in steps.items() if work}
+
+    def plan(self) -> dict[str, str]:
+        """Return what the steps would do, in words."""
+        chosen, said = self.choices, {}
+        if chosen.retention_days is not None:
+            said["forget"] = f"questions older than {chosen.retention_days:g} days"
+        if chosen.prune is not None:
+            retired = [str(one.id) for one in self.store.retired_indexes(self.collection)[chosen.prune :]]
+            said["prune"] = f"retired indexes {', '.join(retired) or 'none yet'}; the newest {chosen.prune} stay"
+        if chosen.vacuum:
+            said["tidy"] = f"tables {', '.join(self._due()) or 'none'}"
+        if chosen.dump:
+            said["dump"] = f"to {self.dumps}, which keeps {chosen.dump.keep}; there are {len(self._stored())}"
+        return said
+
+    def _forget(self) -> StepResult:
+        days = self.choices.retention_days or 0.0
+        count = self.store.forget_questions(days, self.collection)
+        return {"said": f"{count:,} questions older than {days:g} days", "questions": count}
+
+    def _prune(self) -> StepResult:
+        pruned = self.store.prune(self.collection, self.choices.prune or 0)
+        remove_lexical_folders(self.home, self.store.url, pruned)
+        return {"said": f"retired indexes {', '.join(map(str, pruned)) or 'none'}", "indexes": pruned}
+
+    def _tidy(self, evaluations: Sequence[int]) -> StepResult:
+        forgotten = self.store.forget_evaluations(self.collection, REGRESSION_SET, evaluations) if evaluations else 0
+        due = self._due() if self.choices.vacuum else []
+        for table in due:
+            self.store.vacuum(table)
+        return {"said": f"{forgotten:,} evaluations of earlier nights, {len(due):,} tables vacuumed", "tables": due}
+
+    def _due(self) -> list[str]:
+        indexes = self.store.status(self.collection)["indexes"]
+        return self.store.tables_to_vacuum([index["id"] for index in indexes])
+
+    def _dump(self, name: str) -> StepResult:
+        """Dump the live index, then remove the oldest dumps beyond those that are kept."""
+        assert self.dumps and self.choices.dump
+        path = self.dumps / name
+        dump(self.store, self.store.live_index(self.collection), path)
+        old = self._stored()[self.choices.dump.keep :]
+        for stored in old:
+            stored.unlink(missing_ok=True)
+        return {"said": f"{path} ({path.stat().st_size / 1e6:,.1f} MB); {len(old):,} old ones removed"}
+
+    def _try_restore(self, name: str) -> StepResult:
+        """Restore the dump into a Postgres of its own, which goes again. Raises NotADump if it is not whole."""
+        assert self.dumps
+        self.progress(f"restoring {name} on trial")
+        with run_scratch_postgres(self.home) as url, Store(url) as scratch:
+            scratch.migrate()
+            with hold_collection(scratch, self.collection) as lock, record_run(lock, "restore", None) as record:
+                _, counts = restore(lock, record.run, self.dumps / name, BuildResources())
+        return {"said": f"{counts['pages']:,} pages and {counts['chunks']:,} chunks came back", "counts": counts}
+
+    def _stored(self) -> list[Path]:
+        """Return the dumps of this collection that nights wrote, the newest first."""
+        assert self.dumps
+        pattern = rf"{re.escape(self.collection)}-\d{{4}}-\d\d-\d\d-run(\d+)\.dump"
+        found = ((re.fullmatch(pattern, path.name), path) for path in self.dumps.iterdir())
+        return [path for _, path in sorted(((int(match[1]), path) for match, path in found if match), reverse=True)]
+
+
+def dump_name(collection: str, day: str, run: int) -> str:
+    """Return the name of the dump that the night of `run` writes."""
+    return f"{collection}-{day}-run{run}.dump"

@@ -1,0 +1,15 @@
+-- Upkeep: what grows and is not needed any more.
+
+-- name: tables_to_vacuum
+-- Chunk tables of other collections are left to their own nights: nothing writes into this one's while it is held.
+select relname::text as name from pg_stat_user_tables
+where schemaname = current_schema() and n_dead_tup > %(least)s and n_dead_tup > %(share)s * n_live_tup
+  and (not starts_with(relname, 'chunk_') or relname = any(%(own)s))
+order by relname;
+
+-- name: vacuum_table
+vacuum (analyze) {table};
+
+-- name: forget_evaluations
+delete from evaluation
+where collection = %(collection)s and dataset ->> 'name' = %(dataset)s and id <> all(%(kept)s);
