@@ -9,12 +9,13 @@ import os
 import pickle
 import struct
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
+from kit.databases import DatabaseServer
 from kit.reporting import leave_table
 from kit.workshop import SMALL_BUILD, Workshop, small_site
 
@@ -104,7 +105,8 @@ CASES: dict[str, Callable[[Members], Members]] = {
     "a field of 2 GiB": bigger_field,
     "text for pages": replaced("pages", b"https://docs.test/\tok\t200\n"),
 }  # fmt: skip
-HARMLESS = {"member ../../evil", "member /tmp/raydex-evil", "member ..\\evil"}
+# The collections that these are restored into.
+HARMLESS = {"member ../../evil": "two", "member /tmp/raydex-evil": "three", "member ..\\evil": "four"}
 
 
 @pytest.fixture(scope="module")
@@ -114,11 +116,19 @@ def report(request: pytest.FixtureRequest):
     leave_table(request.config, "restore files", ("tried", "held"), rows)
 
 
-@pytest.fixture
-def good(store: Store, tmp_path: Path) -> Path:
-    Workshop(store, "one").reindex(small_site(3))
-    dump(store, store.live_index("one"), tmp_path / "good.dump")
-    return tmp_path / "good.dump"
+@pytest.fixture(scope="module")
+def store(server: DatabaseServer) -> Iterator[Store]:
+    """A store for all cases: what is refused leaves it as it was."""
+    with server.database() as url, Store(url) as store:
+        Workshop(store, "one").reindex(small_site(3))
+        yield store
+
+
+@pytest.fixture(scope="module")
+def good(store: Store, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("good") / "good.dump"
+    dump(store, store.live_index("one"), path)
+    return path
 
 
 def members_of(path: Path) -> Members:
@@ -133,8 +143,8 @@ def write(path: Path, members: Members) -> Path:
     return path
 
 
-def restored(store: Store, path: Path) -> dict[str, int]:
-    lock = RunLock(store, "two")
+def restored(store: Store, path: Path, name: str = "hostile") -> dict[str, int]:
+    lock = RunLock(store, name)
     assert lock.try_acquire()
     try:
         run = lock.begin("restore", None)
@@ -147,7 +157,7 @@ def stored(url: str) -> dict[str, Any]:
     """Everything that a restore could change."""
     with psycopg.connect(url) as connection:
         tables = connection.execute("select tablename from pg_tables where schemaname = 'public' order by 1").fetchall()
-        pages = connection.execute("select count(*) from page where collection = 'two'").fetchone()
+        pages = connection.execute("select count(*) from page").fetchone()
         indexes = connection.execute("select count(*) from index").fetchone()
     return {"tables": tables, "pages": pages, "indexes": indexes}
 
@@ -159,7 +169,8 @@ def test_a_strangers_file_is_refused_or_harmless(store, good, tmp_path, monkeypa
     path = write(tmp_path / "hostile.dump", CASES[case](members_of(good)))
     before, files = stored(store.url), sorted(tmp_path.rglob("*"))
     if case in HARMLESS:
-        assert restored(store, path) == store.index_stats(store.candidate_index("two").id)
+        name = HARMLESS[case]
+        assert restored(store, path, name) == store.index_stats(store.candidate_index(name).id)
         held = "restored; the member is not read"
     else:
         with pytest.raises(NotADump) as refused:
