@@ -32,6 +32,8 @@ SUPERUSER, OWNER, DATABASE = "raydex", "raydex_owner", "postgres"
 UNPRIVILEGED = "nobody"
 STOP_TIMEOUT_S = 30.0
 POLL_S = 0.2
+# A server that ends so often before it was ever ready will not start: its user is told at once.
+STARTS = 3
 # How long a new keeper tries to get its lock, which a user who looks whether it is kept holds for a moment.
 LOCK_S = 1.0
 MIB = 1 << 20
@@ -98,10 +100,13 @@ class Keeper:
                 return
             self._initialise()
             port = self._port()
-            server, announced = self._spawn(port), False
+            server, announced, ended = self._spawn(port), False, 0
             try:
                 while not _nobody_holds(users):
                     if server.poll() is not None:
+                        ended += 1
+                        if ended == STARTS and not announced:
+                            sys.exit(f"postgres ended {STARTS} times before it was ready")
                         print(f"postgres ended with {server.returncode}, starting it again", flush=True)
                         server = self._spawn(port)
                     announced = announced or self._announce(port)

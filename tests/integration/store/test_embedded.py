@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import psutil
 import psycopg
@@ -20,7 +21,7 @@ from kit.workshop import Workshop, small_site
 
 from pipelines import embedded
 from pipelines.embedded import EmbeddedPostgresFailed, run_postgres
-from pipelines.keeper import superuser_url
+from pipelines.keeper import read_url, superuser_url
 from pipelines.store import Store, StoreUnavailable, can_connect
 
 pytestmark = pytest.mark.slow
@@ -101,7 +102,14 @@ def words(url: str) -> list[str]:
 
 
 def test_data_stays_and_the_server_stops_when_its_user_leaves(new_home):
+    """In a home that was open to others, which is closed, with a half made data folder, which is made anew."""
+    new_home.mkdir(parents=True)
+    (new_home / "postgres.log").touch(0o644)
+    new_home.chmod(0o755)
+    (new_home / ".postgres.making").mkdir()
+    (new_home / ".postgres.making" / "junk").write_text("left by a crash")
     with run_postgres(new_home) as url:
+        assert_private(new_home)
         remember(url, "kept")
         server, owner = postmaster(new_home), keeper(new_home)
     eventually(lambda: not alive(server) and not alive(owner), "server and keeper have ended", 20)
@@ -109,6 +117,11 @@ def test_data_stays_and_the_server_stops_when_its_user_leaves(new_home):
     with run_postgres(new_home) as again:
         assert again == url  # so that files of BM25 are found again
         assert words(url) == ["kept"]
+
+
+def assert_private(home: Path) -> None:
+    parts = [home, *(home / f"postgres{end}" for end in ("", ".json", ".password", ".owner", ".log"))]
+    assert [path for path in parts if path.stat().st_mode & 0o077] == []
 
 
 def test_a_second_process_finds_the_server_and_shares_it(home):
@@ -124,11 +137,16 @@ def test_a_second_process_finds_the_server_and_shares_it(home):
 
 
 def test_processes_that_start_at_once_share_one_server(new_home):
+    """And where there was no home, rights of folders above stay, and the data is private."""
+    new_home.parent.mkdir(mode=0o700)
+    above = {folder: folder.stat().st_mode for folder in new_home.parents}
     with another(new_home) as one, another(new_home) as two, another(new_home) as three:
         assert len({one.url, two.url, three.url}) == 1
+        assert {folder: folder.stat().st_mode for folder in new_home.parents} == above
+        assert_private(new_home)
 
 
-@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
+@pytest.mark.parametrize("how", [signal.SIGKILL, pytest.param(signal.SIGTERM, marks=pytest.mark.exhaustive)])
 def test_the_server_stops_within_seconds_after_its_last_user_was_killed(home, how):
     with another(home) as user:
         url = user.url
@@ -249,20 +267,21 @@ OF_THE_MACHINE = [
 ]
 
 
-def test_the_url_that_jobs_get_runs_no_program_and_reads_no_file(home, request):
+def test_the_url_that_jobs_get_runs_no_program_and_reads_no_file(database_url, server, request):
     held = []
-    with run_postgres(home) as url:
-        for command in OF_THE_MACHINE:
-            with psycopg.connect(url, autocommit=True) as connection, pytest.raises(psycopg.Error) as refused:
-                connection.execute(command)
-            held.append((command, str(refused.value).split("\n")[0]))
-        with psycopg.connect(url) as connection:
-            rights = connection.execute(
-                "select rolsuper, rolcreatedb, rolcreaterole, rolreplication, rolbypassrls from pg_roles "
-                "where rolname = current_user"
-            ).fetchone()
-            roles = connection.execute("select roleid::regrole::text from pg_auth_members "
-                                       "where member = current_user::regrole").fetchall()  # fmt: skip
+    # The same role: this server's databases differ from that of a home by their names.
+    assert urlsplit(database_url)._replace(path="") == urlsplit(read_url(server.home))._replace(path="")
+    for command in OF_THE_MACHINE:
+        with psycopg.connect(database_url, autocommit=True) as connection, pytest.raises(psycopg.Error) as refused:
+            connection.execute(command)
+        held.append((command, str(refused.value).split("\n")[0]))
+    with psycopg.connect(database_url) as connection:
+        rights = connection.execute(
+            "select rolsuper, rolcreatedb, rolcreaterole, rolreplication, rolbypassrls from pg_roles "
+            "where rolname = current_user"
+        ).fetchone()
+        roles = connection.execute("select roleid::regrole::text from pg_auth_members "
+                                   "where member = current_user::regrole").fetchall()  # fmt: skip
     leave_table(request.config, "what the owner of the embedded database may not", ("tried", "refused with"), held)
     assert {reason for _, reason in held if not re.match(r"permission denied|must be", reason)} == set()
     assert rights == (False,) * 5 and roles == []
@@ -297,61 +316,27 @@ def test_tables_of_the_superuser_are_carried_over_to_the_owner(home):
         assert store.prune("docs", keep=0) != []
 
 
-def test_rights_of_folders_above_stay_and_the_data_is_private(new_home):
-    new_home.parent.mkdir(mode=0o700)
-    above = {folder: folder.stat().st_mode for folder in new_home.parents}
-    with run_postgres(new_home) as url:
-        remember(url, "x")
-        assert {folder: folder.stat().st_mode for folder in new_home.parents} == above
-        for private in (
-            new_home,
-            *(new_home / f"postgres{end}" for end in ("", ".json", ".password", ".owner", ".log")),
-        ):
-            assert private.stat().st_mode & 0o077 == 0, private
-
-
-def test_a_home_that_was_open_to_others_is_closed(new_home):
-    new_home.mkdir(parents=True)
-    (new_home / "postgres.log").touch()
-    new_home.chmod(0o755)
-    (new_home / "postgres.log").chmod(0o644)
-    with run_postgres(new_home):
-        assert [path.stat().st_mode & 0o777 for path in (new_home, new_home / "postgres.log")] == [0o700, 0o600]
-
-
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root starts the server as somebody else")
-def test_as_root_the_server_runs_without_rights(home):
-    with run_postgres(home) as url:
-        remember(url, "x")
-        status = Path(f"/proc/{postmaster(home)}/status").read_text()
-        uids = next(line.split()[1:] for line in status.splitlines() if line.startswith("Uid:"))
-        capabilities = next(line.split()[1] for line in status.splitlines() if line.startswith("CapEff:"))
-        assert "0" not in uids
-        assert int(capabilities, 16) == 1 << 2  # CAP_DAC_READ_SEARCH: passing through folders, nothing else
+def test_as_root_the_server_runs_without_rights(server):
+    status = Path(f"/proc/{postmaster(server.home)}/status").read_text()
+    uids = next(line.split()[1:] for line in status.splitlines() if line.startswith("Uid:"))
+    capabilities = next(line.split()[1] for line in status.splitlines() if line.startswith("CapEff:"))
+    assert "0" not in uids
+    assert int(capabilities, 16) == 1 << 2  # CAP_DAC_READ_SEARCH: passing through folders, nothing else
 
 
-def test_the_server_listens_on_loopback_alone_and_asks_for_a_password(home):
-    with run_postgres(home) as url:
-        assert psycopg.conninfo.conninfo_to_dict(url)["host"] == "127.0.0.1"
-        parts = psycopg.conninfo.conninfo_to_dict(url) | {"password": "guess"}
-        with pytest.raises(psycopg.OperationalError, match="password"):
-            psycopg.connect(**parts)
-        with psycopg.connect(url) as connection:
-            assert connection.execute("show listen_addresses").fetchone() == ("127.0.0.1",)
+def test_the_server_listens_on_loopback_alone_and_asks_for_a_password(database_url):
+    parts = psycopg.conninfo.conninfo_to_dict(database_url)
+    assert parts["host"] == "127.0.0.1"
+    with pytest.raises(psycopg.OperationalError, match="password"):
+        psycopg.connect(**parts | {"password": "guess"})
+    with psycopg.connect(database_url) as connection:
+        assert connection.execute("show listen_addresses").fetchone() == ("127.0.0.1",)
 
 
-def test_a_server_that_cannot_start_is_an_error_with_its_last_words(new_home, monkeypatch):
-    monkeypatch.setattr(embedded, "START_TIMEOUT_S", 3.0)
+def test_a_server_that_cannot_start_is_an_error_with_its_last_words(new_home):
     new_home.mkdir(parents=True)
     (new_home / "postgres").mkdir()  # not a data folder
     (new_home / "postgres" / "PG_VERSION").write_text("9.6\n")
     with pytest.raises(EmbeddedPostgresFailed, match=r"(?s)did not start.*could not access"), run_postgres(new_home):
         pass
-
-
-def test_a_half_made_data_folder_is_made_anew(new_home):
-    new_home.mkdir(parents=True)
-    (new_home / ".postgres.making").mkdir()
-    (new_home / ".postgres.making" / "junk").write_text("left by a crash")
-    with run_postgres(new_home) as url:
-        remember(url, "x")
