@@ -6,7 +6,7 @@ run.py.
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, closing, suppress
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -28,6 +28,7 @@ from pipelines.indexing.crawling.scope import spellings
 from pipelines.indexing.folders.files import limit_files, save_files
 from pipelines.indexing.layouts import SAMPLE, find_unmatched, has_learnt, known_layouts, learn_layouts
 from pipelines.indexing.reachable import SiteUnreachable, find_unreachable
+from pipelines.indexing.reading.child_process import Child
 from pipelines.indexing.reading.html.site import selectors_of
 from pipelines.indexing.reading.text import TOO_SLOW
 from pipelines.indexing.settings import ReindexOptions
@@ -82,6 +83,7 @@ class Gatherer:
         self.layouts = known_layouts(store, collection.name)
         self._free: dict[str, Node] = {}
         self._stack = ExitStack()
+        self._child = self._stack.enter_context(closing(Child()))  # started once there is a page to read
         log.add_seconds("ray_start", 0)
 
     def check_sites(self) -> None:
@@ -148,14 +150,14 @@ class Gatherer:
     def _learn_layouts(self) -> None:
         """Learn the sites' layouts from all pages that are stored now; pages staged with others are read again."""
         with self._log.timed("learn_layouts"):
-            self.layouts = learn_layouts(self._store, self._name, self._settings.html)
+            self.layouts = learn_layouts(self._store, self._name, self._settings.html, self._child)
         if "_local" in self.__dict__:
             self._local.use(self.layouts)
 
     def _check_selectors(self) -> None:
         """Warn of the collection's selectors that find nothing: the site may have changed."""
         keys = selectors_of(self._settings.html)
-        unmatched, pages = find_unmatched(self._store, self._name, keys)
+        unmatched, pages = find_unmatched(self._store, self._name, keys, self._child)
         for selector in unmatched:
             self._log.warn(
                 f"html.{keys[selector]}: {selector!r} matches on none of {pages:,} pages that were looked at"
@@ -214,7 +216,7 @@ class Gatherer:
 
     @cached_property
     def _local(self) -> LocalBuilder:
-        return self._stack.enter_context(LocalBuilder(self._job(plan_local(count_cpus()))))
+        return self._stack.enter_context(LocalBuilder(self._job(plan_local(count_cpus())), self._child))
 
     @cached_property
     def _ray(self) -> RayCluster:

@@ -4,17 +4,18 @@ What was learnt is kept with the hash of its sample, so a run in which the sampl
 """
 
 import json
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from functools import partial
 from itertools import groupby
 from typing import Any, TypeVar
 
+from pipelines.indexing.reading.child_process import Child
 from pipelines.indexing.reading.html.site import SelectorCheck
 from pipelines.indexing.reading.layout import LEAST_PAGES, Layout, Layouts, learn_layout, site_of
-from pipelines.indexing.reading.read import NO_SELECTORS, PageReader, read_page
+from pipelines.indexing.reading.read import PageReader, read_page
 from pipelines.indexing.reading.text import UnreadablePage
-from pipelines.records import SECTIONING_VERSION, Document, Page, digest
+from pipelines.records import SECTIONING_VERSION, Document, digest
 from pipelines.store import Store
 
 # Of 64 pages, one that stands for half of a site is on 20 or fewer with a chance of 0.2 %; reading them takes 1 s.
@@ -35,8 +36,11 @@ def has_learnt(store: Store, collection: str) -> bool:
     return bool(store.layouts(collection)[0])
 
 
-def learn_layouts(store: Store, collection: str, html: Mapping[str, Any] = NO_SELECTORS) -> Layouts:
-    """Return the layouts of the sites of a collection as its stored pages, read by `html`, show them; keep them."""
+def learn_layouts(store: Store, collection: str, html: Mapping[str, Any], child: Child) -> Layouts:
+    """Return the layouts of a collection's sites as its stored pages, read by `html` in `child`, show them.
+
+    They are kept.
+    """
     pages = store.layout_sample(collection, LEAST_PAGES, SAMPLE)
     read_with = [json.dumps(html, sort_keys=True)] if html else []
     sample = digest(str(SECTIONING_VERSION), *(part for page in pages.items() for part in page), *read_with)
@@ -44,35 +48,33 @@ def learn_layouts(store: Store, collection: str, html: Mapping[str, Any] = NO_SE
     known = Layouts.from_json(saved)
     if sample == before or not (pages or saved):
         return known
-    layouts = _learn(store, collection, list(pages), known, partial(read_page, html=html))
+    read = PageReader(partial(read_page, html=html), child=child)
+    layouts = _learn(store, collection, list(pages), known, read)
     store.save_layouts(collection, sample, layouts.as_json())
     return layouts
 
 
-def find_unmatched(store: Store, collection: str, selectors: Collection[str]) -> tuple[list[str], int]:
+def find_unmatched(store: Store, collection: str, selectors: Collection[str], child: Child) -> tuple[list[str], int]:
     """Return those of `selectors` that find nothing on CHECKED stored pages of each site, and how many pages those are.
 
     It ends at the page on which the last of them is found.
     """
     left, pages = set(selectors), store.layout_sample(collection, 1, CHECKED)
-    with PageReader(SelectorCheck(selectors)) as check:
-        for url in pages if selectors else ():
-            for matched in _each(store, collection, [url], check):
-                left -= matched
-            if not left:
-                break
+    check = PageReader(SelectorCheck(selectors), child=child)
+    for url in pages if selectors else ():
+        for matched in _each(store, collection, [url], check):
+            left -= matched
+        if not left:
+            break
     return [text for text in selectors if text in left and pages], len(pages)
 
 
-def _learn(
-    store: Store, collection: str, urls: list[str], known: Layouts, reading: Callable[[Page], Document]
-) -> Layouts:
+def _learn(store: Store, collection: str, urls: list[str], known: Layouts, read: PageReader[Document]) -> Layouts:
     sites: list[tuple[str, Layout]] = []
-    with PageReader(reading) as read:
-        for site, group in groupby(sorted(urls, key=lambda url: (site_of(url), url)), key=site_of):
-            layout = learn_layout(_each(store, collection, list(group), read), known.of(site))
-            if layout:
-                sites.append((site, layout))
+    for site, group in groupby(sorted(urls, key=lambda url: (site_of(url), url)), key=site_of):
+        layout = learn_layout(_each(store, collection, list(group), read), known.of(site))
+        if layout:
+            sites.append((site, layout))
     return Layouts(tuple(sites))
 
 

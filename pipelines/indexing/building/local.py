@@ -27,6 +27,7 @@ from pipelines.indexing.building.steps import (
 )
 from pipelines.indexing.building.threads import ThreadedIterator
 from pipelines.indexing.crawling.crawl import CrawlSettings
+from pipelines.indexing.reading.child_process import Child
 from pipelines.indexing.reading.layout import Layouts
 from pipelines.store import DATABASE_PATIENCE_S, Store
 
@@ -42,26 +43,25 @@ PATIENCE = 4.0
 
 
 class LocalBuilder:
-    """Builds in this process. Yields rows as `store_vectors` returns them; close it at the end."""
+    """Builds in this process, reads in `child`. Yields rows as `store_vectors` returns them; close it at the end."""
 
-    def __init__(self, job: BuildJob) -> None:
-        self._job = job
+    def __init__(self, job: BuildJob, child: Child) -> None:
+        self._job, self._child = job, child
         self._store = Store(job.database_url, pool_size=4, retry_s=DATABASE_PATIENCE_S)
-        self._read = make_reader(job.settings, job.layouts)
+        self._read = make_reader(job.settings, job.layouts, child=child)
         self._embed: EmbedTexts | None = None
 
     def __enter__(self) -> "LocalBuilder":
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._read.close()
+        self._child.close()
         self._store.close()
 
     def use(self, layouts: Layouts) -> None:
         """Leave out these layouts from now on."""
         if layouts != self._job.layouts:
-            self._read.close()
-            self._read = make_reader(self._job.settings, layouts)
+            self._read = make_reader(self._job.settings, layouts, child=self._child)
             self._job = replace(self._job, layouts=layouts)
 
     def crawled(
@@ -84,11 +84,10 @@ class LocalBuilder:
 
     def patiently(self, urls: Iterable[str]) -> Generator[pa.Table]:
         """Build from stored pages that took too long: each alone, and with PATIENCE."""
-        reader, self._read = self._read, make_reader(self._job.settings, self._job.layouts, PATIENCE)
+        reader, self._read = self._read, make_reader(self._job.settings, self._job.layouts, PATIENCE, self._child)
         try:
             yield from self._build([url] for url in urls)
         finally:
-            self._read.close()
             self._read = reader
 
     def mixed(self, ranges: Iterable[Mapping[str, Any]]) -> Generator[pa.Table]:

@@ -1,4 +1,4 @@
-"""Runs a function in a process that can be killed when a call hangs or crashes.
+"""Runs functions in a process that can be killed when a call hangs or crashes.
 
 A call's limit is in seconds of processor time, so that a busy machine loses no page; one that waits instead is ended
 after a multiple of it. The process starts at the first call and answers one call after another. It ends itself when
@@ -45,32 +45,32 @@ class ChildNotStarted(RuntimeError):
 
 
 class Child:
-    """Calls one function, which must be picklable, in a child process.
+    """Calls functions, which must be picklable, in a child process.
 
     `memory` limits what the process may allocate (bytes). Threads may share a Child; their calls queue. A pickled
     Child is not started.
     """
 
-    def __init__(self, function: Callable[..., T], *, memory: int = 2 * 2**30) -> None:
-        self._function = function
+    def __init__(self, memory: int = 2 * 2**30) -> None:
         self._memory = memory
+        self._function: Callable[..., Any] | None = None  # what the process calls now
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
         self._pipe: Connection | None = None
 
     def __reduce__(self) -> tuple[Callable[..., "Child"], tuple[Any, ...]]:
-        return _make_child, (self._function, self._memory)
+        return Child, (self._memory,)
 
     def __del__(self) -> None:
         self.close()
 
-    def __call__(self, argument: object, timeout_s: float) -> Any:
+    def __call__(self, function: Callable[[Any], T], argument: object, timeout_s: float) -> T:
         """Return the function's result; `timeout_s` limits its processor time.
 
         Raises what the function raises, ChildTimeout, ChildCrash and ChildNotStarted.
         """
         with self._lock:
-            pipe = self._start()  # may take longer than the limit, which is only the call's
+            pipe = self._start(function)  # may take longer than the limit, which is only the call's
             try:
                 pipe.send((argument, timeout_s))
                 if not pipe.poll(timeout_s * _PATIENCE):
@@ -85,7 +85,7 @@ class Child:
     def close(self) -> None:
         """End the process, if it runs."""
         pipe, process = getattr(self, "_pipe", None), getattr(self, "_process", None)
-        self._pipe = self._process = None
+        self._pipe = self._process = self._function = None
         if pipe is not None:
             pipe.close()
         if process is not None:
@@ -93,25 +93,31 @@ class Child:
                 process.kill()
             process.wait()
 
-    def _start(self) -> Connection:
-        if self._pipe is not None and self._process is not None and self._process.poll() is None:
-            return self._pipe
-        self.close()
-        self._pipe, theirs = multiprocessing.Pipe()
-        with theirs:
-            handle = theirs.fileno()
-            command = [sys.executable, "-c", _START, str(handle), _ROOT, str(self._memory)]
-            self._process = subprocess.Popen(command, pass_fds=[handle], stdin=subprocess.DEVNULL)
-        try:
-            self._pipe.send(self._function)
-            if not self._pipe.poll(_START_S):
-                raise EOFError
-            self._pipe.recv()  # it is ready
-        except (EOFError, OSError) as error:
-            code = self._process.poll()
+    def _start(self, function: Callable[..., Any]) -> Connection:
+        """Return the pipe of a process that is ready to call `function`."""
+        if self._pipe is None or self._process is None or self._process.poll() is not None:
             self.close()
-            raise ChildNotStarted(f"{command[0]} did not start within {_START_S:g} s (exit status {code})") from error
+            self._pipe, theirs = multiprocessing.Pipe()
+            with theirs:
+                handle = theirs.fileno()
+                command = [sys.executable, "-c", _START, str(handle), _ROOT, str(self._memory)]
+                self._process = subprocess.Popen(command, pass_fds=[handle], stdin=subprocess.DEVNULL)
+        if function is not self._function:
+            self._hand_over(function, self._pipe, self._process)
         return self._pipe
+
+    def _hand_over(self, function: Callable[..., Any], pipe: Connection, process: "subprocess.Popen[bytes]") -> None:
+        try:
+            pipe.send((function,))
+            if not pipe.poll(_START_S):
+                raise EOFError
+            pipe.recv()  # it has imported it
+        except (EOFError, OSError) as error:
+            code = process.poll()
+            self.close()
+            said = f"{sys.executable} did not start within {_START_S:g} s (exit status {code})"
+            raise ChildNotStarted(said) from error
+        self._function = function
 
     def _explain_end(self, timeout_s: float) -> Exception:
         process = self._process
@@ -129,10 +135,6 @@ def _reason(code: int) -> str:
     return signal.Signals(-code).name if code < 0 else f"exit status {code}"
 
 
-def _make_child(function: Callable[..., Any], memory: int) -> Child:
-    return Child(function, memory=memory)
-
-
 def answer_calls(handle: int, memory: int) -> None:
     """Answer calls from the pipe `handle` until it closes: the child's side."""
     for alarm in (signal.SIGALRM, signal.SIGPROF):
@@ -141,14 +143,15 @@ def answer_calls(handle: int, memory: int) -> None:
     resource.setrlimit(resource.RLIMIT_DATA, (memory, memory))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     with suppress(EOFError, OSError), Connection(handle) as pipe:
-        function = pipe.recv()
-        pipe.send(None)
         while True:
-            argument, timeout_s = pipe.recv()
-            _set_alarms(timeout_s)
-            answer = _answer(function, argument)
-            _set_alarms(0)
-            pipe.send(answer)
+            match pipe.recv():
+                case (function,):
+                    pipe.send(None)
+                case argument, timeout_s:
+                    _set_alarms(timeout_s)
+                    answer = _answer(function, argument)
+                    _set_alarms(0)
+                    pipe.send(answer)
 
 
 def _set_alarms(timeout_s: float) -> None:

@@ -71,13 +71,13 @@ class PageReader(Generic[T]):
 
     A page that hangs or crashes it is an UnreadablePage. A page may take `patience` times the limit of its format and
     size. The process starts at the first page (some tenths of a second) and ends with `close`, with the reader, or with
-    the program.
+    the program; that of a `child` is shared with others.
     """
 
-    def __init__(self, read: Callable[[Page], T], patience: float = 1.0) -> None:
+    def __init__(self, read: Callable[[Page], T], patience: float = 1.0, child: Child | None = None) -> None:
         self._read = read
         self._patience = patience
-        self._child = Child(read)
+        self._child = child or Child()
 
     def __call__(self, page: Page) -> T:
         """Return `read(page)`. Raises UnreadablePage, also for a page that takes too long or kills the process.
@@ -88,7 +88,7 @@ class PageReader(Generic[T]):
         if entry is None or len(page.body) > entry.max_bytes:
             return self._read(page)  # refuses it, without sending it through a pipe
         try:
-            result: T = self._child(page, self._patience * entry.limit_s(len(page.body)))
+            result = self._child(self._read, page, self._patience * entry.limit_s(len(page.body)))
         except (UnreadablePage, ChildNotStarted):
             raise
         except ChildTimeout as error:
