@@ -1,4 +1,4 @@
-"""Says what the next night of a collection would do: pages, time, questions, what is pruned. Changes nothing.
+"""Says what the next night of a collection would do, and changes nothing.
 
 Fetches start pages, sitemaps and llms.txt alone.
 """
