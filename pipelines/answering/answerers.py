@@ -67,7 +67,7 @@ class SmallTalkAnswerer:
         except (StoreUnavailable, StepUnavailable) as error:
             log.info("a greeting is answered all the same: %s", error)
         route = Route(SMALLTALK, f"all of it is {reading.smalltalk.kind}")
-        return Draft(retrieval, route, text=reading.smalltalk.reply(names))
+        return Draft(retrieval, route, text=reading.smalltalk.reply(names, reading.language))
 
 
 class VerifiedAnswerer:
@@ -90,7 +90,7 @@ class VerifiedAnswerer:
         return Draft(
             Retrieval(standalone, match.hits, match.index, match.index.revision, (), {}, (standalone,)),
             Route(VERIFIED, why),
-            note_search(reading.asked, standalone),
+            note_search(reading.asked, standalone, reading.language),
             text=match.text,
             cited=cite_sections(match.text, match.hits),
         )
@@ -115,7 +115,7 @@ class RetrievingAnswerer:
         about = "" if reading.page.focus else reading.about
         hits, found = subject_first(about, retrieval.hits)
         retrieval, astray = replace(retrieval, hits=hits), "" if found else about
-        notes = make_notes(reading.asked, reading.unclear, retrieval, astray)
+        notes = make_notes(reading.asked, reading.unclear, retrieval, astray, reading.language)
         if reading.mode == NO_TEXT:
             return Draft(retrieval, route, notes)
         task = replace(_task(reading, retrieval), form=form)
@@ -164,6 +164,7 @@ def _task(reading: Reading, retrieval: Retrieval) -> Task:
         question.collection,
         evidence=retrieval.evidence,
         about=reading.about,
+        language=reading.language,
     )
 
 

@@ -19,6 +19,7 @@ class Question:
     `k` is the number of hits for the answer; `previous` are the ids of the chunks that the turn before cited; `mode`
     names the synthesizer; `variables` fill its prompts; `context` are the texts of mode `context_only`; `page` is the
     URL of the page that the reader has open, which "this page" means; with `about_page` it is meant in any words.
+    `language` is the reader's (BCP 47), for a question whose own can't be told.
     """
 
     question: str
@@ -33,6 +34,7 @@ class Question:
     id: str = ""
     page: str = ""
     about_page: bool = False
+    language: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,11 +19,13 @@ COMPLETION_PREFIX = "chatcmpl-"
 # What readers without a key may say: a question with its place, in a few paragraphs. The rest costs the operator more
 # tokens, or would make the service an open door to the language model behind it.
 READER_FIELDS = frozenset(
-    {"question", "collection", "filters", "conversation", "after", "channel", "page", "about_page"}
+    {"question", "collection", "filters", "conversation", "after", "channel", "page", "about_page", "language"}
 )
 MOST_READER_CHARACTERS = 2_000
 # What browsers and servers take; the address of an open page may have a long query.
 MOST_URL_CHARACTERS = 8_000
+# The longest tags that are registered have less.
+MOST_LANGUAGE_CHARACTERS = 40
 # Earlier turns than these add nothing to the understanding of the next question.
 MOST_MESSAGES = 100
 
@@ -62,6 +64,12 @@ PageUrl = Annotated[
     Field(description="URL of the page that the reader has open, which `this page` means; its path alone is recorded"),
 ]
 AboutPage = Annotated[bool, Field(description="the question means that page, whether or not it says `this page`")]
+Language = Annotated[
+    str,
+    StringConstraints(max_length=MOST_LANGUAGE_CHARACTERS),
+    AfterValidator(_storable),
+    Field(description="the reader's (BCP 47): of notes and refusals where the question's own can't be told"),
+]
 K = Annotated[
     int, Field(ge=1, le=MOST_HITS, description="number of hits to answer from; default: the service's setting")
 ]
@@ -98,6 +106,7 @@ class SearchIn(BaseModel):
     channel: Channel = "api"
     page: PageUrl | None = None
     about_page: AboutPage = False
+    language: Language = ""
 
     @property
     def beyond_readers(self) -> str:
@@ -118,6 +127,7 @@ class SearchIn(BaseModel):
             filters=filters,
             page=self.page or "",
             about_page=self.about_page,
+            language=self.language,
         )
 
 
@@ -188,6 +198,7 @@ class QueryIn(SearchIn):
             context=tuple(self.context),
             page=self.page or "",
             about_page=self.about_page,
+            language=self.language,
         )
 
 

@@ -3,6 +3,7 @@
 import {mountAnswer, mountChat} from "./chat/chat.js";
 import {Client} from "./chat/client.js";
 import {openStorage} from "./chat/history.js";
+import {language, say, speak} from "./chat/texts.js";
 
 const KEY = "raydex-key";
 const store = openStorage("localStorage"),
@@ -18,6 +19,9 @@ const client = new Client({
   store,
 });
 const main = document.querySelector("main");
+await speak("page", place.language, ...navigator.languages);
+document.documentElement.lang = language;
+document.title = say("title");
 
 const onKey = key => tab?.setItem(KEY, key);
 

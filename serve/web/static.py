@@ -6,6 +6,7 @@ load modules of two versions. Under `/web/…` a browser asks whether it has cha
 
 import gzip
 import hashlib
+import json
 from dataclasses import dataclass
 from importlib import resources
 from importlib.resources.abc import Traversable
@@ -14,6 +15,8 @@ from fastapi import FastAPI
 from fastapi.responses import Response
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
+
+from pipelines.text.languages import LANGUAGES, read_texts
 
 TYPES = {".js": "text/javascript", ".css": "text/css", ".txt": "text/plain"}
 FOLDERS = ("", "chat/", "widget/", "vendor/")
@@ -65,7 +68,18 @@ def read_files() -> dict[str, StaticFile]:
     }
 
 
-FILES = read_files()
+def text_files() -> dict[str, StaticFile]:
+    """Return what readers see: `texts/launcher/de.json`, and `texts/page/de.json`, which has that too."""
+    files = {}
+    for tag in LANGUAGES:
+        launcher, page = read_texts(tag)["launcher"], read_texts(tag)["page"]
+        for part, texts in (("launcher", launcher), ("page", launcher | page)):
+            content = json.dumps(texts, ensure_ascii=False).encode()
+            files[f"texts/{part}/{tag}.json"] = StaticFile.of("application/json", content)
+    return files
+
+
+FILES = read_files() | text_files()
 VERSION = hashlib.sha256("".join(file.digest for _, file in sorted(FILES.items())).encode()).hexdigest()[:12]
 
 

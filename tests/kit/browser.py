@@ -70,6 +70,11 @@ class Browser:
         self.do(lambda page: page.set_viewport_size({"width": width, "height": height}))
         self.do(lambda page: page.emulate_media(color_scheme="dark" if dark else "light", reduced_motion=motion))
 
+    def accept(self, languages: str) -> None:
+        """Let the browser ask for languages, such as "de-AT,en", until it is renewed."""
+        agent = self.evaluate("navigator.userAgent")
+        self.call("Emulation.setUserAgentOverride", userAgent=agent, acceptLanguage=languages)
+
     def renew(self) -> None:
         """Close all pages, forget all that they stored, and open an empty one."""
         self._run(self._renew)

@@ -1,7 +1,7 @@
-"""A language model with queued replies, for the tests of judging and of questions."""
+"""Language models for tests: one with queued replies, one that streams parts."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any
 
 from pipelines.llm.client import Completion
@@ -56,3 +56,36 @@ class QueuedModel:
 
     def stream(self, messages: Sequence[Message], *, max_tokens: Any = None) -> Any:
         raise NotImplementedError
+
+
+class Says:
+    """A model that says `parts`, then breaks with `error` or hangs; it keeps what it was asked."""
+
+    model, context_window, context_share, max_tokens = "says", 4000, 0.5, 200
+
+    def __init__(self, *parts: str, error: Exception | None = None, hangs: bool = False) -> None:
+        self.parts, self.error, self.hangs = parts, error, hangs
+        self.run: list[str] = []
+        self.cancelled = False
+
+    def count(self, text: str) -> int:
+        return len(text.split())
+
+    async def complete(self, messages: Sequence[Message], **_: Any) -> Completion:
+        texts = [part async for part in self.stream(messages)]
+        return Completion("".join(str(part) for part in texts[:-1]), Usage(10, 5, 1, 0.5))
+
+    async def stream(self, messages: Sequence[Message], **_: Any) -> AsyncIterator[str | Completion]:
+        self.run.append("\n".join(message.content for message in messages))
+        try:
+            for part in self.parts:
+                await asyncio.sleep(0)
+                yield part
+            if self.hangs:
+                await asyncio.sleep(60)
+        except (asyncio.CancelledError, GeneratorExit):
+            self.cancelled = True
+            raise
+        if self.error:
+            raise self.error
+        yield Completion("".join(self.parts), Usage(10, 5, 1, 0.5))

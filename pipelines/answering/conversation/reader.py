@@ -8,13 +8,14 @@ from pipelines.answering.conversation.followup import complete
 from pipelines.answering.conversation.open_page import OpenPage, open_page
 from pipelines.answering.conversation.rewriting import Rewriter
 from pipelines.answering.conversation.smalltalk import SmallTalk, find_smalltalk, strip_smalltalk
-from pipelines.answering.language import is_foreign
+from pipelines.answering.language import find_language, is_foreign
 from pipelines.answering.question import Question, check_length
 from pipelines.answering.retrieval.interface import AsyncRetriever, load
 from pipelines.answering.synthesis.modes import NO_TEXT, uses_retrieval
 from pipelines.answering.trace import Trace
 from pipelines.llm.session import Status
 from pipelines.records import Message
+from pipelines.text.languages import choose_language
 
 PAGE = "page"  # the step, and what stands in `degraded` where it failed
 
@@ -41,6 +42,11 @@ class Reading:
     def standalone(self) -> str:
         """The question as it reads alone."""
         return self.wordings[0]
+
+    @property
+    def language(self) -> str:
+        """The language of what the answer says beside its text: the question's; where that is unknown, the reader's."""
+        return choose_language(find_language(self.question.question), self.question.language)
 
     @property
     def may_be_given(self) -> bool:

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from pipelines.text.languages import choose_language, join, say
 from pipelines.text.phrases import compile_phrases, read_table
 
 Kind = Literal["thanks", "goodbye", "greeting"]
@@ -22,22 +23,22 @@ _PHRASES = compile_phrases(_TABLE)
 
 @dataclass(frozen=True, slots=True)
 class SmallTalk:
-    """A message that asks nothing, with the reply's first words."""
+    """A message that asks nothing, and its language; "" for a sign, which is of any."""
 
     kind: Kind
-    opening: str
+    language: str
 
-    def reply(self, collections: Sequence[str]) -> str:
-        """Return a reply that says what the assistant is for; `collections` are the names it may be asked about."""
-        subject = f" in {_listed(collections)}" if collections else ""
-        if self.kind == "greeting":
-            return (
-                f"{self.opening} I answer questions from the documentation{subject} and name the sources of each "
-                "answer. What would you like to know?"
-            )
-        if self.kind == "thanks":
-            return f"{self.opening} If anything else about the documentation{subject} is unclear, ask me."
-        return f"{self.opening} Come back whenever you have a question about the documentation{subject}."
+    def reply(self, collections: Sequence[str], readers: str) -> str:
+        """Return a reply that says what the assistant is for; `collections` are the names it may be asked about.
+
+        `readers` is the language of it where the message has none.
+        """
+        language = choose_language(self.language, readers)
+        if self.kind != "greeting":
+            return say(self.kind, language)
+        name = "greeting_for" if collections else "greeting"
+        about = say(name, language, collections=", ".join(collections))
+        return join([say("hello", language), about], language)
 
 
 def find_smalltalk(message: str) -> SmallTalk | None:
@@ -89,17 +90,7 @@ def _split(phrases: str) -> list[str]:
 
 
 def _replies(kind: Kind, table: Mapping[str, str]) -> dict[str, SmallTalk]:
-    """Return the reply to each phrase; without an opening it repeats the phrase."""
-    return {
-        phrase: SmallTalk(kind, opening or f"{phrase[0].upper()}{phrase[1:]}!")
-        for opening, phrases in table.items()
-        for phrase in _split(phrases)
-    }
-
-
-def _listed(names: Sequence[str]) -> str:
-    kind = "the collection " if len(names) == 1 else "the collections "
-    return kind + (names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}")
+    return {phrase: SmallTalk(kind, tag) for tag, phrases in table.items() for phrase in _split(phrases)}
 
 
 _KINDS: tuple[Kind, ...] = ("thanks", "goodbye", "greeting")
@@ -107,6 +98,6 @@ _REPLIES = {phrase: smalltalk for kind in _KINDS for phrase, smalltalk in _repli
 _EVERY = frozenset([*_REPLIES, *_split(_TABLE["fillers"])])
 _LONGEST_PHRASE = max(len(phrase.split()) for phrase in _EVERY)
 _SIGNS = {
-    **dict.fromkeys(_TABLE["signs"]["greeting"], SmallTalk("greeting", "Hello!")),
-    **dict.fromkeys(_TABLE["signs"]["thanks"], SmallTalk("thanks", "You are welcome!")),
+    **dict.fromkeys(_TABLE["signs"]["greeting"], SmallTalk("greeting", "")),
+    **dict.fromkeys(_TABLE["signs"]["thanks"], SmallTalk("thanks", "")),
 }

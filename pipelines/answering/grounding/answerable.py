@@ -12,8 +12,9 @@ from pipelines.answering.hits import full_text
 from pipelines.answering.retrieval.evidence import Evidence
 from pipelines.answering.retrieval.legs import VECTOR
 from pipelines.records import Hit
+from pipelines.text.languages import ENGLISH, LANGUAGES, join, say
 
-UNKNOWN = "I do not know: nothing in this collection seems to answer that."
+UNKNOWN = say("unknown", ENGLISH)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +105,26 @@ def is_answerable(question: str, hits: Sequence[Hit]) -> bool:
     return bool(hits) and BEFORE_MODEL.passes(share, max(cosines, default=None))
 
 
-def unknown_answer(hits: Sequence[Hit]) -> str:
+def says_unknown(text: str) -> bool:
+    """Return whether `text` begins with the sentence for "I do not know" in any language: a model was given it."""
+    return _letters(text).startswith(_UNKNOWN)
+
+
+def may_say_unknown(begin: str) -> bool:
+    """Return whether a text that begins so does so, or may still do so."""
+    begun = _letters(begin)
+    return begun.startswith(_UNKNOWN) or any(sentence.startswith(begun) for sentence in _UNKNOWN)
+
+
+def _letters(text: str) -> str:
+    return "".join(filter(str.isalnum, text.casefold()))
+
+
+_UNKNOWN = tuple(_letters(say("unknown", language)) for language in LANGUAGES)
+
+
+def unknown_answer(hits: Sequence[Hit], language: str = ENGLISH) -> str:
     """Return the answer where nothing supports one: that it is unknown, and the closest sources."""
-    closest = " ".join(f"[{n}]" for n in range(1, min(len(hits), 3) + 1))
-    return f"{UNKNOWN} The closest that it holds: {closest}" if closest else UNKNOWN
+    numbers = " ".join(f"[{n}]" for n in range(1, min(len(hits), 3) + 1))
+    closest = [say("closest", language, numbers=numbers)] if numbers else []
+    return join([say("unknown", language), *closest], language)

@@ -8,6 +8,7 @@ from pipelines.answering.retrieval.evidence import Evidence
 from pipelines.answering.synthesis.quotes import Quote
 from pipelines.llm.session import LLMSession
 from pipelines.records import WRITTEN, Form, Hit, Message
+from pipelines.text.languages import ENGLISH
 
 DEFAULT_MODE = "compact"
 
@@ -19,7 +20,8 @@ class Task:
     `mode` names the synthesizer, `variables` fill its prompt templates, `history` are the turns before, `context`
     the given texts of the mode `context_only`. `quotes` are what an extractive answer quotes, None if they are not
     chosen yet, with the model of `collection`. `evidence` is how well the index fits the question, None where none was
-    searched; `about` is the subject that a follow-up goes on about, "" for none. `form` is how the answer comes about.
+    searched; `about` is the subject that a follow-up goes on about, "" for none. `form` is how the answer comes about,
+    `language` that of what it says beside the passages.
     """
 
     question: str
@@ -33,6 +35,7 @@ class Task:
     evidence: Evidence | None = None
     about: str = ""
     form: Form = WRITTEN
+    language: str = ENGLISH
 
 
 class UnknownMode(ValueError):

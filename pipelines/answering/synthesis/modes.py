@@ -20,6 +20,7 @@ from pipelines.answering.synthesis.trimming import choose_parts, trim
 from pipelines.llm.session import LLMSession
 from pipelines.llm.window import batches, pack
 from pipelines.text.cleaning import clean_for_model
+from pipelines.text.languages import say
 
 # Between the answers of the modes that accumulate.
 SEPARATOR = "\n\n---\n\n"
@@ -187,7 +188,7 @@ class CompactAccumulate(Mode):
             yield UNKNOWN
         async with asked(session, prompts) as replies:
             for n, reply in enumerate(replies, 1):
-                yield f"{SEPARATOR if n > 1 else ''}Answer {n}:\n{await reply}"
+                yield f"{SEPARATOR if n > 1 else ''}{say('answer_n', task.language, n=n)}\n{await reply}"
 
 
 class Accumulate(CompactAccumulate):

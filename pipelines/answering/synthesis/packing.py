@@ -12,6 +12,7 @@ from pipelines.answering.synthesis.prompts import Piece, Prompts, drafts, neutra
 from pipelines.llm.session import LLMSession
 from pipelines.llm.window import Window, pack, shorten, split, squeeze
 from pipelines.text.cleaning import clean_for_model
+from pipelines.text.languages import say
 
 # A question may take this share of a prompt; a longer one loses its middle. Questions of 10,000 words exist.
 QUESTION_SHARE = 0.25
@@ -36,6 +37,7 @@ class PromptPacker:
         count = lru_cache(32)(llm.count)  # packing and sending count the same texts
         self.window = Window.of(llm.context_window, llm.context_share, llm.max_tokens, session.overhead(), count)
         self._prompts, self._names, self._structured = prompts, names, structured
+        self._refusal = refusal(task)
         self._variables = {name: clean_for_model(value) for name, value in task.variables.items()}
         most = int(self.window.prompt * QUESTION_SHARE)
         question = neutralize(clean_for_model(task.question), prompts.style.marks)
@@ -125,7 +127,12 @@ class PromptPacker:
 
     def _render(self, name: str, context: str, answer: str) -> str:
         given = {"question": self._question, "context": context, "answers": context, "answer": neutralize(answer)}
-        prompt = self._prompts.render(name, given, self._variables)
+        prompt = self._prompts.render(name, {**given, **self._refusal}, self._variables)
         if not self._structured:
             return prompt
-        return f"{prompt}\n\n{self._prompts.render('structured', {}, self._variables)}"
+        return f"{prompt}\n\n{self._prompts.render('structured', self._refusal, self._variables)}"
+
+
+def refusal(task: Task) -> dict[str, str]:
+    """Return what every prompt of a task is given: the sentence for "I do not know", in the reader's language."""
+    return {"unknown": say("unknown", task.language)}

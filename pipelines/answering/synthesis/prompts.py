@@ -213,7 +213,7 @@ class Prompts:
     def render(self, name: str, given: Mapping[str, str], variables: Mapping[str, str]) -> str:
         """Return the prompt `name` with the `given` values, and with those of the task's `variables` that it has."""
         template: Template = getattr(self, name)
-        values = {**variables, **given, "unknown": UNKNOWN}
+        values = {"unknown": UNKNOWN, **variables, **given}
         return template.format(**{key: value for key, value in values.items() if key in template.variables})
 
 

@@ -8,7 +8,6 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from pipelines.answering.grounding.answerable import UNKNOWN
 from pipelines.answering.grounding.support import SUPPORTED, Support
 from pipelines.answering.hits import own_heading
 from pipelines.answering.synthesis.passages import SAID, Passage, is_definition, split_sentences
@@ -17,6 +16,7 @@ from pipelines.markdown.plain import plain_text
 from pipelines.markdown.writing import Part
 from pipelines.markdown.writing import write as write_markdown
 from pipelines.records import Hit
+from pipelines.text.languages import ENGLISH, join, say
 
 OMITTED = "…"
 MOST_CODE_LINES = 40  # longer code is cut: the source's own page has all of it
@@ -25,8 +25,7 @@ MOST_ROWS = 8
 CONCERNS = 0.5  # share of the question's words that such a row has, and of the best row's that another one has
 MOST_PROSE_WORDS = 150  # of a block; a longer one ends after a whole sentence
 
-# Said before quotes whose best support is below UNSURE: of 199 graded answers 34, none of which is right.
-CLOSEST = "Nothing here answers that for certain. This comes closest:"
+# Quotes whose best support is below this begin by saying so: of 199 graded answers 34, none of which is right.
 UNSURE = 0.1
 
 # A number in brackets, which is no citation of the answer, as the name of a link too; not within code.
@@ -63,7 +62,7 @@ def supports(quotes: Sequence[Quote]) -> dict[int, Support]:
     }
 
 
-def write(quotes: Sequence[Quote], hits: Sequence[Hit], *, known: bool = True) -> str:
+def write(quotes: Sequence[Quote], hits: Sequence[Hit], *, known: bool = True, language: str = ENGLISH) -> str:
     """Return the answer: each quote under the heading of its section, `[n]` after its last sentence.
 
     The headings above that stand in its citation. Before the quotes it says that it is unsure, if it is, or that it
@@ -71,9 +70,10 @@ def write(quotes: Sequence[Quote], hits: Sequence[Hit], *, known: bool = True) -
     """
     written = [_write_quote(quote, hits[quote.hit]) for quote in quotes]
     if not known:
-        return "\n\n".join([f"{UNKNOWN} This comes closest:", *written])
+        refusal = join([say("unknown", language), say("closest_quotes", language)], language)
+        return "\n\n".join([refusal, *written])
     unsure = max((quote.support for quote in quotes), default=0.0) < UNSURE
-    return "\n\n".join([CLOSEST, *written] if unsure else written)
+    return "\n\n".join([say("unsure", language), *written] if unsure else written)
 
 
 def bound(passage: Passage, concern: Callable[[str], float]) -> Passage:

@@ -6,7 +6,7 @@ No text is an error: at worst it is a plain answer.
 from dataclasses import dataclass
 from typing import Any
 
-from pipelines.answering.grounding.answerable import UNKNOWN
+from pipelines.answering.grounding.answerable import says_unknown
 from pipelines.llm.replies import read_objects, strip_reasoning
 
 ANSWER, SATISFIED = "answer", "query_satisfied"
@@ -38,7 +38,7 @@ def parse_step(text: str) -> Step:
     answer = reply.get(ANSWER)
     parts = answer if isinstance(answer, list) else [answer]
     answer = "\n".join(str(part) for part in parts if part is not None).strip()
-    return Step(answer, _is_true(reply.get(SATISFIED, True)) and bool(answer) and not answer.startswith(UNKNOWN))
+    return Step(answer, _is_true(reply.get(SATISFIED, True)) and bool(answer) and not says_unknown(answer))
 
 
 def _is_true(value: object) -> bool:

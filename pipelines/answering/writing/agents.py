@@ -17,6 +17,7 @@ from pipelines.answering.grounding.support import Support
 from pipelines.answering.synthesis.base import Synthesizer, Task
 from pipelines.answering.synthesis.extractive import ExtractiveSynthesizer
 from pipelines.answering.synthesis.modes import make_synthesizer, may_refuse
+from pipelines.answering.synthesis.packing import refusal
 from pipelines.answering.synthesis.prompts import DEFAULT, Prompts
 from pipelines.answering.synthesis.quotes import Quote, in_order, supports, write
 from pipelines.answering.writing.refusals import gives_up
@@ -36,12 +37,14 @@ class AgentResult:
     """The end of an agent's answer: its cost, every prompt that was sent, and the error if it failed.
 
     `quoted` is how well each quoted source answers the question, by its number; an agent that does not quote has none.
+    With `known` False it says that it does not know.
     """
 
     usage: Usage = Usage()
     exchanges: tuple[Exchange, ...] = ()
     failed: str = ""
     quoted: Mapping[int, Support] = field(default_factory=dict)
+    known: bool = True
 
 
 AgentPart = str | Status | AgentResult
@@ -105,7 +108,7 @@ class LLMAgent:
     async def _write(self, task: Task, send: Callable[[AgentPart], None]) -> None:
         session = LLMSession(
             self._llm,
-            system=self._system or self._prompts.render("system", {}, task.variables),
+            system=self._system or self._prompts.render("system", refusal(task), task.variables),
             assistant=self._assistant,
             history=self._recent(task.history),
             at_once=self._at_once,
@@ -161,8 +164,11 @@ class ExtractiveAgent:
         """Yield the answer in one piece, then the AgentResult."""
         quotes = await self._choose(task) if task.quotes is None else task.quotes
         known = task.evidence is None or is_likely(task.evidence)
-        yield write(quotes, task.hits, known=known) if quotes else unknown_answer(task.hits)
-        yield AgentResult(quoted=supports(quotes))
+        if quotes:
+            yield write(quotes, task.hits, known=known, language=task.language)
+        else:
+            yield unknown_answer(task.hits, task.language)
+        yield AgentResult(quoted=supports(quotes), known=known and bool(quotes))
 
     async def _choose(self, task: Task) -> tuple[Quote, ...]:
         embed = partial(self._embed, collection=task.collection) if self._embed else None

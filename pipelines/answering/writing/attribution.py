@@ -11,20 +11,21 @@ from pipelines.answering.writing.citations import CheckedStatement
 from pipelines.answering.writing.claims import PHRASES
 from pipelines.answering.writing.text import Piece, Statement, StatementKind
 from pipelines.lexical import terms
+from pipelines.text.languages import ENGLISH, say
 
 CLOSEST = 3  # passages that are named where none supports anything
-NO_SOURCE = "No source could be confirmed for this. The closest that was found:"
 
 
 class Attributor:
-    """Passes the pieces of an answer on to `say` at once, and cites for each claim as soon as it is whole.
+    """Passes the pieces of an answer on to `write` at once, and cites for each claim as soon as it is whole.
 
     A claim whose own numbers do not support it gets one that does, a claim without any too; one that no passage
-    supports stays as it is. `checked` are the statements so far, `seconds` the time that their checks took.
+    supports stays as it is. `checked` are the statements so far, `seconds` the time that their checks took. The words
+    that it adds are in `language`.
     """
 
-    def __init__(self, passages: Passages, say: Callable[[str], None]) -> None:
-        self._passages, self._say = passages, say
+    def __init__(self, passages: Passages, write: Callable[[str], None], language: str = ENGLISH) -> None:
+        self._passages, self._write, self._language = passages, write, language
         self.checked: list[CheckedStatement] = []
         self.seconds = 0.0
 
@@ -36,14 +37,14 @@ class Attributor:
                 said += piece
                 continue
             if said:  # a reader need not wait for the check of what follows
-                self._say(said)
+                self._write(said)
             began = time.perf_counter()
             checked = await self._check(piece)
             self.checked.append(checked)
             self.seconds += time.perf_counter() - began
             said = _write_numbers(piece, tuple(checked.added))
         if said:
-            self._say(said)
+            self._write(said)
 
     async def close(self) -> None:
         """Say the closest passages, if none supports anything, as no more text comes."""
@@ -76,8 +77,9 @@ class Attributor:
         closest = self._passages.closest(CLOSEST)
         if not claims or not closest or any(one.supported for one in self.checked):
             return ""
-        self.checked.append(CheckedStatement(Statement(NO_SOURCE), added=closest))
-        return f"\n\n{NO_SOURCE} {' '.join(f'[{n}]' for n in closest)}"
+        text = say("no_source", self._language, numbers=" ".join(f"[{n}]" for n in closest))
+        self.checked.append(CheckedStatement(Statement(text, kind=StatementKind.HEADING), added=closest))
+        return f"\n\n{text}"
 
 
 def _write_numbers(statement: Statement, numbers: Sequence[int]) -> str:

@@ -5,7 +5,7 @@ import uuid
 from collections.abc import Mapping, Sequence
 
 from pipelines.answering.events import Delta, Send
-from pipelines.answering.grounding.answerable import UNKNOWN, likelihood, unknown_answer
+from pipelines.answering.grounding.answerable import likelihood
 from pipelines.answering.grounding.confidence import rate_confidence
 from pipelines.answering.grounding.support import Support
 from pipelines.answering.question import Question
@@ -72,6 +72,7 @@ class Manuscript:
             self.fail(result.failed)
             return
         self._quoted = result.quoted or self._quoted  # which a summary follows
+        self._known = result.known
         for cut in {exchange.finish_reason for exchange in result.exchanges} - {FINISHED}:
             self._finish_reason = cut
             self.trace.mark_degraded(TRUNCATED)
@@ -90,11 +91,11 @@ class Manuscript:
         if not self._sent and not self.text:
             self.send(Delta(f"{note}\n\n"))
 
-    def add_closest(self, hits: Sequence[Hit]) -> None:
-        """Name the closest sources in an answer that only says that it does not know."""
-        self._known = not self.text.lstrip().startswith(UNKNOWN)
-        if self.text.strip() == UNKNOWN and (closest := unknown_answer(hits).removeprefix(UNKNOWN)):
-            self.append_text(closest)
+    def refuse(self, text: str) -> None:
+        """Let `text`, which says that there is no answer, be all of it."""
+        self.begin(self.agent)
+        self.append_text(text)
+        self._known = False
 
     def answer(self, question: Question) -> Answer:
         """Return the answer to `question` with its citations."""

@@ -1,13 +1,14 @@
 """Finds the sentences of an answer that say that there is none; takes them out while it streams.
 
-The prompts give the sentence for it (`UNKNOWN`); the patterns know what small models write instead, in English. Knows
-statements, no passage and no model.
+The prompts give the sentence for it in the reader's language (`say("unknown", …)`); the patterns know what small
+models write instead, in English. Knows statements, no passage and no model.
 """
 
 from collections.abc import Iterable
 
 import regex
 
+from pipelines.answering.grounding.answerable import may_say_unknown, says_unknown
 from pipelines.answering.grounding.words import content_words
 from pipelines.answering.writing.text import Code, Number, Piece, Statement, StatementKind, read_text
 from pipelines.text.phrases import read_phrases
@@ -22,6 +23,8 @@ _AGREEING = content_words("yes sure certainly course absolutely can could you me
 def is_refusal(sentence: str) -> bool:
     """Return whether a sentence says that the passages, or the model, have no answer, and nothing else."""
     text = _plain(sentence)
+    if says_unknown(text):
+        return True
     found = _PHRASES["refusal"].match(text) or _PHRASES["not_there"].match(text)
     return found is not None and not _PHRASES["contrast"].search(text, found.end())
 
@@ -37,19 +40,20 @@ def is_echo(sentence: str, question: str) -> bool:
 
 def is_whole(sentence: str) -> bool:
     """Return whether a refusal speaks of the whole question, as "I do not know", not of a part that is missing."""
-    return bool(_PHRASES["whole"].search(_plain(sentence)))
+    text = _plain(sentence)
+    return says_unknown(text) or bool(_PHRASES["whole"].search(text))
 
 
 def gives_up(text: str) -> bool:
     """Return whether an answer begins with a whole sentence that is a refusal of the question: no more is needed."""
     first = next((piece.text for piece in read_text(text) if isinstance(piece, Statement)), "")
-    return first.endswith((".", "!", "?")) and is_refusal(first) and is_whole(first)
+    return first.endswith((".", "!", "?", "。")) and is_refusal(first) and is_whole(first)
 
 
 def may_refuse(begin: str) -> bool:
     """Return whether a sentence that begins so may still become a refusal."""
     text = _plain(begin)
-    return len(text) <= MOST and _REFUSAL.match(text, partial=True) is not None
+    return len(text) <= MOST and (may_say_unknown(text) or _REFUSAL.match(text, partial=True) is not None)
 
 
 class RefusalFilter:

@@ -10,15 +10,17 @@ from pipelines.answering.writing.attribution import Attributor
 from pipelines.answering.writing.citations import CheckedStatement
 from pipelines.answering.writing.text import Piece, Statement, StatementKind
 from pipelines.markdown.plain import plain_text
-
-IN_SHORT = "**In short, as the language model says it:**"
+from pipelines.text.languages import ENGLISH, say
 
 
 class SummaryFilter:
-    """Passes the claims that hold on to `say`, below `quoted`, the text that quotes; `checked` are those claims."""
+    """Passes the claims that hold on to `write`, below `quoted`, the text that quotes; `checked` are those claims.
 
-    def __init__(self, passages: Passages, quoted: str, say: Callable[[str], None]) -> None:
-        self._passages, self._quoted, self._say = passages, _words(quoted), say
+    What stands before them is in `language`.
+    """
+
+    def __init__(self, passages: Passages, quoted: str, write: Callable[[str], None], language: str = ENGLISH) -> None:
+        self._passages, self._quoted, self._write, self._language = passages, _words(quoted), write, language
         self._cited = Attributor(passages, self._hold)
         self._held = ""
         self.checked: list[CheckedStatement] = []
@@ -48,7 +50,8 @@ class SummaryFilter:
         held, self._held = self._held, ""
         if _words(one.statement.text) in self._quoted or not (self._is_copied(one) if is_code else one.supported):
             return
-        self._say(held if self.checked else f"\n\n{IN_SHORT}\n\n{held.lstrip()}")
+        before = f"\n\n**{say('in_short', self._language)}**\n\n"
+        self._write(held if self.checked else before + held.lstrip())
         self.checked.append(one)
 
     def _is_copied(self, one: CheckedStatement) -> bool:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import partial
 
 from pipelines.answering.events import Send
-from pipelines.answering.grounding.answerable import UNKNOWN, is_askable, is_likely
+from pipelines.answering.grounding.answerable import UNKNOWN, is_askable, is_likely, unknown_answer
 from pipelines.answering.grounding.support import Passages
 from pipelines.answering.hits import full_text
 from pipelines.answering.sanitizing.stream import AnswerSanitizer
@@ -28,9 +28,7 @@ from pipelines.answering.writing.summary import SummaryFilter
 from pipelines.answering.writing.text import TextReader
 from pipelines.llm.session import ChatModel, Status
 from pipelines.records import QUOTED, SUMMARY
-
-# Said before the quotes that stand in for the answer of a model that says that there is none.
-FOUND_NONE = "The language model found no answer in the passages, so they are quoted."
+from pipelines.text.languages import say
 
 
 class AnswerWriter:
@@ -74,7 +72,6 @@ class AnswerWriter:
             paper.append_text(draft.text)
         elif draft.task:
             await self._by_agents(draft.task, paper)
-            paper.add_closest(draft.task.hits)
         return paper
 
     async def _by_agents(self, task: Task, paper: Manuscript) -> None:
@@ -88,11 +85,10 @@ class AnswerWriter:
             if not paper.failed:
                 break
         if paper.refused and _is_likely(task):  # the index probably has an answer: the passages are quoted
-            paper.fall_back(FOUND_NONE)
+            paper.fall_back(say("quoted_instead", task.language))
             await self._by_agent(self._extractive, task, paper)
         elif paper.refused:
-            paper.begin(paper.agent)
-            paper.append_text(UNKNOWN)
+            paper.refuse(unknown_answer(task.hits, task.language))
 
     def _order(self, first: str, task: Task) -> list[Agent]:
         """Return the agent `first`, then its stand-ins, the extractive one last.
@@ -110,16 +106,17 @@ class AnswerWriter:
         written: list[TextStage] = [sanitizer, TextReader(), *([refusals] if may_refuse(task.mode) else [])]
         stages = TextStages([sanitizer] if agent is self._extractive else written)  # a quotation has its numbers
         paper.begin(agent.name)
-        cited = Attributor(self._passages(task), paper.append_text)
+        cited = Attributor(self._passages(task), paper.append_text, task.language)
         await self._write_by(agent, task, paper, stages, cited)
-        paper.refused, paper.checked = not paper.failed and refusals.refused, cited.checked
+        refused = refusals.refused or paper.text.strip() == UNKNOWN  # a mode that found nothing to ask about
+        paper.refused, paper.checked = not paper.failed and refused, cited.checked
 
     async def _summarize(self, agent: Agent, task: Task, paper: Manuscript) -> None:
         """Add what `agent` says about the quoted sections, as far as they support it, if they likely answer."""
         if not task.quotes or not (task.evidence is None or is_likely(task.evidence)):
             return
         task = replace(task, hits=task.hits[: len({quote.hit for quote in task.quotes})])
-        summary = SummaryFilter(self._passages(task), paper.text, paper.append_text)
+        summary = SummaryFilter(self._passages(task), paper.text, paper.append_text, task.language)
         stages = TextStages([_sanitizer(task), TextReader(), _refusals(task, final=True)])
         quoting, paper.agent = paper.agent, agent.name
         await self._write_by(agent, task, paper, stages, summary)

@@ -3,15 +3,15 @@
 import {ServiceError} from "./client.js";
 import {Composer} from "./composer.js";
 import {copyText} from "./copying.js";
-import {count, iconButton, make} from "./dom.js";
+import {iconButton, make} from "./dom.js";
 import {showFailure} from "./failure.js";
 import {History, MOST, keep} from "./history.js";
 import {Places} from "./places.js";
 import {PointedCard, shorten} from "./sources.js";
+import {language, parts, say} from "./texts.js";
 import {Turn} from "./turn.js";
 
-const INDEX =
-  "Run `raydex index https://docs.example.com` with the address of your documentation, then load this page again.";
+const INDEX = "raydex index https://docs.example.com";
 
 /**
  * Show a chat in `root`, an Element or a ShadowRoot that has chat.css. Returns the Chat.
@@ -33,13 +33,13 @@ export async function mountAnswer(root, client, id, {home, onKey}) {
   const top = make(
     "header",
     {class: "top"},
-    make("h1", {}, "An answer"),
-    make("a", {class: "outlined", href: home}, "Ask a question of your own"),
+    make("h1", {}, say("shared_answer")),
+    make("a", {class: "outlined", href: home}, say("ask_own")),
   );
   const chat = make(
     "div",
-    {class: "rdx"},
-    make("section", {class: "main", "aria-label": "Answer"}, top, thread, status),
+    {class: "rdx", lang: language},
+    make("section", {class: "main", "aria-label": say("answer")}, top, thread, status),
   );
   root.append(chat);
   new PointedCard(chat);
@@ -72,8 +72,8 @@ class Chat {
   constructor(root, client, options) {
     this.client = client;
     this.options = {
-      title: "Ask the documentation",
-      placeholder: "Ask a question …",
+      title: say("title"),
+      placeholder: say("ask_question"),
       store: null,
       tab: null,
       name: new URL(client.base).pathname,
@@ -108,7 +108,7 @@ class Chat {
   async load() {
     try {
       await this.places.load();
-      if (!this.places.rows.length) throw new ServiceError("no_index", INDEX);
+      if (!this.places.rows.length) throw new ServiceError("no_index", say("no_index_why", {command: INDEX}));
       this.trouble = null;
     } catch (error) {
       this.trouble = error;
@@ -186,10 +186,10 @@ class Chat {
   #build(root) {
     this.status = make("div", {class: "sr", role: "status"});
     this.thread = make("div", {class: "thread"});
-    const fresh = iconButton("plus", "New conversation", () => this.begin(), {class: "quiet bare fresh"});
+    const fresh = iconButton("plus", say("new_conversation"), () => this.begin(), {class: "quiet bare fresh"});
     this.menu =
       this.options.sidebar &&
-      iconButton("menu", "Conversations", () => this.#toggleSide(), {
+      iconButton("menu", say("conversations"), () => this.#toggleSide(), {
         class: "quiet bare menu",
         "aria-expanded": "false",
       });
@@ -198,14 +198,14 @@ class Chat {
     const top = make("header", {class: "top"}, this.menu, this.places.logo, title, this.places.element, fresh);
     const main = make(
       "section",
-      {class: "main", "aria-label": "Conversation"},
+      {class: "main", "aria-label": say("conversation")},
       top,
       this.thread,
       this.composer.element,
       this.status,
     );
-    this.side = this.options.sidebar && make("nav", {class: "side", "aria-label": "Conversations"});
-    this.element = make("div", {class: "rdx"}, this.side, main);
+    this.side = this.options.sidebar && make("nav", {class: "side", "aria-label": say("conversations")});
+    this.element = make("div", {class: "rdx", lang: language}, this.side, main);
     this.card = new PointedCard(this.element);
     root.append(this.element);
   }
@@ -280,7 +280,7 @@ class Chat {
 
   #answered(turn) {
     this.conversation.server = turn.answer.conversation;
-    this.say(`The answer is complete, with ${count(turn.citations.size, "source")}.`);
+    this.say(say("complete", {n: turn.citations.size}));
     this.#save();
   }
 
@@ -298,8 +298,9 @@ class Chat {
   #context() {
     const last = this.turns.findLast(turn => turn.answer);
     if (!last?.answer.known) return this.composer.setContext();
-    const leave = iconButton("close", "Ask about something else", () => this.begin());
-    this.composer.setContext(make("span", {}, "Follows up on ", make("q", {dir: "auto"}, shorten(last.question))), leave);
+    const leave = iconButton("close", say("ask_other"), () => this.begin());
+    const question = make("q", {dir: "auto", lang: ""}, shorten(last.question));
+    this.composer.setContext(make("span", {}, parts("follows_up", {question})), leave);
   }
 
   #moved(otherCollection) {
@@ -325,7 +326,7 @@ class Chat {
       make(
         "p",
         {class: "lead"},
-        about?.title ? `What would you like to know about ${about.title}?` : "What would you like to know?",
+        about?.title ? say("welcome_to", {title: about.title}) : say("welcome"),
       ),
     ];
     if (this.trouble) parts.push(showFailure(this.trouble, {again: () => this.load(), enterKey: this.#enterKey}));
@@ -334,13 +335,13 @@ class Chat {
         make(
           "p",
           {class: "place"},
-          `Answers come from ${about.pages.toLocaleString()} pages of the documentation, with their sources.`,
+          say("from_pages", {n: about.pages}),
         ),
       );
     const examples = (about?.examples ?? []).map(text =>
       make("li", {}, make("button", {type: "button", dir: "auto", onclick: () => this.ask(text)}, text)),
     );
-    if (examples.length) parts.push(make("ul", {class: "examples", "aria-label": "Example questions"}, examples));
+    if (examples.length) parts.push(make("ul", {class: "examples", "aria-label": say("examples"), lang: ""}, examples));
     this.thread.replaceChildren(make("div", {class: this.loaded ? "welcome" : "welcome waiting"}, parts));
   }
 
@@ -353,7 +354,7 @@ class Chat {
 
   #list() {
     if (!this.side) return;
-    const fresh = iconButton("plus", "", () => this.begin(), {text: "New conversation", class: "outlined"});
+    const fresh = iconButton("plus", "", () => this.begin(), {text: say("new_conversation"), class: "outlined"});
     const rows = this.history.all().map(kept => this.#row(kept));
     this.side.replaceChildren(fresh, make("ul", {}, rows));
   }
@@ -366,10 +367,10 @@ class Chat {
     };
     const open = make(
       "button",
-      {type: "button", class: "open", dir: "auto", "aria-current": kept.id === this.conversation.id && "true", onclick: show},
+      {type: "button", class: "open", dir: "auto", lang: "", "aria-current": kept.id === this.conversation.id && "true", onclick: show},
       kept.title,
     );
-    const remove = iconButton("trash", `Delete “${kept.title}”`, () => {
+    const remove = iconButton("trash", say("delete", {title: kept.title}), () => {
       this.history.remove(kept.id);
       if (kept.id === this.conversation.id) this.begin();
       else this.#list();

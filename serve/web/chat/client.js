@@ -1,6 +1,7 @@
 /** Asks a Raydex service. Knows its routes, its errors and its sessions, and nothing of the page. */
 
 import {readEvents} from "./events.js";
+import {language, say} from "./texts.js";
 
 const KINDS = {
   401: "no_key",
@@ -27,7 +28,7 @@ export class ServiceError extends Error {
   /** Return the error of a body such as `{error, kind?, retry_after?}`. */
   static of(body, kind = "failed", seconds = 0) {
     const why = typeof body?.error === "string" ? body.error : body?.error?.message;
-    return new ServiceError(body?.kind ?? kind, why ?? "The service failed.", body?.retry_after ?? seconds);
+    return new ServiceError(body?.kind ?? kind, why ?? say("failed_why"), body?.retry_after ?? seconds);
   }
 }
 
@@ -70,7 +71,7 @@ export class Client {
     } catch (error) {
       if (error instanceof ServiceError || signal?.aborted) throw error;
     }
-    if (!whole) throw new ServiceError("cut", "The connection closed before the answer was complete.");
+    if (!whole) throw new ServiceError("cut", say("cut_why"));
   }
 
   /**
@@ -139,9 +140,9 @@ export class Client {
   }
 
   #question(question) {
-    const {collection, version, language} = this.place;
-    const filters = version || language ? {version: version || undefined, language: language || undefined} : undefined;
-    const from = {channel: this.channel || undefined, page: this.page || undefined};
+    const {collection, version, language: written} = this.place;
+    const filters = version || written ? {version: version || undefined, language: written || undefined} : undefined;
+    const from = {channel: this.channel || undefined, page: this.page || undefined, language};
     return {question, collection: collection || undefined, filters, ...from};
   }
 
@@ -173,12 +174,10 @@ export class Client {
       () => false,
     );
     if (!alive || new URL(this.base).origin === location.origin)
-      return new ServiceError("unreachable", "The service can't be reached.");
-    const create = `raydex keys create NAME --publishable --origin ${location.origin}`;
-    return new ServiceError(
-      "forbidden",
-      `The service does not answer pages of ${location.origin}. Its operator allows them with a key of \`${create}\`.`,
-    );
+      return new ServiceError("unreachable", say("unreachable"));
+    const {origin} = location;
+    const command = `raydex keys create NAME --publishable --origin ${origin}`;
+    return new ServiceError("forbidden", say("forbidden_origin", {origin, command}));
   }
 
   async #refusal(reply) {

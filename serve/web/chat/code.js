@@ -3,6 +3,7 @@
 import hljs from "../vendor/highlight.js";
 import {confirmOn, copyText} from "./copying.js";
 import {icon, make} from "./dom.js";
+import {say} from "./texts.js";
 
 /**
  * What tells a language where the documentation names none: nothing else begins a line like that.
@@ -41,16 +42,16 @@ export function frameCode(pre) {
   pre.removeAttribute("class");
   pre.tabIndex = 0;
   pre.setAttribute("role", "group");
-  pre.setAttribute("aria-label", language ? `Code, ${language}` : "Code");
+  pre.setAttribute("aria-label", language ? say("code_in", {language}) : say("code"));
   const copy = async () => {
     await copyText(pre.textContent.replace(/\n$/, ""));
-    confirmOn(button, "Copied");
+    confirmOn(button, say("copied"));
   };
   const button = make(
     "button",
     {type: "button", class: "quiet", onclick: copy},
     icon("copy"),
-    make("span", {}, "Copy"),
+    make("span", {}, say("copy")),
   );
   const frame = make("div", {class: "code"}, make("div", {class: "bar"}, make("span", {}, language), button));
   pre.replaceWith(frame);

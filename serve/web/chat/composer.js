@@ -1,6 +1,7 @@
 /** The box that a question is written in. What is written is kept until it has been answered. */
 
 import {icon, iconButton, make} from "./dom.js";
+import {say} from "./texts.js";
 
 /** Enter asks, Shift+Enter begins a line, Escape stops the answer. */
 export class Composer {
@@ -18,7 +19,7 @@ export class Composer {
       name: "question",
       rows: "1",
       dir: "auto",
-      "aria-label": "Your question",
+      "aria-label": say("your_question"),
       placeholder,
       enterkeyhint: "send",
       autocomplete: "off",
@@ -26,7 +27,7 @@ export class Composer {
     this.button = make("button", {class: "send"});
     this.context = make("div", {class: "context", hidden: true});
     this.aboutPage = false;
-    const about = onPage && iconButton("page", "Ask about this page", () => this.#toggleAbout(about), {"aria-pressed": "false"});
+    const about = onPage && iconButton("page", say("about_page"), () => this.#toggleAbout(about), {"aria-pressed": "false"});
     const onsubmit = event => {
       event.preventDefault();
       this.#submit();
@@ -61,9 +62,9 @@ export class Composer {
 
   setBusy(busy) {
     this.busy = busy;
-    const label = busy ? "Stop" : "Ask";
+    const label = say(busy ? "stop" : "ask");
     this.button.setAttribute("aria-label", label);
-    this.button.title = busy ? "Stop (Esc)" : "Ask (Enter)";
+    this.button.title = say(busy ? "stop_esc" : "ask_enter");
     this.button.replaceChildren(icon(busy ? "stop" : "send"));
     this.#changed();
   }
@@ -100,8 +101,8 @@ export class Composer {
   }
 
   #invite() {
-    const usual = this.context.hidden ? this.placeholder : "Ask a follow-up …";
-    this.box.placeholder = this.aboutPage ? "Ask about this page …" : usual;
+    const usual = this.context.hidden ? this.placeholder : say("ask_followup");
+    this.box.placeholder = this.aboutPage ? say("ask_about_page") : usual;
   }
 
   #submit() {

@@ -1,6 +1,7 @@
 /** Puts texts on the clipboard, and shows on a button that it is done. */
 
 import {icon, make} from "./dom.js";
+import {say} from "./texts.js";
 
 /** Put a text on the clipboard, also where the page was not loaded over https. */
 export async function copyText(text) {
@@ -20,7 +21,7 @@ export async function copyText(text) {
   const copied = document.execCommand("copy");
   area.remove();
   before?.focus?.({preventScroll: true});
-  if (!copied) throw new Error("the browser refused to copy");
+  if (!copied) throw new Error(say("no_copy"));
 }
 
 /** Show on `button` for two seconds that what it does is done. */

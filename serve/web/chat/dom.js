@@ -72,11 +72,6 @@ export function iconButton(name, label, onclick, {text = "", ...more} = {}) {
   );
 }
 
-/** Return `3 pages` or `1 page`. */
-export function count(number, noun) {
-  return `${number} ${noun}${number === 1 ? "" : "s"}`;
-}
-
 /** Return a text with its `commands in backticks` as code. */
 export function withCode(text) {
   return text.split(/`([^`]+)`/).map((part, i) => (i % 2 ? make("code", {}, part) : part));

@@ -1,29 +1,13 @@
 /** Says what went wrong and what to do, as a person needs it. */
 
-import {count, make, withCode} from "./dom.js";
+import {make, withCode} from "./dom.js";
+import {say} from "./texts.js";
 
-const SAYINGS = {
-  bad_key: [
-    "This API key is not accepted",
-    "It is unknown, revoked or expired. Check it, or ask the people who run this service for another one.",
-  ],
-  cut: ["The answer broke off", "The connection closed before it was complete. What came so far stands above."],
-  forbidden: ["This is not allowed", ""],
-  gone: ["This answer can't be shown", "It was deleted, or the person who asked has not shared it."],
-  invalid: ["The service can't take this question", ""],
-  model: ["The service is still loading its models", "This takes a minute at most. Your question is kept."],
-  no_index: ["Nothing is indexed yet", ""],
-  no_key: [
-    "An API key is needed",
-    "This service answers only with a key. Its operator creates one with `raydex keys create NAME`.",
-  ],
-  rate: ["Too many questions in a short time", "The service limits how often one may ask. Your question is kept."],
-  unavailable: ["The service is busy or starting", "It will be back in a moment. Your question is kept."],
-  unreachable: ["The service can't be reached", "It may be restarting, or you may be offline. Your question is kept."],
-};
-/** A reader of another site can't mend its key: what the service says is for those who run the site. */
-const NOT_SET_UP = ["The assistant is not set up", ""];
-const FAILED = ["Something went wrong", ""];
+/** The kinds of errors that there is advice on, in the texts of the same names. */
+const ADVISED = new Set(["bad_key", "cut", "gone", "model", "no_key", "rate", "unavailable", "unreachable"]);
+/** Those on which the service says more. A reader of another site can't mend its key: what it says is for those who can. */
+const EXPLAINED = new Set(["forbidden", "invalid", "no_index", "not_set_up"]);
+const CREATE_KEY = "raydex keys create NAME";
 /** Nothing is broken: there is something to do, or to wait for. */
 const CALM = new Set(["gone", "model", "no_index", "no_key", "rate", "unavailable"]);
 
@@ -34,12 +18,13 @@ const CALM = new Set(["gone", "model", "no_index", "no_key", "rate", "unavailabl
  */
 export function showFailure(error, {again, enterKey}) {
   const keyed = ["no_key", "bad_key"].includes(error.kind);
-  const [title, advice] = keyed && !enterKey ? NOT_SET_UP : (SAYINGS[error.kind] ?? FAILED);
+  const kind = keyed && !enterKey ? "not_set_up" : error.kind;
+  const advised = ADVISED.has(kind);
   const box = make(
     "div",
     {class: CALM.has(error.kind) ? "failure calm" : "failure", role: "alert"},
-    make("strong", {}, title),
-    make("p", {}, withCode(advice || sentence(error.message))),
+    make("strong", {}, say(advised || EXPLAINED.has(kind) ? kind : "failed")),
+    make("p", {}, withCode(advised ? say(`${kind}_why`, {command: CREATE_KEY}) : sentence(error.message))),
   );
   if (keyed && enterKey) box.append(askForKey(enterKey));
   else if (again) box.append(...askAgain(again, error.seconds));
@@ -51,7 +36,7 @@ export function askForKey(enterKey) {
   const input = make("input", {
     type: "password",
     autocomplete: "off",
-    "aria-label": "API key",
+    "aria-label": say("api_key"),
     placeholder: "rdx_…",
     required: true,
   });
@@ -59,17 +44,17 @@ export function askForKey(enterKey) {
     event.preventDefault();
     enterKey(input.value.trim());
   };
-  return make("form", {class: "key", onsubmit}, input, make("button", {class: "primary"}, "Use this key"));
+  return make("form", {class: "key", onsubmit}, input, make("button", {class: "primary"}, say("use_key")));
 }
 
 function askAgain(again, seconds) {
-  const button = make("button", {type: "button", class: "outlined", onclick: again}, "Try again");
+  const button = make("button", {type: "button", class: "outlined", onclick: again}, say("try_again"));
   const wait = make("span", {class: "wait"});
   const until = Date.now() + seconds * 1000;
   const tick = () => {
     const left = Math.ceil((until - Date.now()) / 1000);
     button.disabled = left > 0;
-    wait.textContent = left > 0 ? `in ${count(left, "second")}` : "";
+    wait.textContent = left > 0 ? say("in_seconds", {n: left}) : "";
     if (left > 0) setTimeout(tick, 1000);
   };
   tick();
@@ -79,5 +64,5 @@ function askAgain(again, seconds) {
 /** Return a service's sentence as one that stands alone. */
 function sentence(text) {
   const whole = text.charAt(0).toUpperCase() + text.slice(1);
-  return /[.!?…]$/.test(whole) ? whole : `${whole}.`;
+  return /[.!?…。！？]$/.test(whole) ? whole : `${whole}.`;
 }

@@ -1,8 +1,9 @@
 /** Thumbs for an answer, with reasons and a comment. */
 
 import {iconButton, make} from "./dom.js";
+import {say} from "./texts.js";
 
-const REASONS = {wrong: "Wrong", incomplete: "Incomplete", outdated: "Outdated", not_asked: "Not what I asked"};
+const REASONS = ["wrong", "incomplete", "outdated", "not_asked"];
 const MOST_COMMENT = 2000; // characters: a paragraph or two
 
 /** The buttons of one answer, and the form that opens below it. */
@@ -12,9 +13,9 @@ export class Feedback {
     this.send = send;
     this.rating = rating;
     this.told = Promise.resolve(true);
-    this.up = iconButton("up", "Good answer", () => this.#rate(1));
-    this.down = iconButton("down", "Bad answer", () => this.#rate(-1));
-    this.buttons = make("span", {class: "thumbs", role: "group", "aria-label": "Rate this answer"}, this.up, this.down);
+    this.up = iconButton("up", say("good"), () => this.#rate(1));
+    this.down = iconButton("down", say("bad"), () => this.#rate(-1));
+    this.buttons = make("span", {class: "thumbs", role: "group", "aria-label": say("rate_answer")}, this.up, this.down);
     this.panel = make("div", {class: "feedback", hidden: true});
     this.#mark();
   }
@@ -34,16 +35,16 @@ export class Feedback {
   #open() {
     this.panel.hidden = this.rating === 0;
     if (this.rating === 0) return;
-    const reasons = Object.entries(REASONS).map(([name, text]) =>
-      make("label", {}, make("input", {type: "checkbox", name: "reason", value: name}), make("span", {}, text)),
+    const reasons = REASONS.map(name =>
+      make("label", {}, make("input", {type: "checkbox", name: "reason", value: name}), make("span", {}, say(name))),
     );
-    const what = make("fieldset", {}, make("legend", {}, "What was wrong with it?"), reasons);
+    const what = make("fieldset", {}, make("legend", {}, say("what_wrong")), reasons);
     const comment = make("textarea", {
       name: "comment",
       rows: "2",
       maxlength: MOST_COMMENT,
-      "aria-label": "Comment",
-      placeholder: this.rating < 0 ? "What would have been right? (optional)" : "What was good about it? (optional)",
+      "aria-label": say("comment"),
+      placeholder: say(this.rating < 0 ? "what_right" : "what_good"),
     });
     const onsubmit = event => {
       event.preventDefault();
@@ -55,7 +56,7 @@ export class Feedback {
       {onsubmit},
       this.rating < 0 && what,
       comment,
-      make("div", {class: "row"}, make("button", {class: "outlined"}, "Send")),
+      make("div", {class: "row"}, make("button", {class: "outlined"}, say("send"))),
     );
     this.panel.replaceChildren(form);
   }
@@ -72,15 +73,13 @@ export class Feedback {
       await this.send(rating, {reasons: reasons.length ? reasons : undefined, comment});
       return true;
     } catch (error) {
-      this.#say(`Not sent: ${error.message}`);
+      this.#say(say("not_sent", {reason: error.message}));
       return false;
     }
   }
 
   #thank() {
-    this.panel.replaceChildren(
-      make("p", {role: "status"}, "Thank you. This goes to the people who write the documentation."),
-    );
+    this.panel.replaceChildren(make("p", {role: "status"}, say("thank_you")));
   }
 
   #say(text) {

@@ -9,6 +9,7 @@ import {Marked} from "../vendor/marked.js";
 import {escape, frameCode, makeCode} from "./code.js";
 import {make} from "./dom.js";
 import {makeNumber, renewNumbers} from "./sources.js";
+import {say} from "./texts.js";
 
 const TAGS =
   "a blockquote br code del em h3 h4 h5 h6 hr li ol p pre span strong sup table tbody td th thead tr ul".split(" ");
@@ -111,7 +112,7 @@ function renderBlock(token, level, citations) {
   });
   clean.querySelectorAll("pre").forEach(frameCode);
   clean.querySelectorAll("table").forEach(table => {
-    const frame = make("div", {class: "table", tabindex: "0", role: "group", "aria-label": "Table"});
+    const frame = make("div", {class: "table", tabindex: "0", role: "group", "aria-label": say("table")});
     table.replaceWith(frame);
     frame.append(table);
   });

@@ -1,9 +1,9 @@
 /** Lets a reader choose the collection, and its version and language where there are several. */
 
 import {make} from "./dom.js";
+import {say} from "./texts.js";
 
-const LABELS = {collection: "Collection", version: "Version", language: "Language"};
-const ANY = {version: "All versions", language: "All languages"};
+const ANY = {version: "all_versions", language: "all_languages"};
 
 /** The pickers, and the logo of the collection; `place` is `{collection, version, language}`, "" for any. */
 export class Places {
@@ -75,13 +75,13 @@ export class Places {
       [...this.element.querySelectorAll("select")].find(one => one.name === name)?.focus();
     };
     const options = values.map(([value, text]) => make("option", {value, selected: value === this.place[name]}, text));
-    const select = make("select", {name, "aria-label": LABELS[name], onchange}, options);
+    const select = make("select", {name, "aria-label": say(name), onchange}, options);
     return select;
   }
 }
 
 function offer(name, values = []) {
-  return [["", ANY[name]], ...values.map(value => [value, name === "language" ? nameOf(value) : value])];
+  return [["", say(ANY[name])], ...values.map(value => [value, name === "language" ? nameOf(value) : value])];
 }
 
 /** Return a language's name in itself: `Deutsch` for de. */

@@ -1,6 +1,7 @@
 /** Shows sources: the numbers in a text, the cards above it, and what a card says when one points at a number. */
 
 import {make} from "./dom.js";
+import {say} from "./texts.js";
 
 /** The sources that numbers and cards stand for: what the pointed card reads. */
 const sourceOf = new WeakMap();
@@ -33,7 +34,7 @@ export function makeCard(n, source) {
     makeLink(
       source,
       {class: "card"},
-      Object.entries(parts).map(([name, text]) => make("span", {class: name, dir: "auto"}, text)),
+      Object.entries(parts).map(([name, text]) => make("span", {class: name, dir: "auto", lang: ""}, text)),
     ),
   );
 }
@@ -48,7 +49,7 @@ function makeLink(source, attributes, ...children) {
 }
 
 function label(n, source) {
-  return `Source ${n}: ${titleOf(source)}${source.supported === false ? ", weak support" : ""}`;
+  return say(source.supported === false ? "weak_source_n" : "source_n", {n, title: titleOf(source)});
 }
 
 /** Return the words that name a source: its section, or its page. */
@@ -143,8 +144,8 @@ export class PointedCard {
     const read = source.quoted || at.closest(".closest") || !source.snippet;
     parts.push(read ? make("span", {class: "place"}, addressOf(source)) : make("p", {}, shorten(source.snippet)));
     if (source.supported === false)
-      parts.push(make("p", {class: "caution"}, "Supports its sentence only weakly: read it before you rely on it."));
-    else if (source.by === "attributed" && !source.quoted) parts.push(make("p", {class: "place"}, "Source found by Raydex"));
+      parts.push(make("p", {class: "caution"}, say("weak")));
+    else if (source.by === "attributed" && !source.quoted) parts.push(make("p", {class: "place"}, say("found_by")));
     this.card.replaceChildren(...parts);
     this.card.showPopover?.();
     at.setAttribute("aria-describedby", this.card.id);

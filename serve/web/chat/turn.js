@@ -2,19 +2,14 @@
 
 import {markClaims} from "./claims.js";
 import {confirmOn, copyText} from "./copying.js";
-import {count, iconButton, make, withCode} from "./dom.js";
+import {iconButton, make, withCode} from "./dom.js";
 import {showFailure} from "./failure.js";
 import {Feedback} from "./feedback.js";
 import {LiveMarkdown} from "./markdown.js";
 import {asCitation, makeCard, shorten, titleOf} from "./sources.js";
+import {language, say} from "./texts.js";
 
-const CONFIDENCE = {high: "High confidence", some: "Some confidence", low: "Low confidence"};
-const LOST = {
-  bm25: "Keyword search was not available.",
-  conversation: "The earlier questions could not be read: this one was answered alone.",
-  rewrite: "The question was searched for as it was asked.",
-  vector: "Search by meaning was not available.",
-};
+const LOST = ["bm25", "conversation", "rewrite", "vector"];
 const LONG = 300; // characters of a question: more than four lines as a heading
 
 let labels = 0;
@@ -35,15 +30,15 @@ export class Turn {
     this.citations = new Map();
     this.hits = [];
     const long = question.length > LONG;
-    this.heading = make("h2", {class: long ? "question long" : "question", dir: "auto", tabindex: long && "0"}, question);
+    this.heading = make("h2", {class: long ? "question long" : "question", dir: "auto", lang: "", tabindex: long && "0"}, question);
     this.edit =
-      editable && iconButton("edit", "Edit and ask again", () => this.#openEditor(), {class: "quiet bare edit"});
+      editable && iconButton("edit", say("edit"), () => this.#openEditor(), {class: "quiet bare edit"});
     this.top = make("div", {class: "asked"}, this.heading, this.edit);
     this.label = make("p", {class: "label", id: `sources-${++labels}`});
     this.sources = make("ol", {class: "sources", "aria-labelledby": this.label.id});
     this.shelf = make("div", {class: "shelf", hidden: true}, this.label, this.sources);
     this.notice = make("p", {class: "notice", hidden: true});
-    this.body = make("div", {class: "answer"});
+    this.body = make("div", {class: "answer", lang: ""});
     this.foot = make("div", {class: "foot"});
     this.element = make(
       "article",
@@ -66,7 +61,7 @@ export class Turn {
   begin() {
     this.body.setAttribute("aria-busy", "true");
     this.body.classList.add("busy");
-    this.#notify("Searching…");
+    this.#notify(say("searching"));
   }
 
   /** Show a whole answer. */
@@ -80,7 +75,7 @@ export class Turn {
     this.#settle();
     if (!answer.known) this.body.after(this.shelf);
     this.shelf.classList.toggle("closest", !answer.known);
-    this.#showSources(answer.known ? "Sources" : "The closest sections of the documentation");
+    this.#showSources(say(answer.known ? "sources" : "closest"));
     this.#soften(answer.notes ?? []);
     if (answer.known) markClaims(this.body, answer.claims?.unsupported ?? []);
     this.foot.replaceChildren(...this.#marks(), this.#actions(), this.feedback.panel);
@@ -90,7 +85,7 @@ export class Turn {
   stop() {
     this.#settle();
     this.foot.replaceChildren(
-      make("p", {class: "mark"}, this.text ? "You stopped this answer." : "Stopped."),
+      make("p", {class: "mark"}, say(this.text ? "stopped_answer" : "stopped")),
       make("div", {class: "actions"}, this.#againButton()),
     );
   }
@@ -104,20 +99,20 @@ export class Turn {
   /** Return the answer as Markdown, its sources below. */
   toMarkdown() {
     const sources = [...this.citations].map(([n, source]) => `[${n}] [${titleOf(source)}](${source.source})`);
-    return [this.text, ...(sources.length ? [`Sources:\n\n${sources.join("  \n")}`] : [])].join("\n\n");
+    return [this.text, ...(sources.length ? [`**${say("sources")}**\n\n${sources.join("  \n")}`] : [])].join("\n\n");
   }
 
   #takeHits({hits}) {
     this.hits = hits;
     this.citations = new Map(hits.map((hit, i) => [i + 1, asCitation(hit)]));
-    this.#showSources("Found sections");
+    this.#showSources(say("found"));
   }
 
   #takeStatus({stage, passages, seconds}) {
     const pages = new Set(this.hits.slice(0, passages || undefined).map(hit => hit.source.split("#")[0])).size;
-    const wait = seconds >= 2 ? `, about ${Math.round(seconds)} s` : "";
-    if (stage === "loading") return this.#notify("Loading the index…");
-    this.#notify(stage === "thinking" ? "Thinking…" : `Reading ${count(pages, "page")}${wait}…`);
+    if (stage === "loading") return this.#notify(say("loading_index"));
+    if (stage === "thinking") return this.#notify(say("thinking"));
+    this.#notify(say(seconds >= 2 ? "reading_for" : "reading", {n: pages, seconds: Math.round(seconds)}));
   }
 
   #takeDelta({text, reset}) {
@@ -157,17 +152,13 @@ export class Turn {
   #marks() {
     const {known, claims, confidence, finish_reason, degraded, written_by, asked_at, collection} = this.answer;
     const marks = [];
-    if (asked_at)
-      marks.push(
-        make(
-          "p",
-          {class: "mark"},
-          `Answered on ${new Date(asked_at).toLocaleDateString(undefined, {dateStyle: "long"})} from ${collection}`,
-        ),
-      );
+    if (asked_at) {
+      const date = new Date(asked_at).toLocaleDateString(language, {dateStyle: "long"});
+      marks.push(make("p", {class: "mark"}, say("answered_on", {date, collection})));
+    }
     if (finish_reason !== "stop")
-      marks.push(make("p", {class: "mark caution"}, "The language model was cut off: this answer is not complete."));
-    if (written_by === "person") marks.push(make("p", {class: "mark good"}, "Answer written by a person"));
+      marks.push(make("p", {class: "mark caution"}, say("cut_off")));
+    if (written_by === "person") marks.push(make("p", {class: "mark good"}, say("by_person")));
     else if (known && claims?.total) marks.push(this.#rely(claims, confidence));
     for (const part of (degraded ?? []).filter(part => part !== "truncated"))
       marks.push(make("p", {class: "mark"}, this.#lost(part)));
@@ -175,20 +166,19 @@ export class Turn {
   }
 
   #lost(part) {
-    if (!part.startsWith("llm:")) return LOST[part] ?? `Answered without ${part}.`;
-    return this.answer.agent === "extractive"
-      ? "The language model failed: this is quoted from the documentation."
-      : "A language model failed: another one answered.";
+    if (!part.startsWith("llm:")) return LOST.includes(part) ? say(`lost_${part}`) : say("lost", {part});
+    return say(this.answer.agent === "extractive" ? "model_quoted" : "model_replaced");
   }
 
   #rely({supported, total, unsupported}, confidence) {
-    const others = unsupported?.length && this.body.querySelector(".unsupported") ? "; the others are underlined" : "";
-    const claimed = `${supported} of ${count(total, "claim")} supported by a source${others}`;
-    const backed = this.answer.agent === "extractive" ? "quoted from the documentation" : claimed;
+    const claimed = say("supported", {supported, n: total});
+    const underlined = unsupported?.length && this.body.querySelector(".unsupported");
+    const checked = underlined ? say("underlined", {supported: claimed}) : claimed;
+    const backed = this.answer.agent === "extractive" ? say("quoted") : checked;
     return make(
       "p",
       {class: `mark ${{high: "good", low: "caution"}[confidence] ?? ""}`},
-      `${CONFIDENCE[confidence] ?? confidence} · ${backed}`,
+      `${say(confidence)} · ${backed}`,
     );
   }
 
@@ -197,9 +187,9 @@ export class Turn {
       this.rating = rating;
       return this.on.rate(this, rating, more);
     }, this.rating);
-    const copy = iconButton("copy", "Copy answer", () => this.#done(copy, copyText(this.toMarkdown()), "Copied"));
-    const link = iconButton("link", "Copy link to this answer", () =>
-      this.#done(link, this.on.link(this.answer.id), "Link copied"),
+    const copy = iconButton("copy", say("copy_answer"), () => this.#done(copy, copyText(this.toMarkdown()), say("copied")));
+    const link = iconButton("link", say("copy_link"), () =>
+      this.#done(link, this.on.link(this.answer.id), say("link_copied")),
     );
     return make(
       "div",
@@ -212,7 +202,7 @@ export class Turn {
   }
 
   #againButton() {
-    return iconButton("again", "Ask again", () => this.on.again(this));
+    return iconButton("again", say("ask_again"), () => this.on.again(this));
   }
 
   async #done(button, work, text) {
@@ -228,7 +218,7 @@ export class Turn {
   }
 
   #openEditor() {
-    const box = make("textarea", {"aria-label": "Edit the question", rows: "2", dir: "auto"}, this.question);
+    const box = make("textarea", {"aria-label": say("edit_question"), rows: "2", dir: "auto"}, this.question);
     const close = () => {
       form.remove();
       this.top.classList.remove("sr");
@@ -243,12 +233,12 @@ export class Turn {
       if (event.key === "Escape") close();
       if (event.key === "Enter" && !event.shiftKey && !event.isComposing) onsubmit(event);
     };
-    const cancel = make("button", {type: "button", class: "quiet", onclick: close}, "Cancel");
+    const cancel = make("button", {type: "button", class: "quiet", onclick: close}, say("cancel"));
     const form = make(
       "form",
       {class: "editor", onsubmit, onkeydown},
       box,
-      make("div", {class: "row"}, cancel, make("button", {class: "primary"}, "Ask again")),
+      make("div", {class: "row"}, cancel, make("button", {class: "primary"}, say("ask_again"))),
     );
     this.top.classList.add("sr");
     this.top.after(form);

@@ -2,6 +2,7 @@
 
 import {make, withCode} from "../chat/dom.js";
 import {openStorage} from "../chat/history.js";
+import {say} from "../chat/texts.js";
 import {load, loadStyles, makeSheet} from "./shell.js";
 
 /** The chat in the colours of the page around it, and in its header room for the button that closes the panel. */
@@ -35,8 +36,8 @@ export class Assistant {
    */
   async mountChat(root, name) {
     const {refusal, title, placeholder} = this.settings;
-    if (refusal) return explain(root, "The assistant is not set up", refusal);
-    root.replaceChildren(make("p", {class: "wait", role: "status"}, "Loading the assistant …"));
+    if (refusal) return explain(root, say("not_set_up"), refusal);
+    root.replaceChildren(make("p", {class: "wait", role: "status"}, say("loading")));
     try {
       const [{mountChat}, client, styles] = await Promise.all([load("../chat/chat.js"), this.client, loadStyles("../chat/chat.css")]);
       root.adoptedStyleSheets = [root.adoptedStyleSheets[0], styles, makeSheet(LOOK)];
@@ -45,8 +46,8 @@ export class Assistant {
       return mountChat(root, client, {...kept, title, placeholder, heading: 2, autofocus: false, keys: false, sharing: false, place: placeOf(this.settings)});
     } catch (error) {
       console.error("Raydex:", error);
-      const again = make("button", {type: "button", onclick: () => this.mountChat(root, name)}, "Try again");
-      return explain(root, "The assistant can't be reached", "You may be offline, or the service is restarting.", again);
+      const again = make("button", {type: "button", onclick: () => this.mountChat(root, name)}, say("try_again"));
+      return explain(root, say("no_assistant"), say("no_assistant_why"), again);
     }
   }
 

@@ -1,6 +1,7 @@
 /** What stands in the page itself: a chat, or a search field. */
 
 import {icon, make} from "../chat/dom.js";
+import {say} from "../chat/texts.js";
 import {isMac, keepInPage, makeSheet, makeShell} from "./shell.js";
 
 const NEAR = "300px"; // below what is seen: the chat is loaded before it is scrolled to
@@ -29,7 +30,7 @@ export function addSearchField(parts, tag) {
   const shell = makeShell("raydex-search", parts.settings, [...parts.sheets, makeSheet(FIELD)]);
   const hint = parts.settings.hotkey && make("kbd", {"aria-hidden": "true"}, isMac() ? "⌘ K" : "Ctrl K");
   const onclick = () => parts.search();
-  shell.shadowRoot.append(make("button", {type: "button", class: "field", "aria-haspopup": "dialog", onclick}, icon("search"), make("span", {}, "Search"), hint));
+  shell.shadowRoot.append(make("button", {type: "button", class: "field", "aria-haspopup": "dialog", onclick}, icon("search"), make("span", {}, say("search")), hint));
   put(shell, parts.settings.target, tag);
 }
 

@@ -1,6 +1,7 @@
 /** The chat in a dialog over the page. */
 
 import {iconButton} from "../chat/dom.js";
+import {say} from "../chat/texts.js";
 import {Dialog} from "./dialog.js";
 import {makeShell} from "./shell.js";
 
@@ -11,7 +12,7 @@ export class Panel {
   constructor(assistant, settings, sheets) {
     this.assistant = assistant;
     this.shell = makeShell("raydex-chat", settings, sheets);
-    const close = iconButton("close", "Close", () => this.dialog.close(), {class: "bare close"});
+    const close = iconButton("close", say("close"), () => this.dialog.close(), {class: "bare close"});
     this.dialog = new Dialog(settings.title, "panel", this.shell, close);
     this.element = this.dialog.element;
   }

@@ -1,11 +1,12 @@
 /** Why a key can't stand in a page. */
 
+import {learn, say} from "../chat/texts.js";
+
 /** Return why a key that is not publishable is refused, and say so in the console too. The key itself is not shown. */
-export function explainRefusal(key) {
-  const create = `Create one with \`raydex keys create NAME --publishable --origin ${location.origin}\``;
-  const reason = /^rdx_/i.test(key)
-    ? `data-key is a secret key (rdx_…): anyone who reads this page's source could use it. It was not sent. A page needs a publishable key (pk_…). ${create}, and revoke the secret one.`
-    : `data-key is not a publishable key: those begin with pk_. It was not sent. ${create}.`;
+export async function explainRefusal(key) {
+  await learn("page");
+  const command = `raydex keys create NAME --publishable --origin ${location.origin}`;
+  const reason = say(/^rdx_/i.test(key) ? "secret_key" : "other_key", {command});
   console.error(`Raydex: ${reason}`);
   return reason;
 }

@@ -1,6 +1,7 @@
 /** Searches the documentation while one types. The last entry asks the assistant what was typed. */
 
 import {icon, iconButton, make, withCode} from "../chat/dom.js";
+import {say} from "../chat/texts.js";
 import {Dialog} from "./dialog.js";
 
 const REST_MS = 160; // a typist's pause between two words; keys within a word are nearer
@@ -21,15 +22,15 @@ export class Search {
     this.refusal = settings.refusal;
     this.ask = ask;
     this.box = make("input", {
-      type: "text", role: "combobox", "aria-label": "Search the documentation", "aria-expanded": "false", "aria-controls": "results",
-      "aria-autocomplete": "list", placeholder: "Search the documentation", autocomplete: "off", spellcheck: "false", enterkeyhint: "go", maxlength: "500",
+      type: "text", role: "combobox", "aria-label": say("search_docs"), "aria-expanded": "false", "aria-controls": "results",
+      "aria-autocomplete": "list", placeholder: say("search_docs"), autocomplete: "off", spellcheck: "false", enterkeyhint: "go", maxlength: "500",
       oninput: () => this.#typed(), onkeydown: event => this.#pressed(event),
     });
-    this.list = make("div", {id: "results", role: "listbox", "aria-label": "Results", hidden: true, onclick: ({target}) => target instanceof Element && target.closest("a") && this.dialog.close()});
+    this.list = make("div", {id: "results", role: "listbox", "aria-label": say("results"), hidden: true, onclick: ({target}) => target instanceof Element && target.closest("a") && this.dialog.close()});
     this.note = make("p", {class: "note", role: "status"});
-    const close = iconButton("close", "Close", () => this.dialog.close(), {class: "bare"});
-    const keys = make("p", {class: "keys", "aria-hidden": "true"}, ...[["↑↓", "choose"], ["↵", "open"], ["esc", "close"]].flatMap(([key, does]) => [make("kbd", {}, key), does]));
-    this.dialog = new Dialog("Search", "search", make("div", {class: "field"}, icon("search"), this.box, close), this.list, this.note, keys);
+    const close = iconButton("close", say("close"), () => this.dialog.close(), {class: "bare"});
+    const keys = make("p", {class: "keys", "aria-hidden": "true"}, ...[["↑↓", "key_choose"], ["↵", "key_open"], ["esc", "key_close"]].flatMap(([key, does]) => [make("kbd", {}, key), say(does)]));
+    this.dialog = new Dialog(say("search"), "search", make("div", {class: "field"}, icon("search"), this.box, close), this.list, this.note, keys);
     this.element = this.dialog.element;
   }
 
@@ -78,12 +79,12 @@ export class Search {
     const words = wordsOf(this.#text);
     this.#draw([...hits.map(hit => makeResult(hit, words)), ...this.#askEntry()]);
     const long = this.#text.length >= LEAST;
-    this.#say(long ? `${hits.length || "No"} ${hits.length === 1 ? "section" : "sections"} found` : "");
+    this.#say(long ? say(hits.length ? "sections_found" : "nothing_found", {n: hits.length}) : "");
   }
 
   #fail(error) {
     this.#draw(this.#askEntry());
-    this.#say(error.kind === "rate" ? `Too many searches at once: try again in ${error.seconds || 60} s.` : error.message, "alert");
+    this.#say(error.kind === "rate" ? say("searched_too_often", {n: error.seconds || 60}) : error.message, "alert");
   }
 
   #draw(entries) {
@@ -110,7 +111,7 @@ export class Search {
       this.dialog.close();
       this.ask(text);
     };
-    return [make("div", {role: "option", class: "result ask", onclick}, icon("spark"), make("span", {class: "title"}, "Ask the assistant"), make("span", {class: "place"}, `“${text}”`))];
+    return [make("div", {role: "option", class: "result ask", onclick}, icon("spark"), make("span", {class: "title"}, say("ask_assistant")), make("span", {class: "place"}, `“${text}”`))];
   }
 
   #go(to) {

@@ -1,6 +1,7 @@
 /** Offers to ask about the text that the reader has selected. */
 
 import {icon, make} from "../chat/dom.js";
+import {say} from "../chat/texts.js";
 
 const LEAST = 3, MOST = 600; // characters: less says nothing, more is no question
 const REST_MS = 250; // a selection that still grows is not offered
@@ -13,7 +14,7 @@ export class SelectionOffer {
     this.ask = ask;
     const onclick = () => this.#take();
     const onpointerdown = event => event.preventDefault(); // it would end the selection
-    this.element = make("button", {type: "button", class: "offer", hidden: true, onclick, onpointerdown}, icon("spark"), "Ask about this");
+    this.element = make("button", {type: "button", class: "offer", hidden: true, onclick, onpointerdown}, icon("spark"), say("ask_selection"));
     document.addEventListener("selectionchange", () => this.#wait());
     this.#wait(); // what was selected while this was loaded
     for (const moved of ["scroll", "resize"]) addEventListener(moved, () => this.#place(), {passive: true, capture: true});

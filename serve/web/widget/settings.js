@@ -1,11 +1,13 @@
 /** What the attributes of the script tag mean. Says what is wrong with them instead of guessing. */
 
+import {say, speak} from "../chat/texts.js";
+
 const PUBLISHABLE = /^pk_[\w-]+$/;
 const MODES = ["launcher", "search", "inline"];
 const POSITIONS = ["bottom-right", "bottom-left"];
 const SCHEMES = ["auto", "light", "dark"];
 const NAMES = [
-  "accent", "collection", "colorScheme", "hotkey", "key", "label", "language", "mode", "placeholder",
+  "accent", "collection", "colorScheme", "hotkey", "key", "label", "lang", "language", "mode", "placeholder",
   "position", "selection", "target", "title", "version",
 ];
 
@@ -17,8 +19,9 @@ const NAMES = [
 export async function readSettings(base, told) {
   const unknown = Object.keys(told).filter(name => !NAMES.includes(name));
   if (unknown.length) console.info(`Raydex: unknown attributes: ${unknown.map(attributeOf).join(", ")}`);
+  await speak("launcher", told.lang ?? "", told.language ?? "", document.documentElement.lang, ...navigator.languages);
   const key = (told.key ?? "").trim();
-  const refusal = !key || PUBLISHABLE.test(key) ? "" : (await import("./refusal.js")).explainRefusal(key);
+  const refusal = !key || PUBLISHABLE.test(key) ? "" : await (await import("./refusal.js")).explainRefusal(key);
   return {
     base,
     refusal,
@@ -28,9 +31,9 @@ export async function readSettings(base, told) {
     language: told.language ?? "",
     modes: readModes(told),
     target: valid("target", told, isSelector, "a CSS selector"),
-    title: told.title || "Ask the documentation",
-    label: told.label || "Ask",
-    placeholder: told.placeholder || "How do I …?",
+    title: told.title || say("title"),
+    label: told.label || say("ask"),
+    placeholder: told.placeholder || say("example"),
     accent: valid("accent", told, value => CSS.supports("color", value), "a CSS colour"),
     position: among("position", told, POSITIONS),
     scheme: among("colorScheme", told, SCHEMES),

@@ -1,5 +1,6 @@
 /** Elements with a shadow root of their own: no style of the page reaches in, and none of ours reaches out. */
 
+import {language} from "../chat/texts.js";
 import {schemeOfPage, watchScheme} from "./scheme.js";
 
 /**
@@ -46,6 +47,7 @@ export function makeShell(name, settings, sheets) {
   const element = document.createElement(name);
   element.attachShadow({mode: "open"}).adoptedStyleSheets = sheets;
   element.dataset.position = settings.position;
+  element.lang = language;
   if (settings.accent) element.style.setProperty("--raydex-accent", settings.accent);
   const colour = () => {
     element.dataset.scheme = settings.scheme === "auto" ? schemeOfPage() : settings.scheme;

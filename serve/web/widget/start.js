@@ -1,6 +1,7 @@
 /** Puts together what a script tag asks for: a launcher, a search box, a chat in the page. */
 
 import {icon, make} from "../chat/dom.js";
+import {learn, say} from "../chat/texts.js";
 import {readSettings} from "./settings.js";
 import {isHotkey, keepInPage, load, loadStyles, makeShell} from "./shell.js";
 
@@ -53,7 +54,7 @@ class Parts {
     const shell = (this.shell = makeShell("raydex-widget", settings, this.sheets));
     const launcher = modes.has("launcher")
       ? makeLauncher("spark", settings.label, settings.title, () => this.open())
-      : makeLauncher("search", "Search", "Search the documentation", () => this.search());
+      : makeLauncher("search", say("search"), say("search_docs"), () => this.search());
     const alone = modes.has("launcher") || !(settings.target || window[TAKEN].has("launcher")); // one button is enough
     this.overlay = make("div", {class: "overlay"}, alone && launcher);
     shell.shadowRoot.append(this.overlay);
@@ -99,7 +100,7 @@ class Parts {
   /** Load a module once and make its part; a service that was away is asked again the next time. */
   #load(name, makePart) {
     if (!this.#loaded.has(name)) {
-      const part = load(`./${name}.js`).then(makePart);
+      const part = Promise.all([load(`./${name}.js`), learn("page")]).then(([module]) => makePart(module));
       this.#loaded.set(name, part);
       part.catch(() => this.#fail(name));
     }
@@ -109,7 +110,7 @@ class Parts {
   #fail(name) {
     this.#loaded.delete(name);
     this.#failure ??= make("p", {class: "failed", role: "alert"});
-    this.#failure.textContent = "The assistant can't be reached. Try again in a moment.";
+    this.#failure.textContent = say("no_assistant");
     this.overlay?.append(this.#failure);
     setTimeout(() => this.#failure.remove(), SHOWN_MS);
   }

@@ -13,9 +13,14 @@ from kit.chat import LAST, Site
 from pipelines.answering.events import Delta, Event
 from pipelines.answering.question import Question
 from pipelines.records import Claims
+from pipelines.text.languages import read_texts
 from serve.routes import create_app
 
 pytestmark = [pytest.mark.slow, needs_browser]
+# Texts that run out of what they stand in, and of the window.
+TOO_WIDE = """[...document.querySelectorAll('button, .mark, .label, .lead, .place, .top')].filter(
+    at => (at.clientWidth > 1 && at.scrollWidth > at.clientWidth + 1) || at.getBoundingClientRect().right > innerWidth
+).map(at => at.outerHTML)"""
 ANSWERED = f"!!{LAST}?.querySelector('.thumbs')"
 
 
@@ -127,3 +132,18 @@ def test_the_page_of_the_api_shows_it_and_asks_no_other_host(site: Site) -> None
     page.wait_for("document.querySelector('.opblock-body') !== null")
     assert all(url.startswith((site.url, "data:")) for url in page.requests()), page.requests()
     assert page.named("Log.entryAdded") == []
+
+
+@pytest.mark.parametrize(("accepted", "language"), [("de-AT,en", "de"), ("tlh,ja", "ja")])
+def test_the_page_speaks_the_browsers_language(site: Site, accepted: str, language: str) -> None:
+    site.browser.accept(accepted)
+    texts = read_texts(language)["launcher"] | read_texts(language)["page"]
+    page = site.open(width=360)
+    page.wait_for("!!document.querySelector('.welcome:not(.waiting)')")
+    assert page.evaluate("[document.documentElement.lang, document.title]") == [language, texts["title"]]
+    assert page.text(".lead") in (texts["welcome"], texts["welcome_to"].format(title="The docs"))
+    site.ask()
+    assert site.engine.asks[-1].language == language
+    assert page.text(".label") == texts["sources"] and page.text(".mark") == texts["lost_bm25"]
+    assert page.evaluate("document.querySelector('.answer').lang + document.querySelector('.question').lang") == ""
+    assert page.evaluate(TOO_WIDE) == [] and page.violations() == []

@@ -11,10 +11,12 @@ from kit.answering import WordEmbedder, make_hit
 
 from pipelines.answering.grounding.answerable import is_answerable
 from pipelines.answering.grounding.support import Passages
-from pipelines.answering.writing.attribution import NO_SOURCE, Attributor
+from pipelines.answering.writing.attribution import Attributor
 from pipelines.answering.writing.citations import count_claims, first_support, make_citations
 from pipelines.answering.writing.text import TextReader
 from pipelines.records import Citation, Claims, Hit
+
+NO_SOURCE = "No source could be confirmed for this. The closest that was found:"
 
 CSV = make_hit(
     "https://d.test/data#csv", "To load comma separated files, call read_csv with a path. It streams blocks.", ("Data",)

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from kit.answering import MemoryStore, WordEmbedder, make_hit
+from kit.queued_model import Says
 
 from pipelines.answering.conversation.rewriting import Rewriter
 from pipelines.answering.engine import QueryEngine
@@ -26,7 +27,7 @@ from pipelines.answering.synthesis.styles import EXAMPLE_NAME, MARKS, RULES, Pro
 from pipelines.answering.trace import Trace
 from pipelines.answering.writing.agents import LLMAgent
 from pipelines.answering.writing.draft import Draft
-from pipelines.answering.writing.writer import FOUND_NONE, AnswerWriter
+from pipelines.answering.writing.writer import AnswerWriter
 from pipelines.lexical import LexicalIndex
 from pipelines.llm.client import Completion
 from pipelines.llm.errors import LLMFailed
@@ -40,39 +41,6 @@ HITS = [
 INDEX = Index(1, "docs", IndexSettings(), "live", 1)
 
 Make = Callable[..., QueryEngine]
-
-
-class Says:
-    """A model that says `parts`, then breaks with `error` or hangs; it keeps what it was asked."""
-
-    model, context_window, context_share, max_tokens = "says", 4000, 0.5, 200
-
-    def __init__(self, *parts: str, error: Exception | None = None, hangs: bool = False) -> None:
-        self.parts, self.error, self.hangs = parts, error, hangs
-        self.run: list[str] = []
-        self.cancelled = False
-
-    def count(self, text: str) -> int:
-        return len(text.split())
-
-    async def complete(self, messages: Sequence[Message], **_: Any) -> Completion:
-        texts = [part async for part in self.stream(messages)]
-        return Completion("".join(str(part) for part in texts[:-1]), Usage(10, 5, 1, 0.5))
-
-    async def stream(self, messages: Sequence[Message], **_: Any) -> AsyncIterator[str | Completion]:
-        self.run.append("\n".join(message.content for message in messages))
-        try:
-            for part in self.parts:
-                await asyncio.sleep(0)
-                yield part
-            if self.hangs:
-                await asyncio.sleep(60)
-        except (asyncio.CancelledError, GeneratorExit):
-            self.cancelled = True
-            raise
-        if self.error:
-            raise self.error
-        yield Completion("".join(self.parts), Usage(10, 5, 1, 0.5))
 
 
 THREE = EngineSettings(k=3)
@@ -239,7 +207,8 @@ REFUSALS = [
 def test_a_model_that_finds_no_answer_in_good_passages_is_replaced_by_quotes(make: Make, refusal: str) -> None:
     deltas, answer = deltas_and_answer(make(None, Says(*re.split(r"(?<= )", refusal))), Question("topic 1 datasets?"))
     assert answer.known and answer.agent == "extractive" and answer.route.why.endswith("llm found no answer")
-    assert answer.text.startswith(f"{FOUND_NONE}\n\n") and answer.notes == (FOUND_NONE,)
+    note = "The language model found no answer in the passages, so they are quoted."
+    assert answer.text.startswith(f"{note}\n\n") and answer.notes == (note,)
     assert "Topic 1 is about datasets" in answer.text and answer.citations
     shown = ""
     for delta in deltas:

@@ -19,10 +19,11 @@ from pipelines.answering.synthesis.base import Task
 from pipelines.answering.synthesis.candidates import Candidates
 from pipelines.answering.synthesis.extractive import FINALISTS, ExtractiveSynthesizer
 from pipelines.answering.synthesis.passages import is_bare, split_passages
-from pipelines.answering.synthesis.quotes import CLOSEST, MOST_CODE_LINES, hide_numbers, write
+from pipelines.answering.synthesis.quotes import MOST_CODE_LINES, hide_numbers, write
 from pipelines.answering.writing.agents import AgentResult, ExtractiveAgent
 from pipelines.answering.writing.citations import Support
 from pipelines.records import Hit
+from pipelines.text.languages import say
 
 CSV = make_hit(
     "https://d.test/data#csv",
@@ -136,8 +137,9 @@ def test_support_is_higher_for_a_passage_that_answers() -> None:
 
 def test_quotes_that_hardly_answer_say_so() -> None:
     (quote,) = asyncio.run(ExtractiveSynthesizer().choose("Who stops bad trials early?", (TUNE,)))
-    assert not write([quote], (TUNE,)).startswith(CLOSEST)
-    assert write([replace(quote, support=0.05)], (TUNE,)).startswith(f"{CLOSEST}\n\n**Tune**")
+    unsure = say("unsure", "en")
+    assert not write([quote], (TUNE,)).startswith(unsure)
+    assert write([replace(quote, support=0.05)], (TUNE,)).startswith(f"{unsure}\n\n**Tune**")
 
 
 def test_numbers_in_brackets_of_a_quote_are_no_citations() -> None:

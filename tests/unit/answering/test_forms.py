@@ -13,12 +13,14 @@ from pipelines.answering.grounding.support import Passages
 from pipelines.answering.retrieval.retriever import Retriever
 from pipelines.answering.settings import AgentSettings
 from pipelines.answering.writing.agents import LLMAgent
-from pipelines.answering.writing.summary import IN_SHORT, SummaryFilter
+from pipelines.answering.writing.summary import SummaryFilter
 from pipelines.answering.writing.text import read_text
 from pipelines.llm.client import Completion
 from pipelines.llm.errors import LLMEmpty
 from pipelines.records import Form, Message, Usage
 from pipelines.store import ModelTrial
+
+IN_SHORT = "**In short, as the language model says it:**"
 
 CODE = "```python\nds = data.read_csv('iris.csv')\n```"
 CSV = make_hit(

@@ -75,7 +75,7 @@ def store() -> MemoryStore:
 def test_the_answer_says_that_the_model_reads_english(retriever: Retriever) -> None:
     answer = QueryEngine(retriever).query("Wie lese ich eine CSV-Datei?")
     (note,) = answer.notes
-    assert "all-MiniLM-L6-v2" in note and note.endswith("Asked in English, it finds more.")
+    assert "all-MiniLM-L6-v2" in note and note.endswith("Auf Englisch gefragt, wird mehr gefunden.")
     assert answer.text.startswith(note)
     assert QueryEngine(retriever).query("How do I read a CSV file?").notes == ()
 
@@ -84,7 +84,7 @@ def test_english_is_not_advised_where_the_pages_are_in_another_language(
     retriever: Retriever, store: MemoryStore
 ) -> None:
     store.publish(1, replace(CSV, language="de"))
-    assert "Asked in English" not in QueryEngine(retriever).query("Wie lese ich eine CSV-Datei?").notes[0]
+    assert "Auf Englisch" not in QueryEngine(retriever).query("Wie lese ich eine CSV-Datei?").notes[0]
 
 
 def test_a_model_of_many_languages_needs_no_note(retriever: Retriever, store: MemoryStore) -> None:

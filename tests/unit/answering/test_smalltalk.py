@@ -61,7 +61,7 @@ def test_a_question_is_searched_without_the_politeness_around_it() -> None:
 
 def test_a_greeting_says_what_the_assistant_is_for(retriever: Retriever, store: MemoryStore) -> None:
     answer = QueryEngine(retriever).query("hello there")
-    assert answer.text.startswith("Hello! I answer questions") and "the collection docs" in answer.text
+    assert answer.text.startswith("Hello! I answer questions") and "(docs)" in answer.text
     assert answer.known and answer.agent == "smalltalk" and answer.citations == answer.hits == answer.queries == ()
     assert store.searches == 0 and not answer.degraded
 
@@ -84,11 +84,11 @@ def test_a_greeting_needs_no_database_but_no_unknown_collection_either(
     retriever: Retriever, store: MemoryStore
 ) -> None:
     store.publish_index(2, CSV, collection="other")
-    assert "the collections docs and other" in QueryEngine(retriever).query("hi").text
+    assert "(docs, other)" in QueryEngine(retriever).query("hi").text
     with pytest.raises(NoLiveIndex):
         QueryEngine(retriever).query("hi", collection="nowhere")
     store.away = True
-    assert "the collection docs" in QueryEngine(retriever).query("hi", collection="docs").text
+    assert "(docs)" in QueryEngine(retriever).query("hi", collection="docs").text
 
 
 def test_hits_alone_are_what_no_text_and_search_are_for(retriever: Retriever, store: MemoryStore) -> None:

@@ -9,6 +9,7 @@ import pytest
 from fastapi import FastAPI
 from starlette.testclient import TestClient
 
+from pipelines.text.languages import LANGUAGES, read_texts
 from serve.web.pages import add_pages
 from serve.web.static import FILES, VERSION
 
@@ -22,7 +23,30 @@ LIBRARIES = json.loads((WEB / "vendor" / "package.json").read_text())["dependenc
 def test_all_of_the_page_is_at_most_120_kb_compressed() -> None:
     page = ASKING.get("/").content
     scripts = {name: len(file.packed) for name, file in FILES.items() if name.startswith(("page.", "chat/", "vendor/"))}
-    assert sum(scripts.values()) + len(gzip.compress(page)) <= 120_000, scripts
+    texts = max(len(file.packed) for name, file in FILES.items() if name.startswith("texts/page/"))
+    assert sum(scripts.values()) + len(gzip.compress(page)) + texts <= 120_000, scripts
+
+
+def test_the_page_knows_the_languages_that_there_are() -> None:
+    named = re.search(r"LANGUAGES = (\[.*\])", FILES["chat/texts.js"].plain.decode())
+    assert named and tuple(json.loads(named[1])) == LANGUAGES
+    assert {f"texts/{part}/{tag}.json" for tag in LANGUAGES for part in ("launcher", "page")} <= set(FILES)
+
+
+SAID = re.compile(r"""\b(?:say|parts)\((?:[^()"]*\? )?"(\w+)"(?: : "(\w+)")?""")
+PROSE = re.compile(r"""["`][A-Z][a-z']+(?:["….]| [a-z(“$])""")
+# Comments, names of keys, and what the console says to those who set the widget up.
+NOT_READ = re.compile(r"""^\s*(?:\*|//|/\*)|// |console\.|new Error\(|[!=]== "|Bearer |warn\(|(?:valid|among)\(""")
+
+
+def test_no_text_stands_in_a_script_and_each_that_is_said_is_there() -> None:
+    texts = read_texts("en")["launcher"] | read_texts("en")["page"]
+    for name, file in FILES.items():
+        if name.startswith(("page.", "chat/", "widget/")) and name.endswith(".js"):
+            script = file.plain.decode()
+            assert {one for found in SAID.findall(script) for one in found if one} <= set(texts), name
+            lines = [line for line in script.splitlines() if PROSE.search(line) and not NOT_READ.search(line)]
+            assert lines == [], name
 
 
 def test_every_file_that_a_module_imports_is_served_and_loaded_ahead() -> None:

@@ -1,0 +1,52 @@
+"""Answers say what is not from the pages in the language of the question, else of the reader; a refusal stays one."""
+
+import pytest
+from kit.answering import MemoryStore, make_hit
+from kit.queued_model import Says
+
+from pipelines.answering.engine import QueryEngine
+from pipelines.answering.question import Question
+from pipelines.answering.retrieval.retriever import Retriever
+from pipelines.answering.writing.refusals import gives_up
+from pipelines.text.languages import LANGUAGES, say
+
+CSV = make_hit("https://d.test/data#csv", "Call read_csv to read a CSV file.")
+
+
+@pytest.fixture
+def store() -> MemoryStore:
+    return MemoryStore(CSV)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_what_the_pages_do_not_answer_is_refused_in_the_readers_language(retriever: Retriever, language: str) -> None:
+    answer = QueryEngine(retriever).query("sourdough", language=language)
+    assert answer.text.startswith(say("unknown", language)) and not answer.known
+    assert [citation.n for citation in answer.citations] == [1] and answer.confidence == "low"
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_model_that_gives_up_in_any_language_is_heard(retriever: Retriever, language: str) -> None:
+    sentence = say("unknown", language)
+    model = Says(*sentence)
+    answer = QueryEngine(retriever, None, model).query("csv", mode="context_only", context=("One.",), language=language)
+    assert not answer.known and answer.text.startswith(sentence) and "[1]" in answer.text
+    assert answer.text.count(sentence) == 1
+    assert gives_up(sentence)
+
+
+def test_the_language_of_a_question_goes_before_the_readers(retriever: Retriever) -> None:
+    asked = Question("Warum ist der Himmel nicht blau?", language="fr")
+    assert QueryEngine(retriever).query(asked).text.startswith(say("unknown", "de"))
+    assert QueryEngine(retriever).query("How do I bake bread?", language="fr").text.startswith("I do not know")
+
+
+def test_small_talk_is_answered_in_its_language(retriever: Retriever) -> None:
+    assert QueryEngine(retriever).query("vielen Dank!", language="fr").text == say("thanks", "de")
+    assert QueryEngine(retriever).query("👋", language="ja").text.startswith("こんにちは！ドキュメント（docs）")
+
+
+def test_a_model_is_given_the_refusal_in_the_readers_language(retriever: Retriever) -> None:
+    model = Says("Ruf read_csv auf.")
+    QueryEngine(retriever, None, model).query("Wie lese ich eine Datei mit csv?")
+    assert say("unknown", "de") in model.run[0]

@@ -1,0 +1,76 @@
+"""What readers see stands in files, one a language: all with the same texts, placeholders and forms."""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pipelines.text.languages import ENGLISH, LANGUAGES, choose_language, read_texts, say
+
+ROOT = Path(__file__).parents[3]
+# The forms of a text by its number, by Unicode's plural rules.
+FORMS = {
+    **dict.fromkeys(("de", "en", "es", "fr", "it", "nl", "pt"), ("one", "other")),
+    **dict.fromkeys(("ja", "ko", "zh"), ("other",)),
+    **dict.fromkeys(("pl", "ru"), ("one", "few", "many", "other")),
+}
+PARTS = ("answer", "launcher", "page")
+
+
+def placeholders(text: str) -> list[str]:
+    return sorted(re.findall(r"\{\w+\}|`", text))
+
+
+def test_there_are_twelve_languages() -> None:
+    assert sorted(FORMS) == list(LANGUAGES)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_every_language_has_the_texts_and_placeholders_of_english(language: str) -> None:
+    texts, english = read_texts(language), read_texts(ENGLISH)
+    assert tuple(texts) == PARTS
+    for part in PARTS:
+        assert list(texts[part]) == list(english[part])
+        for name, text in texts[part].items():
+            meant = english[part][name]
+            assert isinstance(text, dict) == isinstance(meant, dict), name
+            forms = text if isinstance(text, dict) else {"": text}
+            assert not isinstance(text, dict) or tuple(forms) == FORMS[language], name
+            for form in forms.values():
+                assert form.strip() and placeholders(form) == placeholders(
+                    meant["other"] if isinstance(meant, dict) else meant
+                ), name
+
+
+def test_the_first_language_that_is_spoken_is_chosen() -> None:
+    assert choose_language("sv", "de-AT", "fr") == "de"
+    assert choose_language("", "und", "zh_Hant") == "zh"
+    assert choose_language() == choose_language("tlh") == ENGLISH
+    assert say("searched", "fr", question="{x}") == "Recherche effectuée\u00a0: {x}"
+
+
+SENTENCE = re.compile(r"[A-Z]\w*(?: \S+){2,}[.:?!…]\W*$", re.DOTALL)
+# Prompts are for models, in English whatever the reader speaks; plans and reasons are for operators.
+# The evidence of retrieval is tried with sentences of its own.
+FOR_MODELS = {"rewriting.py", "styles.py", "prompts.py", "llm.py", "evidence.py"}
+
+
+def sentences_in(path: Path) -> Iterator[str]:
+    """Yield the texts in code that read like a sentence: no docstring, nothing raised or logged."""
+    tree = ast.parse(path.read_text())
+    skipped = (ast.Raise, ast.Expr)
+    stack: list[ast.AST] = [tree]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, skipped) and not (isinstance(node, ast.Expr) and isinstance(node.value, ast.Yield)):
+            continue
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and SENTENCE.search(node.value):
+            yield f"{path.name}: {node.value}"
+        stack += ast.iter_child_nodes(node)
+
+
+def test_no_answer_says_what_only_code_knows() -> None:
+    files = [path for path in (ROOT / "pipelines/answering").rglob("*.py") if path.name not in FOR_MODELS]
+    assert [text for path in files for text in sentences_in(path)] == []
