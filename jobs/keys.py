@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 
 from jobs.cli import DONE, add_json, command, finish, main, say
 from jobs.environment import open_store
-from pipelines.store import SCOPES, BadKey, Key, Store
+from pipelines.store import CHANGES, SCOPES, BadKey, Key, Store
 
 
 def arguments() -> argparse.ArgumentParser:
@@ -25,11 +25,16 @@ def arguments() -> argparse.ArgumentParser:
         "--publishable", action="store_true", help="a key for pages, which everyone may read: only asks"
     )
     create.add_argument("--origin", action="append", help="of the pages that may hold it, as https://docs.example.com")
-    create.add_argument("--collection", action="append", help="the publishable key may ask (default: all)")
+    create.add_argument(
+        "--collection", action="append", help="the publishable key may ask (default: all); whose changes are announced"
+    )
     create.add_argument("--rate", type=int, help="requests per minute, 0: no limit (default: the service's)")
     create.add_argument("--expires-days", type=float, help="days until the key expires (default: never)")
     add_json(create)
     add_json(actions.add_parser("list", help="list all keys, without their secrets"))
+    secret = actions.add_parser("secret", help="make and print what announced changes of a collection are signed with")
+    secret.add_argument("name", help="name of the collection; its secret of before is void")
+    add_json(secret)
     revoke = actions.add_parser("revoke", help="revoke a key; the service refuses it within a few seconds")
     revoke.add_argument("name", help="name of the key")
     add_json(revoke)
@@ -50,6 +55,11 @@ def run(args: argparse.Namespace) -> int:
             )
             print_new(key, token, as_json=args.json)
             note_missing(key.collections, [row["name"] for row in store.collections()])
+        elif args.action == "secret":
+            store.find_collection(args.name)
+            made = store.make_announcing_secret(args.name)
+            finish({"collection": args.name, "secret": made}, args.json, str(made))
+            say("This is the only time the secret is shown; docs/freshness.md says how to sign with it.")
         elif args.action == "revoke":
             key = store.revoke_key(args.name)
             finish(_fields(key), args.json, summary_of_key(key))
@@ -109,7 +119,8 @@ def summary_of_key(key: Key) -> str:
     used = f"last used {key.last_used:%Y-%m-%d %H:%M}" if key.last_used else "never used"
     kind = "publishable" if key.publishable else " ".join(key.scopes)
     where = f", on {' '.join(key.origins)}" if key.publishable else ""
-    asks = f", asks {' '.join(key.collections)}" if key.collections else ", asks all collections" if where else ""
+    does = "announces changes of" if CHANGES in key.scopes else "asks"
+    asks = f", {does} {' '.join(key.collections)}" if key.collections else ", asks all collections" if where else ""
     return f"{key.name}: {state(key)}, {kind}{where}{asks}, {rate}{ends}, {used}"
 
 

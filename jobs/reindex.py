@@ -25,6 +25,7 @@ from jobs.cli import (
     say,
 )
 from jobs.environment import embedding_endpoint, home, in_ray_job, open_store, ray_address
+from pipelines.announcements import reindex_announced
 from pipelines.indexing.collection import CRAWL, INDEX, MAX_DELETE_RATIO, Collection, compose_collection
 from pipelines.indexing.folders.folder import URL_STYLES, NoSuchFolder
 from pipelines.indexing.run import plan_reindex, reindex
@@ -37,6 +38,7 @@ Add = Callable[..., object]  # of a parser or a group of flags
 EXIT_CODES = {Outcome.DONE: DONE, Outcome.NOTHING_DELETED: NOTHING_DELETED, Outcome.NOTHING_INDEXED: FAILED}
 CRAWL_FLAGS = ("include", "exclude", "max_pages", "max_depth", "concurrency", "delay_s", "no_parent", "sitemap",
                "allow_private", "ignore_robots", "url_style")  # fmt: skip
+SINGLE_PAGES = ("changed", "deleted", "announced")
 NOT_FOR_CHANGES = ("title", "retry_failed", "no_publish", "dry_run")
 SOURCES = ("target", "start_url", "path", "base_url")
 INDEX_FLAGS = ("model", "chunk_size", "chunk_overlap", "chunk_unit", "vector_type", "query_prefix", "chunk_prefix")
@@ -113,6 +115,7 @@ def add_indexing(add: Add) -> None:
 def add_changes(add: Add) -> None:
     add("--changed", metavar="URL", nargs="+", action="extend", help="read these pages alone, into the live index")
     add("--deleted", metavar="URL", nargs="+", action="extend", help="delete these pages from the live index")
+    add("--announced", action="store_true", help="do so with the changes that were announced to the service")
 
 
 def add_running(add: Add) -> None:
@@ -157,24 +160,30 @@ def run(args: argparse.Namespace) -> int:
                 finish(plan, args.json, "\n".join([head, *describe_plan(plan)]))
                 return DONE
             with Messages() as messages:
-                summary = reindex(store, collection, options, messages)
+                index = reindex_announced if args.announced else reindex
+                summary = index(store, collection, options, messages)
     except NoSuchFolder as error:
         raise BadInput(f"{args.target or 'flags'}: folders.path: {error}") from error
+    if summary is None:
+        finish({"collection": collection.name}, args.json, f"collection {collection.name}: no announced change is due")
+        return DONE
     finish(summary.as_dict(), args.json, str(summary))
     return EXIT_CODES[summary.outcome]
 
 
 def changes_of(flags: dict[str, Any]) -> PageChanges | None:
     """Return the pages that the flags name, None without them; their target is the collection. Raises BadInput."""
-    if not (flags["changed"] or flags["deleted"]):
+    if not any(flags[name] for name in SINGLE_PAGES):
         return None
     flags["collection"], flags["target"] = flags["collection"] or flags["target"], None
     if not flags["collection"]:
-        raise BadInput("--changed and --deleted need a collection: `raydex index NAME --changed URL`")
+        raise BadInput("single pages are of a collection: name it, as in `raydex index NAME --changed URL`")
     given = any(flags[name] is not None for name in (*CRAWL_FLAGS, *INDEX_FLAGS))
     if given or any(flags[name] for name in (*SOURCES, *NOT_FOR_CHANGES)):
-        raise BadInput("--changed and --deleted update an index as it was made: leave out flags that say what or how")
-    return PageChanges(tuple(flags["changed"] or ()), tuple(flags["deleted"] or ()))
+        raise BadInput("single pages are indexed as the others were: leave out flags that say what or how")
+    if flags["announced"] and (flags["changed"] or flags["deleted"]):
+        raise BadInput("--announced takes its pages from the service: leave out --changed and --deleted")
+    return None if flags["announced"] else PageChanges(tuple(flags["changed"] or ()), tuple(flags["deleted"] or ()))
 
 
 def compose(flags: Mapping[str, Any], stored: Mapping[str, Any] | None = None) -> Collection:

@@ -30,6 +30,7 @@ from pipelines.answering.writing.agents import Agent, AgentPart
 from pipelines.records import Hit, Index
 from pipelines.store import Place, Store
 from serve.bots import Bot, wanted_bots
+from serve.changes.runner import ChangeRunner
 from serve.chat.running import BackgroundBot
 from serve.guard.policy import Policy, protect
 from serve.port import url_of
@@ -179,10 +180,13 @@ class Raydex:
         )
         self._metrics = process_metrics()
         self._recorder = Recorder(self._store, **settings.recording.model_dump())
+        self._changes = ChangeRunner(self._store, settings)
 
     def __del__(self) -> None:
         if hasattr(self, "_recorder"):
             self._recorder.close()
+        if hasattr(self, "_changes"):
+            self._changes.close()
 
     def __serve_build_asgi_app__(self) -> ASGIApp:
         from serve.routes import create_app  # here: only an ingress needs it, and with MCP it takes a second to import
@@ -194,6 +198,7 @@ class Raydex:
             observer=self._metrics,
             collection=self._settings.collection,
             v1_sources=self._settings.v1_sources,
+            announced=self._changes.wake,
         )
         return protect(app, self._store, _policy(self._settings), self._metrics)
 

@@ -78,9 +78,14 @@ class Failure:
         headers = {**self.headers, **wait}
         if path_of(scope) == MCP_PATH:
             return JSONResponse(self.rpc_body, self.status, headers)
-        if not path_of(scope).startswith("/v1/"):
+        if not is_openai(path_of(scope)):
             return JSONResponse(self.body, self.status, headers)
         return JSONResponse(self.openai_body, 400 if self.status == 422 else self.status, headers)
+
+
+def is_openai(path: str) -> bool:
+    """Return whether clients of OpenAI ask at `path`."""
+    return path.startswith("/v1/") and not path.startswith("/v1/collections/")
 
 
 def path_of(scope: Scope) -> str:

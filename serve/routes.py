@@ -3,6 +3,7 @@
 Knows neither Ray nor the environment, and not who may ask: guard/ stands in front.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 from fastapi import FastAPI
@@ -24,6 +25,7 @@ from serve.api.replies import ErrorOut
 from serve.api.sessions import AskedCollections, SessionRoutes
 from serve.api.state import StateRoutes
 from serve.api.stream import HEARTBEAT_S, StreamedAnswer
+from serve.changes.handlers import ChangesRoutes
 from serve.failure import MCP_PATH
 from serve.mcp.endpoint import METHODS, McpEndpoint
 from serve.mcp.llms import LlmsRoutes
@@ -73,12 +75,13 @@ def create_app(
     collection: str = "",
     v1_sources: SourcesPlace = "key",
     heartbeat_s: float = HEARTBEAT_S,
+    announced: Callable[[], object] = lambda: None,
 ) -> FastAPI:
     """Return the HTTP application around `engine`; `store` has collections, conversations and feedback.
 
     `recorder` records questions, `observer` counts answers. `collection` is the engine's own default. `v1_sources` is
     where the sources of a chat completion stand if its request does not say. An open stream is silent for at most
-    `heartbeat_s` seconds.
+    `heartbeat_s` seconds. `announced` hears of announced changes, to index them.
     """
     app = FastAPI(title="Raydex", description=DESCRIPTION, docs_url=None, redoc_url=None)
     threads = DatabaseThreads()
@@ -92,6 +95,7 @@ def create_app(
     _add_openai_routes(app, openai)
     _add_llms_routes(app, LlmsRoutes(store, threads, collection))
     _add_admin_routes(app, AdminRoutes(engine, store, threads))
+    _add_changes_routes(app, ChangesRoutes(store, threads, announced))
     toolbox = Toolbox(engine, store, threads, inquiries, collection)
     app.router.routes.append(
         Route(MCP_PATH, McpEndpoint(make_server(Handlers(toolbox))), methods=METHODS, include_in_schema=False)
@@ -224,6 +228,20 @@ def _add_admin_routes(app: FastAPI, routes: AdminRoutes) -> None:
         summary="Show indexes, pages by state, last runs and failed pages of collections, as `raydex status` does",
         responses=_errors(401, 403, 404, 422, 429, 503),
     )(routes.status)
+
+
+def _add_changes_routes(app: FastAPI, routes: ChangesRoutes) -> None:
+    app.post(
+        "/v1/collections/{name}/changes",
+        summary="Announce pages that changed or were deleted, to have them indexed at once",
+        status_code=202,
+        responses=_errors(401, 403, 404, 422, 429, 503),
+    )(routes.announce)
+    app.get(
+        "/v1/collections/{name}/changes/{id}",
+        summary="Show how far announced changes are",
+        responses=_errors(401, 403, 404, 422, 429, 503),
+    )(routes.announcement)
 
 
 def _errors(*statuses: int) -> dict[int | str, dict[str, Any]]:

@@ -8,7 +8,7 @@ Starts a Ray of its own for much work, unless one is connected. Knows no command
 themselves are in the files beside.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
@@ -29,7 +29,7 @@ from pipelines.indexing.publish import (
 )
 from pipelines.indexing.reading.layout import Layouts
 from pipelines.indexing.reading.text import NEEDS_JAVASCRIPT
-from pipelines.indexing.settings import PageChanges, ReindexOptions, index_settings
+from pipelines.indexing.settings import SHOWN, ReindexOptions, check_changes, first_of, index_settings
 from pipelines.indexing.summary import Outcome, ReindexSummary, RunLog
 from pipelines.indexing.watch import PUBLISH_S
 from pipelines.records import Index, IndexSettings
@@ -38,17 +38,13 @@ from pipelines.text.progress import Passing, Progress, describe_seconds
 
 DEFAULTS = ReindexOptions()
 INDEX_COUNTS = ("chunks", "sections", "pages", "listings")
-SHOWN = 3  # URLs in a warning, and failed pages in a summary
+SINGLE_PAGES = "changes"  # the kind of a run that is limited to single pages
 # Page counts of a run that mean that it read a page.
 READ = ("new", "changed", "unchanged", "duplicate")
 
 
 class NothingRead(RuntimeError):
     """The crawls of a run failed before they read a page."""
-
-
-class NotInCollection(ValueError):
-    """Pages are named that are not of the collection."""
 
 
 class OtherSettings(RuntimeError):
@@ -71,8 +67,8 @@ def reindex(
     """
     check_request_of(collection, options, progress)
     if options.changes:
-        _check_changes(store, collection, options.changes)
-    return _run("changes" if options.changes else "reindex", store, collection, options, progress)
+        check_changes(store, collection, options.changes)
+    return _run(SINGLE_PAGES if options.changes else "reindex", store, collection, options, progress)
 
 
 def reindex_copy(
@@ -135,25 +131,6 @@ def check_request_of(collection: Collection, options: ReindexOptions, progress: 
             progress(f"WARNING: robots.txt of {', '.join(site.start_urls)} is IGNORED (--ignore-robots)")
 
 
-def _check_changes(store: Store, collection: Collection, changes: PageChanges) -> None:
-    store.live_index(collection.name)
-    hosts = [host for site in collection.sites for host in site.hosts()]
-    roots = tuple(folder.settings().base_url for folder in collection.folders)
-    outside = [url for url in (*changes.changed, *changes.deleted)
-               if not (url.startswith(roots) or any(host.limited_to([url]) for host in hosts))]  # fmt: skip
-    outside = [url for url in outside if url in changes.changed or not store.known_page(collection.name, url)]
-    if outside:
-        sources = [*(url for host in hosts for url in host.start_urls), *roots]
-        raise NotInCollection(
-            f"{_first(outside)}: outside of collection {collection.name!r}, which has {', '.join(sources)} and what "
-            "its patterns include; nothing was read"
-        )
-
-
-def _first(urls: Sequence[str]) -> str:
-    return ", ".join(urls[:SHOWN]) + (", …" if len(urls) > SHOWN else "")
-
-
 def _run(
     kind: str,
     store: Store,
@@ -176,13 +153,13 @@ def open_run(
 ) -> Iterator[tuple[RunRecord, "ReindexRun"]]:
     """Hold the collection, and yield the record of a run of this kind and what will index in it.
 
-    Raises as `reindex`.
+    A run over single pages leaves the collection's settings as they are. Raises as `reindex`.
     """
     settings = index_settings(collection.index, options, find_own_index(store, collection.name), collection.html.chosen)
     with hold_collection(store, collection.name, options.wait, progress) as lock:
         before = store.collection_settings(collection.name)
         with (
-            record_run(lock, kind, None if options.changes else collection.as_stored()) as record,
+            record_run(lock, kind, None if kind == SINGLE_PAGES else collection.as_stored()) as record,
             _forgotten_if_empty(store, collection.name, record.run, before),
         ):
             yield record, ReindexRun(store, lock, record.run, collection, settings, options, RunLog(progress))
@@ -250,19 +227,22 @@ class ReindexRun:
             )
         return live
 
+    def unread(self) -> dict[str, str]:
+        """Return the pages that are said to have changed and could not be read, with the reason."""
+        urls = self.options.changes.changed if self.options.changes else ()
+        unread = self.store.unread(self.collection.name, self.run, sorted(spellings(urls)))
+        return {url: unread[url] for url in urls if unread.keys() >= spellings([url])}
+
     def _warn_of_unread(self) -> None:
-        changed = self.options.changes.changed if self.options.changes else ()
-        unread = self.store.unread(self.collection.name, self.run, sorted(spellings(changed)))
-        for url in changed:
-            if unread.keys() >= spellings([url]):
-                self.log.warn(f"{url} is left as it is in the index: {unread[url]}")
+        for url, reason in self.unread().items():
+            self.log.warn(f"{url} is left as it is in the index: {reason}")
 
     def _warn_of_scripts(self) -> None:
         urls = self.store.pages_failed_with(self.collection.name, self.run, NEEDS_JAVASCRIPT)
         if urls:
             count = f"{len(urls):,} pages hold" if len(urls) > 1 else "1 page holds"
             self.log.warn(
-                f"{count} no text without JavaScript: {_first(urls)}. Raydex runs no scripts: "
+                f"{count} no text without JavaScript: {first_of(urls)}. Raydex runs no scripts: "
                 "index the files from which that site is made, if you have them"
             )
 

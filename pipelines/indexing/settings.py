@@ -3,7 +3,7 @@
 Plain values: where they come from (flags, environment, a notebook) is the caller's business.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -13,18 +13,25 @@ from pipelines.embedding.load import Backend, complete_model, is_remote, load_em
 from pipelines.embedding.tokens import INT8
 from pipelines.indexing.building.pools import FINISH_IN_S, GPUS_PER_EMBEDDER, MAX_EMBEDDERS
 from pipelines.indexing.chunking.chunker import Chunker
-from pipelines.indexing.collection import AUTO, INDEX, IndexChoices
+from pipelines.indexing.collection import AUTO, INDEX, Collection, IndexChoices
 from pipelines.indexing.reading.read import NO_SELECTORS
 from pipelines.records import Index, IndexSettings
-from pipelines.store import BuildResources
+from pipelines.store import BuildResources, Store
 
 
 class WrongDimension(ValueError):
     """The collection names another dimension than its embedding model makes."""
 
 
+SHOWN = 3  # URLs in a message, and failed pages in a summary
+
+
 class BadChanges(ValueError):
     """The pages that a run is limited to can't be used."""
+
+
+class NotInCollection(ValueError):
+    """Pages are named that are not of the collection."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +85,27 @@ class ReindexOptions:
     embedding_url: str | None = None
     embedding_key: str | None = field(default=None, repr=False)
     relative_paths: bool = True
+
+
+def check_changes(store: Store, collection: Collection, changes: PageChanges) -> None:
+    """Raise NotInCollection for pages of other sites and folders, NoLiveIndex where there is nothing to change."""
+    store.live_index(collection.name)
+    hosts = [host for site in collection.sites for host in site.hosts()]
+    roots = tuple(folder.settings().base_url for folder in collection.folders)
+    outside = [url for url in (*changes.changed, *changes.deleted)
+               if not (url.startswith(roots) or any(host.limited_to([url]) for host in hosts))]  # fmt: skip
+    outside = [url for url in outside if url in changes.changed or not store.known_page(collection.name, url)]
+    if outside:
+        sources = [*(url for host in hosts for url in host.start_urls), *roots]
+        raise NotInCollection(
+            f"{first_of(outside)}: outside of collection {collection.name!r}, which has {', '.join(sources)} and what "
+            "its patterns include; nothing was read"
+        )
+
+
+def first_of(urls: Sequence[str]) -> str:
+    """Return the first few URLs as a message names them."""
+    return ", ".join(urls[:SHOWN]) + (", …" if len(urls) > SHOWN else "")
 
 
 def choose_model(named: str, live: str = "") -> str:

@@ -5,6 +5,8 @@ Every method is one transaction; loading staging tables may be repeated after an
 """
 
 from pipelines.store.collections import (
+    Announced,
+    Announcements,
     Copies,
     ListedPage,
     NoSuchCollection,
@@ -37,6 +39,7 @@ from pipelines.store.indexes import ChangesPruned, Indexes, NoLiveIndex, NoSuchI
 from pipelines.store.insights import FOUND, AskedQuestion, AskedQuestions
 from pipelines.store.keys import (
     ASK,
+    CHANGES,
     KEY_PREFIX,
     PUBLISHABLE_PREFIX,
     SCOPES,
@@ -84,5 +87,6 @@ class Store(
     ModelTrials,
     AskedQuestions,
     Upkeep,
+    Announcements,
 ):
     """One database with everything that Raydex stores. Its constructor is Database's."""

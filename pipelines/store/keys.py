@@ -17,11 +17,13 @@ from psycopg.rows import DictRow
 from pipelines.store.database.connection import Database
 from pipelines.text.cleaning import clean_for_storage
 
-SCOPES = ("query", "admin")
 # The scope of publishable keys, and of readers without a key: to ask, and no more.
 ASK = "ask"
-# Each scope includes those before it.
-RANKS = (ASK, *SCOPES)
+# The scope of keys that announce changes of pages, and do no more.
+CHANGES = "changes"
+# What each scope includes.
+GRANTS = {ASK: (ASK,), "query": (ASK, "query"), CHANGES: (CHANGES,), "admin": (ASK, "query", CHANGES, "admin")}
+SCOPES = ("query", CHANGES, "admin")
 KEY_PREFIX, PUBLISHABLE_PREFIX = "rdx_", "pk_"
 PORTS = {"http": 80, "https": 443}
 DAY_S = 86_400
@@ -55,7 +57,7 @@ class Key:
     """An API key without its secret; with `rate_per_minute` None the service's own rate applies.
 
     `origins` are those of the pages that may hold it, none for a secret key. `collections` are those that it may ask,
-    none for all. `session` is the id of the session that a request belongs to, "" outside one.
+    or announce changes of, none for all. `session` is the id of the session that a request belongs to, "" outside one.
     """
 
     name: str
@@ -80,8 +82,8 @@ class Key:
         return f"{self.name}/{self.session}" if self.session else self.name
 
     def may(self, scope: str) -> bool:
-        """Return whether the key grants `scope`; admin includes query, and query includes ask."""
-        return any(RANKS.index(own) >= RANKS.index(scope) for own in self.scopes)
+        """Return whether the key grants `scope`; admin includes all, and query includes ask."""
+        return any(scope in GRANTS[own] for own in self.scopes)
 
     def sees(self, collection: str) -> bool:
         """Return whether the key may ask `collection`."""
@@ -141,10 +143,14 @@ class Keys(Database):
     ) -> tuple[Key, str]:
         """Create a key; return it and its token, which can't be shown again. Raises KeyNameTaken, BadKey.
 
-        With `origins` it is publishable: it may only ask, `collections` alone if there are any.
+        With `origins` it is publishable: it may only ask, `collections` alone if there are any. With the scope CHANGES
+        it only announces changes of pages of its `collections`.
         """
         _check_key(name, scopes, rate_per_minute, expires_days)
-        if collections and not origins:
+        announces = CHANGES in scopes
+        if announces and (len(scopes) > 1 or origins or not collections):
+            raise BadKey("a key with the scope changes has no other scope, and `--collection` names whose pages change")
+        if collections and not (origins or announces):
             raise BadKey("collections are of publishable keys: a secret key may ask all of them")
         token = (PUBLISHABLE_PREFIX if origins else KEY_PREFIX) + secrets.token_urlsafe(32)
         row = self._one(

@@ -17,7 +17,7 @@ from pipelines.answering.synthesis.prompts import TemplateError
 from pipelines.answering.writing.agents import StepUnavailable
 from pipelines.store import NoLiveIndex, NoSuchCollection, StoreUnavailable
 from pipelines.text.cleaning import clean_for_storage
-from serve.failure import RETRY_AFTER_S, Failure, path_of
+from serve.failure import RETRY_AFTER_S, Failure, is_openai, path_of
 from serve.telemetry import CLIENT_LEFT, request_id
 
 log = logging.getLogger(__name__)
@@ -89,11 +89,7 @@ def handle_errors(app: FastAPI) -> None:
 
     async def reply_failure(request: Request, error: Exception) -> Response:
         failure = failure_of(error)
-        if (
-            isinstance(error, HTTPException)
-            and failure.status in NO_ROUTE
-            and path_of(request.scope).startswith("/v1/")
-        ):
+        if isinstance(error, HTTPException) and failure.status in NO_ROUTE and is_openai(path_of(request.scope)):
             failure = replace(failure, error=f"{request.method} {path_of(request.scope)} is not served: {V1_ROUTES}")
         return failure.response(request.scope)
 

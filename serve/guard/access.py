@@ -1,11 +1,11 @@
-"""Decides what each path needs: nothing, the scope ask, query or admin.
+"""Decides what each path needs: nothing, the scope ask, query, changes or admin.
 
 A path that is not listed needs query: a new route is closed to readers until it is listed here.
 """
 
 import re
 
-from pipelines.store import ASK
+from pipelines.store import ASK, CHANGES
 
 SESSION_PATH, READY_PATH = "/session", "/health/ready"
 # The pages with their files, and health: who may ask is decided where a page asks. Under .well-known there is nothing:
@@ -15,11 +15,11 @@ READING = re.compile(
     r"/session|/health/ready|/query|/query/stream|/search|/feedback|/collections(/[^/]+)?|/answers/[^/]+(/share)?"
     r"|/mcp|(/collections/[^/]+)?/llms(-full)?\.txt"
 )
-ADMIN = re.compile(r"/admin(/.*)?")
+ANNOUNCING = re.compile(r"/v1/collections/[^/]+/changes(/[^/]+)?")
 # These make an answer, or read all pages, which costs the most; all other requests of readers are light.
 ANSWERING = re.compile(r"/query|/query/stream|/mcp|(/collections/[^/]+)?/llms-full\.txt")
 # These look something up or write it down: however many there are, they keep no question waiting.
-QUICK = re.compile(r"/session|/feedback|/answers/.*")
+QUICK = re.compile(rf"/session|/feedback|/answers/.*|{ANNOUNCING.pattern}")
 
 
 def is_open(path: str, query: bytes = b"") -> bool:
@@ -29,8 +29,10 @@ def is_open(path: str, query: bytes = b"") -> bool:
 
 def scope_of(path: str) -> str:
     """Return the scope that a request for `path` needs, if it is not open."""
-    if ADMIN.fullmatch(path):
+    if f"{path}/".startswith("/admin/"):
         return "admin"
+    if ANNOUNCING.fullmatch(path):
+        return CHANGES
     return ASK if READING.fullmatch(path) else "query"
 
 

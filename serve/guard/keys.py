@@ -11,11 +11,13 @@ from collections.abc import Callable, Collection
 from dataclasses import replace
 from typing import Protocol
 
+from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from pipelines.store import ASK, KEY_PREFIX, PUBLISHABLE_PREFIX, Key, StoreUnavailable, key_hash
+from pipelines.signing import SIGNATURE_HEADER
+from pipelines.store import ASK, CHANGES, KEY_PREFIX, PUBLISHABLE_PREFIX, Key, StoreUnavailable, key_hash
 from serve.failure import MCP_PATH, RETRY_AFTER_S, Failure, path_of
-from serve.guard.access import SESSION_PATH, is_open, scope_of
+from serve.guard.access import ANNOUNCING, SESSION_PATH, is_open, scope_of
 from serve.guard.origin import bearer_token, is_foreign, is_local, is_of_page, origin_of
 from serve.guard.sessions import NO_KEY, SESSION_PREFIX, Session, SessionTokens
 from serve.threads import DatabaseThreads
@@ -28,6 +30,8 @@ TOKEN = re.compile(rf"({KEY_PREFIX}|{PUBLISHABLE_PREFIX})[A-Za-z0-9_-]{{43}}")
 ANONYMOUS = Key(name="", scopes=("query",))
 # The key of readers without a key, where the service is public: they may ask, and no more than the page does.
 READER = Key(name="", scopes=(ASK,))
+# The key of requests that are signed instead: who answers them checks the signature, which is of the body.
+SIGNED = Key(name="", scopes=(CHANGES,))
 # What changes nothing, and so needs no proof that the page itself wanted it.
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 CREATE_KEY = "create one with `raydex keys create NAME` and send it in the header `Authorization: Bearer rdx_…`"
@@ -151,6 +155,8 @@ class KeyCheck:
             return self._publishable_key(await self._keys.find(token), scope)
         if token.startswith(SESSION_PREFIX) and self._sessions:
             return await self._key_of_session(await self._sessions.read(token), scope)
+        if not token and ANNOUNCING.fullmatch(path_of(scope)) and SIGNATURE_HEADER in Headers(scope=scope):
+            return SIGNED
         key = self._key_of_none(token, scope)
         if is_of_page(scope) and scope["method"] not in SAFE_METHODS:
             self._check_page(scope)

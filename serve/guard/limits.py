@@ -14,7 +14,7 @@ from typing import NamedTuple, Protocol
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from pipelines.store import Key, StoreUnavailable, TokenGrant
+from pipelines.store import CHANGES, Key, StoreUnavailable, TokenGrant
 from serve.failure import RETRY_AFTER_S, Failure, path_of
 from serve.guard.access import ANSWERING, is_question
 from serve.guard.keys import KeyStore, key_of
@@ -98,7 +98,7 @@ class RateLimit:
     async def _buckets(self, key: Key, scope: Scope) -> list[Bucket]:
         """Return the buckets that a request takes a token from; who has none left takes none from the later ones."""
         rates = self._rates
-        if key.may("query"):
+        if key.may("query") or (key.name and key.may(CHANGES)):
             own = rates.key if key.rate_per_minute is None else key.rate_per_minute
             all = Bucket("", "all requests without an API key together", rates.anonymous)
             buckets = [Bucket(key.name, "this key", own) if key.name else all]

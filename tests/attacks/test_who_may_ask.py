@@ -15,6 +15,7 @@ from kit.api import FakeEngine
 from kit.guarded import (
     ADMIN,
     BLOG,
+    CHANGING,
     DOCS,
     EVIL,
     LOCAL_PAGE,
@@ -31,15 +32,16 @@ from kit.guarded import (
 from kit.reporting import leave_table
 from starlette.testclient import TestClient
 
+from pipelines.signing import sign
 from pipelines.store import key_hash
 from serve.guard.sessions import NO_KEY, SESSION_S, ServiceSecret, SessionTokens
 from serve.routes import create_app
 from serve.threads import DatabaseThreads
 
 # What each route is. Open to all; for readers to see, and for them to do; for programs of readers; for keys to see, and
-# to do; for operators. And what answers nobody.
-OPEN, SESSION, READ, ASK, AGENT, SEE, DO, OPERATE = KINDS = (
-    "open", "session", "read", "ask", "agent", "see", "do", "operate",
+# to do; for who may announce changes; for operators. And what answers nobody.
+OPEN, SESSION, READ, ASK, AGENT, SEE, DO, ANNOUNCE, OPERATE = KINDS = (
+    "open", "session", "read", "ask", "agent", "see", "do", "announce", "operate",
 )  # fmt: skip
 NOTHING = "nothing"
 DECISIONS = {
@@ -74,6 +76,8 @@ DECISIONS = {
     "GET /v1/models/{model}": SEE,
     "POST /v1/chat/completions": DO,
     "POST /v1/embeddings": DO,
+    "POST /v1/collections/{name}/changes": ANNOUNCE,
+    "GET /v1/collections/{name}/changes/{id}": ANNOUNCE,
     "GET /admin/insights": OPERATE,
     "GET /admin/questions": OPERATE,
     "GET /admin/status": OPERATE,
@@ -103,6 +107,12 @@ def token(key: str = "", origin: str = "", age_s: float = 0.0, secret: bytes = b
     store.secret = secret
     tokens = SessionTokens(ServiceSecret(store, DatabaseThreads(1)), lambda: time.time() - age_s)
     return asyncio.run(tokens.open(key_hash(key) if key else NO_KEY, origin))
+
+
+def forged() -> dict[str, str]:
+    """The headers of a request that is signed with a secret that the service does not know."""
+    now = int(time.time())
+    return {"X-Raydex-Timestamp": str(now), "X-Raydex-Signature": sign("rdw_forged", now, b"{}")}
 
 
 GONE = "pk_" + "g" * 43  # revoked: no store has it
@@ -143,7 +153,11 @@ SENDERS = [
     Sender("secret key, page of a publishable one", {OPEN}, bearer(SECRET, DOCS)),
     Sender("secret key, page without its name", {OPEN}, {**bearer(SECRET), "Sec-Fetch-Site": "same-site"}),
     Sender("secret key, page in cors_origins", HOLDERS, bearer(SECRET, EVIL), NAMED),
-    Sender("admin key, no page", {*HOLDERS, OPERATE}, bearer(ADMIN)),
+    Sender("admin key, no page", {*HOLDERS, ANNOUNCE, OPERATE}, bearer(ADMIN)),
+    Sender("key of changes, no page", {OPEN, ANNOUNCE}, bearer(CHANGING)),
+    Sender("key of changes, another page", {OPEN}, bearer(CHANGING, EVIL)),
+    Sender("signed with another secret", {OPEN}, forged()),
+    Sender("signed with another secret, this machine", {*HOLDERS, SESSION}, forged(), LOCAL, HERE),
     Sender("admin key, another page", {OPEN}, bearer(ADMIN, EVIL)),
     Sender("this machine, no page", {*HOLDERS, SESSION}, {}, LOCAL, HERE),
     Sender("this machine, own page", {OPEN, READ, SEE, SESSION}, of_page(LOCAL_PAGE), LOCAL, HERE),

@@ -12,6 +12,7 @@ from serve.routes import create_app
 from serve.telemetry import Metrics
 
 SECRET, ADMIN, SITE, OTHER_SITE = ("rdx_" + "a" * 43, "rdx_" + "b" * 43, "pk_" + "a" * 43, "pk_" + "b" * 43)
+CHANGING = "rdx_" + "d" * 43
 DOCS, BLOG, EVIL = "https://docs.test", "https://blog.test", "https://evil.test"
 HOST = "ask.test"
 OWN, LOCAL_PAGE = f"https://{HOST}", "https://127.0.0.1:8000"
@@ -33,6 +34,7 @@ class GuardedStore(FakeStore):
         self.keys = {
             SECRET: Key("ci", ("query",)),
             ADMIN: Key("boss", ("admin",)),
+            CHANGING: Key("merges", ("changes",), collections=("docs",)),
             SITE: Key("site", ("ask",), origins=(DOCS, BLOG)),
             OTHER_SITE: Key("other", ("ask",), origins=(BLOG,)),
         }
@@ -57,6 +59,9 @@ class GuardedStore(FakeStore):
         return TokenGrant(left >= 1, 0.0 if left >= 1 else 12.0, max(0.0, left - 1))
 
     def forget_buckets(self) -> None: ...
+
+    def announcing_secret(self, collection: str) -> str | None:
+        return "rdw_secret"
 
 
 def guarded(store: FakeStore, **policy: Any) -> ASGIApp:

@@ -1,5 +1,6 @@
-"""Collections, their copies, the pages that an index holds and what it is about, verified answers."""
+"""Collections, their copies and pages, what they are about, verified answers, announced changes."""
 
+from pipelines.store.collections.announcements import Announced, Announcements
 from pipelines.store.collections.catalog import Collections, NoSuchCollection, is_copy
 from pipelines.store.collections.copies import Copies, copy_name
 from pipelines.store.collections.documents import Documents, ListedPage

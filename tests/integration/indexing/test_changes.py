@@ -113,8 +113,9 @@ def test_what_cannot_be_meant_is_refused_and_no_run_begins(jobs, folder):
         (["docs", "--deleted", "https://elsewhere.example/a"], "https://elsewhere.example/a: outside of"),
         (["docs", "--changed", f"{BASE}a", "--deleted", f"{BASE}a#b"], "is named as changed and as deleted"),
         (["other", "--changed", f"{BASE}a"], "no collection 'other'; there are: docs"),
-        (["--changed", f"{BASE}a"], "need a collection: `raydex index NAME --changed URL`"),
+        (["--changed", f"{BASE}a"], "name it, as in `raydex index NAME --changed URL`"),
         (["docs", "--changed", f"{BASE}a", "--chunk-size", "9"], "leave out flags that say what or how"),
+        (["docs", "--changed", f"{BASE}a", "--announced"], "leave out --changed and --deleted"),
     ):
         refused = jobs.run("reindex", *flags)
         assert refused.code == 2

@@ -1,0 +1,1 @@
+"""Announced changes of pages: the routes that take them, and the runs that index them."""

@@ -1,0 +1,109 @@
+"""Handlers of /v1/collections/{name}/changes: record which pages changed, and say how far they are.
+
+A secret key of the collection may, and who signs with its secret. Who indexes them is not known here.
+"""
+
+import re
+import time
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import Annotated, Any, Literal, Self
+
+from fastapi import Request
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from starlette.exceptions import HTTPException
+
+from pipelines.indexing.collection import collection_from
+from pipelines.indexing.settings import BadChanges, NotInCollection, PageChanges, check_changes
+from pipelines.signing import DELIVERY_HEADER, SIGNATURE_HEADER, TIMESTAMP_HEADER, is_signed
+from pipelines.store import Store
+from serve.api.requests import MOST_URL_CHARACTERS, Name
+from serve.api.sessions import check_collection
+from serve.guard.keys import SIGNED, key_of
+from serve.threads import DatabaseThreads
+
+# A merge touches some pages; who rebuilds a site runs `raydex index`.
+MOST_PAGES = 1_000
+Url = Annotated[str, StringConstraints(min_length=1, max_length=MOST_URL_CHARACTERS, pattern=r"^[^\s\x00]+$")]
+Urls = Annotated[list[Url], Field(max_length=MOST_PAGES)]
+
+
+class ChangesIn(BaseModel):
+    """URLs of pages that changed or are new, and of pages that were deleted."""
+
+    model_config = ConfigDict(
+        extra="forbid", json_schema_extra={"examples": [{"changed": ["https://docs.example/guide"], "deleted": []}]}
+    )
+
+    changed: Urls = []
+    deleted: Urls = []
+
+
+class AnnouncementOut(BaseModel):
+    """Announced changes: `waiting` for a run, in one that is `running`, `done`, or `failed` with an `error`.
+
+    One that waits with an error is tried again. `run` is the last run over these pages.
+    """
+
+    id: int
+    collection: str
+    state: Literal["waiting", "running", "done", "failed"]
+    changed: int
+    deleted: int
+    received: datetime
+    ended: datetime | None
+    run: int | None
+    attempts: int
+    error: str | None
+
+    @classmethod
+    def of(cls, row: Mapping[str, Any]) -> Self:
+        return cls(**{**row, "changed": len(row["changed"]), "deleted": len(row["deleted"])})
+
+
+class ChangesRoutes:
+    """The handlers; each answers its route in routes.py. `wake` tells who indexes that there is something to do."""
+
+    def __init__(self, store: Store, threads: DatabaseThreads, wake: Callable[[], object]) -> None:
+        self._store, self._threads, self._wake = store, threads, wake
+
+    async def announce(self, name: Name, changes: ChangesIn, request: Request) -> AnnouncementOut:
+        await self._check(name, request)
+        delivery = request.headers.get(DELIVERY_HEADER) or request.headers.get(SIGNATURE_HEADER)
+        try:
+            id = await self._threads.run(self._record, name, changes, delivery)
+        except (BadChanges, NotInCollection) as error:
+            raise HTTPException(422, str(error)) from error
+        self._wake()
+        return await self._read(name, id)
+
+    async def announcement(self, name: Name, id: str, request: Request) -> AnnouncementOut:
+        await self._check(name, request)
+        return await self._read(name, int(id) if re.fullmatch(r"[0-9]{1,18}", id) else 0)
+
+    def _record(self, name: str, changes: ChangesIn, delivery: str | None) -> int:
+        pages = PageChanges(tuple(changes.changed), tuple(changes.deleted))
+        settings = self._store.collection_settings(name)
+        check_changes(self._store, collection_from({"name": name, **settings}, "stored settings"), pages)
+        return self._store.announce(name, pages.changed, pages.deleted, delivery)
+
+    async def _read(self, name: str, id: int) -> AnnouncementOut:
+        row = await self._threads.run(self._store.announcement, name, id)
+        if row is None:
+            raise HTTPException(404, f"collection {name!r} has no announced changes {id}")
+        return AnnouncementOut.of(row)
+
+    async def _check(self, name: str, request: Request) -> None:
+        """Raise HTTPException unless the request's key is of the collection, or its signature is right."""
+        key = key_of(request.scope)
+        if key is not SIGNED:
+            check_collection(key, name)
+            return
+        secret = await self._threads.run(self._store.announcing_secret, name)
+        signature, timestamp = (request.headers.get(header, "") for header in (SIGNATURE_HEADER, TIMESTAMP_HEADER))
+        if not (secret and is_signed(secret, timestamp, await request.body(), signature, time.time())):
+            raise HTTPException(
+                401,
+                f"{SIGNATURE_HEADER} is not `sha256=` and the HMAC-SHA-256 of {TIMESTAMP_HEADER}, a dot and the body, "
+                f"or the time is not within 5 minutes of the service's: make a secret with `raydex keys secret {name}`",
+            )

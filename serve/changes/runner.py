@@ -1,0 +1,80 @@
+"""Starts the runs that index announced changes, each in a process of its own.
+
+Where another run holds a collection, its changes wait. What was announced stands in the database: whoever comes after a
+service that died goes on with it.
+"""
+
+import contextlib
+import logging
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+from pipelines.store import StoreUnavailable
+from serve.settings import Settings
+
+log = logging.getLogger(__name__)
+
+PROJECT_ROOT = Path(__file__).resolve().parents[2]
+# How often to look whether a collection that was held is free, and for what other replicas recorded.
+BUSY_S, IDLE_S = 1.0, 30.0
+END_S = 5.0
+BUSY = 75  # exit code: another run has taken the collection meanwhile
+LAST_WORDS = 500  # characters of what a run that failed said
+
+
+class AnnouncementStore(Protocol):
+    """The part of the store that knows what is to be indexed."""
+
+    def announced_collections(self) -> Sequence[Mapping[str, Any]]: ...
+
+
+class ChangeRunner:
+    """Indexes announced changes, one run at a time. Thread-safe; `close` ends the run in progress."""
+
+    def __init__(self, store: AnnouncementStore, settings: Settings) -> None:
+        self._store = store
+        self._environment = {"DATABASE_URL": settings.database_url, "RAYDEX_HOME": str(settings.home)}
+        self._awake, self._closing = threading.Event(), threading.Event()
+        self._child: subprocess.Popen[str] | None = None
+        self._thread = threading.Thread(target=self._work, name="changes", daemon=True)
+        self._thread.start()
+
+    def wake(self) -> None:
+        """Look at once for changes to index."""
+        self._awake.set()
+
+    def close(self) -> None:
+        """End the run in progress; the next service goes on with it."""
+        self._closing.set()
+        self._awake.set()
+        if child := self._child:
+            child.terminate()
+        self._thread.join(END_S)
+
+    def _work(self) -> None:
+        while not self._closing.is_set():
+            self._awake.clear()
+            due: list[Mapping[str, Any]] = []
+            with contextlib.suppress(StoreUnavailable):
+                due = [row for row in self._store.announced_collections() if row["due"]]
+            failed = [row for row in due if not (row["held"] or self._run(row["collection"]))]
+            self._awake.wait(BUSY_S if len(due) > len(failed) else IDLE_S)
+
+    def _run(self, collection: str) -> bool:
+        """Run over what is announced of a collection; return whether to look soon for more of it."""
+        command = [sys.executable, "-m", "jobs.reindex", collection, "--announced", "--no-ray"]
+        self._child = subprocess.Popen(
+            command, cwd=PROJECT_ROOT, env={**os.environ, **self._environment}, text=True, errors="replace",
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+        )  # fmt: skip
+        _, said = self._child.communicate()
+        code, self._child = self._child.returncode, None
+        if code in (0, BUSY) or self._closing.is_set():
+            return True
+        log.warning("`raydex index %s --announced` ended with %d: %s", collection, code, said[-LAST_WORDS:].strip())
+        return False
