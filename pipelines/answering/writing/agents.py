@@ -23,13 +23,16 @@ from pipelines.answering.synthesis.quotes import Quote, in_order, supports, writ
 from pipelines.answering.writing.refusals import gives_up
 from pipelines.llm.errors import LLMFailed
 from pipelines.llm.session import AT_ONCE, ChatModel, LLMSession, Status
-from pipelines.records import Exchange, Message, Usage
+from pipelines.records import SUMMARY, Exchange, Message, Usage
 
 Matrix = np.ndarray[tuple[int, ...], np.dtype[np.float32]]
 
 # The passages are what to answer from, earlier turns only what to refer to: at most this share of the window.
 HISTORY_SHARE = 0.25
 LONGEST_REFUSAL = 400  # characters: later text is not looked at
+LONGEST_SUMMARY = 1_000  # characters below a quotation; a small model that repeats itself would go on to its limit
+
+ENDS = (".", "!", "?", "\n")  # of a sentence or line
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +126,8 @@ class LLMAgent:
                     text += delta
                     if len(text) < LONGEST_REFUSAL and may_refuse(task.mode) and gives_up(text):
                         break  # nothing that follows would be shown, and a slow model may write for long
+                    if task.form == SUMMARY and len(text) > LONGEST_SUMMARY and delta.rstrip(" ").endswith(ENDS):
+                        break
         except LLMFailed as error:
             failed = str(error)
         send(AgentResult(session.usage, tuple(session.exchanges), failed))

@@ -1,6 +1,6 @@
 """Keeps what a model says about quoted passages where they support it, and code that stands in them.
 
-What the quotations say in the same words is left out, and so is a lead-in to something that is.
+What the quotations or a claim before say in the same words is left out, and so is a lead-in to something that is.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,7 +20,7 @@ class SummaryFilter:
     """
 
     def __init__(self, passages: Passages, quoted: str, write: Callable[[str], None], language: str = ENGLISH) -> None:
-        self._passages, self._quoted, self._write, self._language = passages, _words(quoted), write, language
+        self._passages, self._known, self._write, self._language = passages, _words(quoted), write, language
         self._cited = Attributor(passages, self._hold)
         self._held = ""
         self.checked: list[CheckedStatement] = []
@@ -48,8 +48,10 @@ class SummaryFilter:
         if not (one.is_claim or is_code):
             return  # a lead-in waits for what it leads to
         held, self._held = self._held, ""
-        if _words(one.statement.text) in self._quoted or not (self._is_copied(one) if is_code else one.supported):
+        words = _words(one.statement.text)
+        if words in self._known or not (self._is_copied(one) if is_code else one.supported):
             return
+        self._known += f" {words}"
         before = f"\n\n**{say('in_short', self._language)}**\n\n"
         self._write(held if self.checked else before + held.lstrip())
         self.checked.append(one)

@@ -26,7 +26,9 @@ from pipelines.store import Store
 from pipelines.text.progress import Passing, Progress
 
 PATIENCE_S = 60.0  # a first question builds BM25
-GREETING_TOKENS = 8  # of the answer that tells whether a model is there at all
+# Some 120 tokens, which tell how fast a model reads before the first question: its passages are cut to that.
+GREETING = f"{' '.join(map(str, range(100, 140)))}\n\nReply with one word: ready."
+GREETING_TOKENS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +148,7 @@ async def _greet(agent: AgentSettings) -> None:
     llm = make_llm(agent)
     try:
         with contextlib.suppress(LLMEmpty):
-            async for _ in llm.stream([Message("user", "Reply with one word: ready.")], max_tokens=GREETING_TOKENS):
+            async for _ in llm.stream([Message("user", GREETING)], max_tokens=GREETING_TOKENS):
                 pass
     finally:
         await llm.close()

@@ -116,6 +116,7 @@ def test_the_command_tries_all_and_starts_a_ray_of_this_machine(database_url: st
         code, said = doctor(RAYDEX_LLM_URL=llm.url, RAYDEX_LLM_MODEL="scripted", RAYDEX_LLM_KEY="sk-9")
     assert code == 1 and said["failed"] == 1
     states = {(one["check"], one["state"]) for one in said["checks"]}
-    assert {("Ray", "ok"), ("agent llm", "failed"), ("model", "ok"), ("schema", "ok")} <= states
+    assert {("Ray", "ok"), ("agent llm", "failed"), ("model", "ok"), ("schema", "ok"), ("form", "ok")} <= states
+    assert any(one["check"] == "form" and "`raydex models --try`" in one["found"] for one in said["checks"])
     assert any(one["check"] == "Ray" and "starts here" in one["found"] for one in said["checks"])
     assert all(one["remedy"] for one in said["checks"] if one["state"] == "failed")

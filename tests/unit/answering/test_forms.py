@@ -39,7 +39,7 @@ class Says:
     model, context_window, context_share, max_tokens = "says", 4000, 0.5, 200
 
     def __init__(self, *parts: str, error: Exception | None = None) -> None:
-        self.parts, self.error, self.asked = parts, error, list[str]()
+        self.parts, self.error, self.said, self.asked = parts, error, 0, list[str]()
 
     def count(self, text: str) -> int:
         return len(text.split())
@@ -47,6 +47,7 @@ class Says:
     async def stream(self, messages: Sequence[Message], **_: Any) -> AsyncIterator[str | Completion]:
         self.asked.append(messages[-1].content)
         for part in self.parts:
+            self.said += 1
             yield part
         if self.error:
             raise self.error
@@ -119,6 +120,12 @@ def test_nothing_stands_below_where_nothing_holds_or_is_new(retriever: Retriever
     assert CODE in answer.text and IN_SHORT not in answer.text and "frobnicate" not in answer.text
     assert answer.agent == "extractive" and answer.known
     assert answer.degraded == (() if said else ("llm:says",))
+
+
+def test_a_model_that_repeats_itself_is_stopped_and_shown_once(retriever: Retriever) -> None:
+    model = Says(*["Column types of a CSV file are guessed from its rows. "] * 500)
+    answer = engine(retriever, model, "summary").query(ASKED)
+    assert answer.text.count("guessed from its rows") == 1 and model.said < 30
 
 
 def test_code_of_a_passage_may_stand_below() -> None:
