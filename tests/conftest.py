@@ -26,8 +26,9 @@ if TYPE_CHECKING:
     from kit.cluster import Service
     from kit.reindexing import Jobs
 
-settings.register_profile("untimed", deadline=None)  # a busy machine is no failure
-settings.load_profile("untimed")
+# Untimed: a busy machine is no failure. `make test` tries some examples, always the same, `make test-all` many others.
+settings.register_profile("some", deadline=None, max_examples=40, derandomize=True)
+settings.register_profile("many", deadline=None, max_examples=200)
 
 ROOT = Path(__file__).parents[1]
 
@@ -35,6 +36,7 @@ ROOT = Path(__file__).parents[1]
 def pytest_configure(config: pytest.Config) -> None:
     # A script's background jobs ignore Ctrl-C, and so would the commands under test.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    settings.load_profile("some" if config.option.markexpr == "not exhaustive" else "many")
     gc.disable()  # what is imported and collected stays: looking for garbage in it costs a worker 7 of 37 s
     config.pluginmanager.register(Tables())
 

@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pipelines.answering.sanitizing.stream import AnswerSanitizer, sanitize
@@ -269,7 +269,6 @@ PARTS = st.sampled_from(
 )
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.lists(PARTS, max_size=25).map("".join), st.lists(st.integers(1, 6), max_size=60))
 @example("[" * 300 + "](x)" * 300, [1] * 900)
 @example("`" * 250 + "a" * 2100 + "<b" + " " * 3000 + "[9] https://" + "a" * 2500, [1] * 8000)
@@ -279,7 +278,6 @@ def test_chunks_decide_nothing(text: str, sizes: list[int]) -> None:
     assert in_chunks(text, [1] * len(text)) == whole
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.lists(PARTS | st.sampled_from(HOSTILE), max_size=8).map("".join))
 @example("<a https://docs.ray.io@evil.example/>")
 @example("<a\thref https://evil.example/x title='y'>")

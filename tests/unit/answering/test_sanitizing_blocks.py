@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
@@ -44,7 +44,6 @@ def streamed(text: str, sizes: list[int]) -> str:
     return "".join([*out, leaving.feed(text[at:]), leaving.close()])
 
 
-@settings(max_examples=300, deadline=None)
 @given(st.lists(st.sampled_from(MARKS + HTML), max_size=14).map("".join), st.lists(st.integers(1, 5), max_size=40))
 @example("- a\n  - ```\n    x\n<script>x</script>", [1])
 @example("- a\n\n  ```\n<script>x</script>", [3])

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from kit.answering import make_hit
 
@@ -125,7 +125,6 @@ def words_of(n: int, count: int) -> str:
 # The promises
 
 
-@settings(max_examples=200, deadline=None)
 @given(
     mode=st.sampled_from([*MODES]),
     lengths=st.lists(st.integers(0, 250), max_size=8),
@@ -152,7 +151,6 @@ def test_no_call_exceeds_its_window_and_no_text_is_lost(
         assert seen >= {word for text in texts for word in text.split()}
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     st.sampled_from([*MODES]),
     st.lists(st.text(max_size=300), max_size=4),
@@ -164,7 +162,6 @@ def test_no_text_is_an_error(mode, texts, question, count):
     assert "".join(synthesize(make_synthesizer(mode, prompts=SHORT), task_of(*texts, question=question), model))
 
 
-@settings(max_examples=40, deadline=None)
 @given(st.lists(st.integers(1, 90), min_size=1, max_size=9), st.integers(2, 4), st.integers(900, 1500))
 def test_the_number_of_calls_is_what_the_mode_promises(lengths, children, window):
     task = task_of(*(words_of(n, length) for n, length in enumerate(lengths)))

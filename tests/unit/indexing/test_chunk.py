@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pipelines.embedding.load import load_tokenizer
@@ -109,7 +109,6 @@ documents = st.lists(
 ).map(lambda sections: document(*sections))
 
 
-@settings(max_examples=150, deadline=None)
 @given(documents, st.sampled_from([MINILM, WORDS, Bytes()]), st.sampled_from([0, 32, 40]))
 @example(document(section(prose("0" * 302 + "ࠀࠀ。"), Block("code", " 000"), headings=("", "0" * 29))), Bytes(), 0)
 def test_all_text_is_there_once_in_order_within_the_limit(document: Document, counter: TokenCounter, size: int) -> None:
@@ -131,7 +130,6 @@ def test_spaces_that_a_cut_leaves_alone_are_no_listing() -> None:
     assert [chunk.text for chunk in chunks] == ["Words.", f"```\n{'0' * 100}\n```"]
 
 
-@settings(max_examples=60, deadline=None)
 @given(documents, st.integers(0, 30))
 def test_characters_bound_the_text_and_tokens_still_what_is_read(document: Document, overlap: int) -> None:
     for chunk in PlainChunker(Bytes(max_tokens=200), 100, overlap, "characters")(document):

@@ -4,7 +4,7 @@ import random
 from html import escape
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.embedding.load import load_tokenizer
@@ -222,7 +222,6 @@ def squeezed(text: str) -> str:
     return "".join(text.split())
 
 
-@settings(max_examples=200, deadline=None)
 @given(pages, st.sampled_from([32, 48, 100]))
 def test_nothing_is_lost_and_the_budget_kept_on_any_page(html: str, size: int):
     document = read(html)
@@ -237,7 +236,6 @@ def test_nothing_is_lost_and_the_budget_kept_on_any_page(html: str, size: int):
         assert max((len(pack.text) for pack in packs), default=0) <= size
 
 
-@settings(max_examples=200, deadline=None)
 @given(pages, st.sampled_from([60, 120, 400]))
 def test_a_bond_is_kept_where_it_fits_on_any_page(html: str, size: int):
     for section in read(html).sections:

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from kit.processes import full_disk
 
@@ -109,7 +109,6 @@ def test_any_text_is_a_question(lexical: LexicalIndex, question: str) -> None:
     assert all(score > 0 for _, score in lexical.search(question, 5).scores)
 
 
-@settings(max_examples=100, deadline=None)
 @given(question=st.text())
 def test_no_text_breaks_a_search(shared: LexicalIndex, question: str) -> None:
     assert len(shared.search(question, 3).scores) <= 3

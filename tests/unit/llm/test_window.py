@@ -3,7 +3,7 @@
 import itertools
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.llm.window import (
@@ -118,7 +118,6 @@ def test_a_shortened_text_keeps_both_ends(text, most):
     assert short == text or not short or (ellipsis and text.startswith(head) and text.endswith(tail) and len(head) > 0)
 
 
-@settings(max_examples=50)
 @given(st.integers(0, 1000), st.integers(0, 1000))
 def test_bisection_finds_the_greatest(most, bound):
     assert greatest(most, lambda number: number <= bound) == min(most, bound)

@@ -5,7 +5,7 @@ import time
 from html import unescape
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
@@ -185,7 +185,6 @@ def plain(found: list[Part]) -> str:
     return "".join(part.gap + text for part, text in zip(found, texts, strict=True)).removeprefix(found[0].gap)
 
 
-@settings(max_examples=400, deadline=None)
 @given(st.lists(parts(), min_size=1, max_size=5))
 def test_the_plain_text_of_what_is_written_is_the_text(found):
     assert plain_text(write(found)) == plain(found)
@@ -203,14 +202,12 @@ def letters(found: list[Part]) -> str:
     return "".join("".join(shown).replace("|", "").split())
 
 
-@settings(max_examples=150, deadline=None)
 @given(st.lists(parts(), min_size=1, max_size=4))
 def test_another_reader_of_markdown_finds_the_same_text(found):
     shown = unescape(re.sub("<[^>]*>", "", html(write(found))))
     assert "".join(shown.replace("|", "").split()) == letters(found)
 
 
-@settings(max_examples=150, deadline=None)
 @given(st.text(st.sampled_from("ab`|[]()\\>-* \n…#1."), max_size=200))
 @example("`" * 50 + "\n" + "[" * 50)
 def test_any_text_can_be_read(text):

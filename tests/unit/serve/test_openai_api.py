@@ -9,7 +9,7 @@ import httpx
 import numpy as np
 import openai
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from kit.api import CSV, TEXT, FakeEngine, FakeStore, run_server
 
@@ -317,7 +317,6 @@ def test_footnotes_or_a_list_of_sources_can_be_the_services_habit(habit: str, en
     assert whole == streamed and whole.endswith(end) and without == TEXT
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.lists(st.sampled_from(["[", "1", "23", "]", "`", "```", "\n", " ", "word", "[4]", "[^5]"]), max_size=30))
 def test_marks_do_not_depend_on_how_the_text_was_cut(pieces: list[str]) -> None:
     def marked(*parts: str) -> str:
