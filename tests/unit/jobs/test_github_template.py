@@ -1,0 +1,161 @@
+"""The workflow of a documentation repository: on a real git repository, to a receiver on this machine."""
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+import yaml
+
+from pipelines.indexing.folders.folder import FolderSettings
+from pipelines.signing import is_signed
+
+FOLDER = Path(__file__).parents[3] / "deploy" / "github"
+SCRIPT, DOCS = FOLDER / "announce_changes.py", "https://docs.example/en/"
+
+
+class Receiver:
+    """Takes announcements; `said` are their paths and bodies, `statuses` what is answered before 202."""
+
+    def __init__(self) -> None:
+        self.said: list[tuple[str, dict[str, list[str]]]] = []
+        self.statuses: list[int] = []
+        receiver = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                at, signature = self.headers["X-Raydex-Timestamp"], self.headers["X-Raydex-Signature"]
+                right = is_signed("rdw_secret", at, body, signature, time.time())
+                status = receiver.statuses.pop() if receiver.statuses else 202 if right else 401
+                if status == 202:
+                    receiver.said.append((self.path, json.loads(body)))
+                reply = json.dumps({"id": len(receiver.said), "error": "the signature is wrong"}).encode()
+                self.send_response(status)
+                self.send_header("Content-Length", str(len(reply)))
+                self.end_headers()
+                self.wfile.write(reply)
+
+            def log_message(self, *_: object) -> None: ...
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    receiver = Receiver()
+    threading.Thread(target=receiver.server.serve_forever, args=(0.01,), daemon=True).start()
+    yield receiver
+    receiver.server.shutdown()
+    receiver.server.server_close()
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    """A repository with one commit, `first`."""
+    write(
+        tmp_path,
+        {"docs/index.md": "start", "docs/guide/a.md": "a", "docs/old.md": "a page that moves", "src/x.md": "x"},
+    )
+    git(tmp_path, "init", "-q", "-b", "main")
+    commit(tmp_path, "first")
+    return tmp_path
+
+
+def write(folder: Path, files: dict[str, str]) -> None:
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+
+
+def git(folder: Path, *words: str) -> None:
+    named = ["-c", "user.name=a", "-c", "user.email=a@docs.example", "-c", "commit.gpgsign=false"]
+    subprocess.run(["git", *named, *words], cwd=folder, check=True)
+
+
+def commit(folder: Path, tag: str) -> None:
+    git(folder, "add", "-A")
+    git(folder, "commit", "-q", "-m", tag)
+    git(folder, "tag", tag)
+
+
+def announce(
+    folder: Path, receiver: Receiver, before: str = "first", **changed: str
+) -> subprocess.CompletedProcess[str]:
+    given = {"RAYDEX_URL": f"http://127.0.0.1:{receiver.server.server_port}", "RAYDEX_COLLECTION": "docs",
+             "RAYDEX_SECRET": "rdw_secret", "DOCS_URL": DOCS, **changed}  # fmt: skip
+    command = [sys.executable, str(SCRIPT), before, "HEAD"]
+    return subprocess.run(command, cwd=folder, env=os.environ | given, capture_output=True, text=True, check=False)
+
+
+def test_the_pages_that_a_push_changed_are_announced(repository, receiver):
+    write(repository, {"docs/guide/a.md": "b", "docs/guide/nä w.rst": "new", "docs/pic.png": "", "docs/.hidden.md": "",
+                       "mkdocs.yml": "", "src/x.md": "y", "docs/manual.pdf": "%PDF"})  # fmt: skip
+    git(repository, "mv", "docs/old.md", "docs/moved.md")
+    commit(repository, "second")
+    done = announce(repository, receiver)
+    assert (done.returncode, done.stdout) == (0, "announced as 1: 4 changed, 1 deleted\n"), done.stderr
+    changed = [f"{DOCS}guide/a/", f"{DOCS}guide/n%C3%A4%20w/", f"{DOCS}manual.pdf", f"{DOCS}moved/"]
+    assert receiver.said == [("/v1/collections/docs/changes", {"changed": changed, "deleted": [f"{DOCS}old/"]})]
+
+
+def test_a_push_without_pages_and_the_first_one_announce_nothing(repository, receiver):
+    write(repository, {"src/x.md": "y"})
+    commit(repository, "second")
+    assert announce(repository, receiver).stdout == "no page was changed\n"
+    assert "nothing to compare with" in announce(repository, receiver, before="0" * 40).stdout
+    assert receiver.said == []
+
+
+def test_what_fails_is_said_and_a_busy_service_is_asked_again(repository, receiver):
+    write(repository, {"docs/guide/a.md": "b"})
+    commit(repository, "second")
+    receiver.statuses = [503]
+    assert announce(repository, receiver).returncode == 0
+    wrong = announce(repository, receiver, RAYDEX_SECRET="other")
+    assert (wrong.returncode, "answers 401" in wrong.stderr, "the signature is wrong" in wrong.stderr) == (
+        1,
+        True,
+        True,
+    )
+    assert "RAYDEX_COLLECTION must be set" in announce(repository, receiver, RAYDEX_COLLECTION="").stderr
+    assert "DOCS_URL_STYLE is 'auto'" in announce(repository, receiver, DOCS_URL_STYLE="auto").stderr
+    assert "git can't compare gone with HEAD" in announce(repository, receiver, before="gone").stderr
+    assert len(receiver.said) == 1
+
+
+@pytest.mark.parametrize("style", ["keep", "html", "directory", "bare"])
+def test_a_file_has_the_url_that_a_folder_of_the_collection_gives_it(style, tmp_path):
+    spec = importlib.util.spec_from_file_location("announce_changes", SCRIPT)
+    assert spec and spec.loader
+    script = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(script)
+    folder = FolderSettings(str(tmp_path), DOCS, url_style=style)
+    for path in (
+        "index.md",
+        "guide/README.md",
+        "guide/a b.md",
+        "a.rst",
+        "b.ipynb",
+        "c.mdx",
+        "d.html",
+        "e.pdf",
+        "f.txt",
+        "v1.2.md",
+    ):
+        assert script.url_of(path, DOCS, style, ["index", "readme"]) == folder.url_of(folder.root + path), path
+
+
+def test_the_workflow_runs_the_script_with_variables_that_it_reads():
+    workflow = yaml.safe_load((FOLDER / "raydex.yaml").read_text())
+    step = workflow["jobs"]["announce"]["steps"][-1]
+    assert SCRIPT.name in step["run"]
+    text = SCRIPT.read_text()
+    assert [name for name in step["env"] if name not in ("BEFORE", "AFTER") and name not in text] == []
