@@ -5,7 +5,7 @@
 Copy it into the documentation's repository, as raydex.yaml beside it says. BEFORE and AFTER are commits. Variables:
 RAYDEX_URL (https://ask.example.com), RAYDEX_COLLECTION, RAYDEX_SECRET (`raydex keys secret COLLECTION` prints it),
 DOCS_FOLDER (docs), DOCS_URL (where that folder is published), DOCS_URL_STYLE (directory): as `--url-style` of the
-collection, keep (.md), html, directory (guide/) or bare (guide), DOCS_INDEXES (index readme): published as their folder.
+collection, keep (.md), html, directory (guide/) or bare (guide), DOCS_INDEXES (index readme), published as folders.
 """
 
 import hashlib
