@@ -8,6 +8,8 @@ from typing import Any
 
 from fastapi import FastAPI
 from fastapi.responses import PlainTextResponse
+from pydantic import BaseModel
+from pydantic.json_schema import models_json_schema
 from starlette.routing import Route
 
 from pipelines.answering.engine import QueryEngine
@@ -48,6 +50,7 @@ ERRORS: dict[int, str] = {
     429: "Too many requests with this key; try again after `Retry-After` seconds.",
     503: "The database or a model is unavailable or busy; try again after `Retry-After` seconds.",
 }
+REF = "#/components/schemas/{model}"
 EVENT_STREAM = {"schema": {"type": "string"}}
 STREAM_EXAMPLE = """event: hits
 data: {"hits":[…],"queries":["How do I read a CSV file?"],"index":4,"revision":2}
@@ -101,6 +104,7 @@ def create_app(
         Route(MCP_PATH, McpEndpoint(make_server(Handlers(toolbox))), methods=METHODS, include_in_schema=False)
     )
     add_pages(app)
+    _describe_errors(app)
     handle_errors(app)
     app.add_middleware(HeadAsGet)
     return app
@@ -189,7 +193,7 @@ def _add_llms_routes(app: FastAPI, routes: LlmsRoutes) -> None:
 def _add_openai_routes(app: FastAPI, routes: OpenAIRoutes) -> None:
     # FastAPI describes a 422 for every route with a body or a parameter: here an invalid request is a 400.
     unused: dict[int | str, dict[str, Any]] = {
-        422: {"description": "Not used: an invalid request is a 400 here.", "model": OpenAIErrorOut}
+        422: {"description": "Not used: an invalid request is a 400 here.", **_body_of(OpenAIErrorOut)}
     }
     app.post(
         "/v1/chat/completions",
@@ -245,8 +249,27 @@ def _add_changes_routes(app: FastAPI, routes: ChangesRoutes) -> None:
 
 
 def _errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    return {status: {"model": ErrorOut, "description": ERRORS[status]} for status in statuses}
+    return {status: {"description": ERRORS[status], **_body_of(ErrorOut)} for status in statuses}
 
 
 def _openai_errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    return {status: {"model": OpenAIErrorOut, "description": ERRORS[status]} for status in statuses}
+    return {status: {"description": ERRORS[status], **_body_of(OpenAIErrorOut)} for status in statuses}
+
+
+def _body_of(model: type[BaseModel]) -> dict[str, Any]:
+    return {"content": {"application/json": {"schema": {"$ref": REF.format(model=model.__name__)}}}}
+
+
+def _describe_errors(app: FastAPI) -> None:
+    """Add the errors to what the API says of itself. Routes refer to them: FastAPI would read them for each of 110."""
+    describe = app.openapi
+
+    def openapi() -> dict[str, Any]:
+        described = describe()
+        _, models = models_json_schema(
+            [(ErrorOut, "serialization"), (OpenAIErrorOut, "serialization")], ref_template=REF
+        )
+        described["components"]["schemas"] |= models["$defs"]
+        return described
+
+    app.openapi = openapi  # type: ignore[method-assign]
