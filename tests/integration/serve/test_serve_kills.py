@@ -33,7 +33,7 @@ from serve.settings import Settings
 pytestmark = pytest.mark.slow
 
 CLIENTS = 4
-PAUSE_S = 0.05  # leaves the machine some time for what is started again
+PAUSE_S = 0.2  # leaves the machine some time for what is started again
 PATIENCE_S = 20.0  # of a client: what takes longer is a hang
 WELL_AGAIN_S = 60.0
 SITE = {
