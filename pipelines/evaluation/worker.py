@@ -13,7 +13,7 @@ from pipelines.answering.hits import heading
 from pipelines.answering.settings import AnswerSettings, all_agents, change
 from pipelines.evaluation.dataset import Example, page_of
 from pipelines.evaluation.evaluator import EvaluationPlan, Evaluator, failed_agents, has_reply
-from pipelines.evaluation.judging.judge import Judge, StoreCache
+from pipelines.evaluation.judging.judge import Judge
 from pipelines.evaluation.questions.sections import section_passages
 from pipelines.records import Index
 from pipelines.store import DATABASE_PATIENCE_S, EvaluatedQuestion, Store
@@ -78,7 +78,7 @@ def make_judge(settings: AnswerSettings, plan: EvaluationPlan, store: Store) -> 
     if plan.judge not in agents:
         names = ", ".join(agents) or "none"
         raise UnknownJudge(f"there is no agent {plan.judge!r} to judge; configured are: {names}")
-    return Judge(make_llm(agents[plan.judge]), plan.dimensions, StoreCache(store))
+    return Judge(make_llm(agents[plan.judge]), plan.dimensions, store)
 
 
 class StoreOnceLive(Store):

@@ -8,8 +8,8 @@ import asyncio
 import logging
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import Any, Protocol
+from dataclasses import dataclass, replace
+from typing import Protocol
 
 from pipelines.evaluation.dataset import Example
 from pipelines.evaluation.judging.dimensions import (
@@ -26,7 +26,7 @@ from pipelines.evaluation.judging.verdict import Score, parse_verdict
 from pipelines.llm.retry import TRIES, ConcurrencyLimit, ask
 from pipelines.llm.session import ChatModel
 from pipelines.records import Answer, Usage, digest
-from pipelines.store.evaluations import Evaluations, JudgementRow
+from pipelines.store.evaluations import JudgementRow
 
 log = logging.getLogger(__name__)
 
@@ -54,31 +54,11 @@ class Judgement:
 
 
 class JudgementCache(Protocol):
-    """Keeps judgements by their hash: rows of hash, dimension, model, score and reasoning."""
+    """The part of the store that keeps judgements: every run of the same answers shares them."""
 
-    def get(self, hashes: Sequence[str]) -> Mapping[str, Mapping[str, Any]]:
-        """Return the rows kept under any of `hashes`, by hash."""
-        ...
+    def get_judgements(self, hashes: Sequence[str]) -> Mapping[str, JudgementRow]: ...
 
-    def save(self, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Keep `rows` in the place of those with the same hash."""
-        ...
-
-
-class StoreCache:
-    """A cache in the database: judgements survive their run, and every run of the same answers shares them."""
-
-    def __init__(self, store: Evaluations) -> None:
-        self._store = store
-
-    def get(self, hashes: Sequence[str]) -> Mapping[str, Mapping[str, Any]]:
-        """Return the rows that hold a score. Raises StoreUnavailable."""
-        kept = self._store.get_judgements(hashes)
-        return {hash: asdict(row) for hash, row in kept.items() if row.score is not None}
-
-    def save(self, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Write `rows`. Raises StoreUnavailable."""
-        self._store.save_judgements([JudgementRow(**row) for row in rows])
+    def save_judgements(self, rows: Sequence[JudgementRow]) -> None: ...
 
 
 class Judge:
@@ -138,17 +118,18 @@ class Judge:
         return judgement
 
     async def _load(self, dimension: Dimension, hash: str) -> Judgement | None:
-        row = (await asyncio.to_thread(self._cache.get, [hash])).get(hash) if self._cache else None
-        if row is None:
+        row = (await asyncio.to_thread(self._cache.get_judgements, [hash])).get(hash) if self._cache else None
+        if row is None or row.score is None:
             return None
-        return Judgement(
-            dimension.name, _score(row["score"]), row["reasoning"], model=self.llm.model, hash=hash, cached=True
-        )
+        score = int(row.score) if float(row.score).is_integer() else row.score
+        return Judgement(dimension.name, score, row.reasoning, model=self.llm.model, hash=hash, cached=True)
 
     async def _save(self, judgement: Judgement) -> None:
         if self._cache:
-            names = ("hash", "dimension", "model", "score", "reasoning")
-            await asyncio.to_thread(self._cache.save, [{name: getattr(judgement, name) for name in names}])
+            row = JudgementRow(
+                judgement.hash, judgement.dimension, judgement.model, judgement.score, judgement.reasoning
+            )
+            await asyncio.to_thread(self._cache.save_judgements, [row])
 
     def _warn_of_own_answer(self, answer: Answer) -> None:
         own = next((e.model for e in answer.exchanges if same_model(e.model, self.llm.model)), None)
@@ -165,8 +146,3 @@ def same_model(one: str, other: str) -> bool:
 
 def _bare(name: str) -> str:
     return re.sub(r"[-@](?:\d{4}-?\d{2}-?\d{2}|\d{4}|latest)$", "", name.lower().rsplit("/", 1)[-1])
-
-
-def _score(value: Any) -> Score:
-    score = float(value)
-    return int(score) if score.is_integer() else score

@@ -6,7 +6,7 @@ from typing import Any
 from kit.scripted_llm import ScriptedLLM, in_turn
 
 from pipelines.evaluation.dataset import Example
-from pipelines.evaluation.judging.judge import Judge, Judgement, StoreCache
+from pipelines.evaluation.judging.judge import Judge, Judgement
 from pipelines.llm.client import LLM
 from pipelines.records import Answer
 from pipelines.store import Store
@@ -16,7 +16,7 @@ ANSWER = Answer("How many?", "Four, or so.", "llm", (), (), (), {}, 1, 1)
 
 
 def judged(store: Store, url: str) -> Judgement:
-    judge: Any = Judge(LLM("scripted", base_url=url), cache=StoreCache(store), tries=1)
+    judge: Any = Judge(LLM("scripted", base_url=url), cache=store, tries=1)
     return dict(asyncio.run(judge.judge(EXAMPLE, ANSWER)))["quality"]
 
 
