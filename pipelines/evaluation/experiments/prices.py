@@ -3,42 +3,36 @@
 Knows prices and tokens; pure arithmetic, no model is asked.
 """
 
-import difflib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from pipelines.answering.settings import AgentSettings, AnswerSettings, all_agents
 from pipelines.records import Usage
 
 MILLION = 1_000_000
 PRICES = Path(__file__).with_name("prices.yaml")
+GIVE = "give any of prompt, completion, embedding, in US dollars per million tokens"
+
+Dollars = Annotated[float, Field(ge=0, allow_inf_nan=False, strict=True)]
 
 
 class BadPrices(ValueError):
     """A price table can't be used; the message names the file, the model and the problem."""
 
 
-class UnknownPrice(LookupError):
-    """A model has no known price."""
-
-
-@dataclass(frozen=True, slots=True)
-class Price:
+class Price(BaseModel):
     """US dollars per million tokens of the prompt, of the completion, and of text that is embedded."""
 
-    prompt: float = 0.0
-    completion: float = 0.0
-    embedding: float = 0.0
-    source: str = ""
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
-    def cost(self, prompt_tokens: int = 0, completion_tokens: int = 0, embedded_tokens: int = 0) -> float:
-        """Return the US dollars of these tokens."""
-        tokens = prompt_tokens * self.prompt + completion_tokens * self.completion + embedded_tokens * self.embedding
-        return tokens / MILLION
+    prompt: Dollars = 0.0
+    completion: Dollars = 0.0
+    embedding: Dollars = 0.0
+    source: str = ""
 
 
 def load_prices(path: Path | str | None = None) -> dict[str, Price]:
@@ -51,25 +45,11 @@ def load_prices(path: Path | str | None = None) -> dict[str, Price]:
     return prices | _read(Path(path)) if path else prices
 
 
-def price_of(model: str, prices: Mapping[str, Price]) -> Price:
-    """Return the price of a model, also under a provider's prefix (`meta-llama/…`, `openai:…`). Raises UnknownPrice."""
-    name = model.lower()
-    for known in (name, name.rpartition("/")[2], name.removeprefix("openai:")):
-        if known in prices:
-            return prices[known]
-    near = difflib.get_close_matches(name.rpartition("/")[2], prices, 3)
-    hint = f"; near it: {', '.join(near)}" if near else ""
-    raise UnknownPrice(
-        f"no price is known of {model!r}{hint}: give a price file with models: {{{model}: {{prompt: …}}}}"
-    )
-
-
 def price_or_free(model: str, prices: Mapping[str, Price]) -> Price:
-    """Return the price of a model; a model without a known price costs nothing."""
-    try:
-        return price_of(model, prices)
-    except UnknownPrice:
-        return Price()
+    """Return the price of a model, also under a provider's prefix (`meta-llama/…`, `openai:…`); an unknown is free."""
+    name = model.lower()
+    known = (name, name.rpartition("/")[2], name.removeprefix("openai:"))
+    return next((prices[one] for one in known if one in prices), Price())
 
 
 def add_prices(configuration: AnswerSettings, prices: Mapping[str, Price]) -> AnswerSettings:
@@ -98,42 +78,29 @@ def _read(path: Path) -> dict[str, Price]:
 
 
 def _price(path: Path, name: str, row: Any) -> Price:
-    fields = {"prompt", "completion", "embedding"}
-    if not isinstance(row, dict) or not set(row) & fields or set(row) - fields - {"source"}:
-        raise BadPrices(
-            f"{path}: {name}: give any of prompt, completion, embedding (US dollars per million), not {row!r}"
-        )
-    for field in fields & set(row):
-        value = row[field]
-        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < float("inf"):
-            raise BadPrices(f"{path}: {name}: {field} is {value!r}: it must be a number of dollars, 0 or more")
-    return Price(**{field: float(row[field]) for field in fields & set(row)}, source=str(row.get("source", "")))
+    try:
+        if price := row and Price.model_validate(row):
+            return price
+    except ValidationError as error:
+        mistake = error.errors()[0]
+        where = ".".join(map(str, mistake["loc"]))
+        raise BadPrices(f"{path}: {name}: {where} is {mistake['input']!r}: {mistake['msg']}; {GIVE}") from error
+    raise BadPrices(f"{path}: {name}: {GIVE}")
 
 
-# ---------------------------------------------------------------------------------------------- of questions
-
-
-@dataclass(frozen=True, slots=True)
-class Bill:
-    """The cost of questions in US dollars, with the mean tokens and calls of one."""
-
-    questions: int
-    total: float
-    per_question: float
-    per_1000: float
-    prompt_tokens: float
-    completion_tokens: float
-    calls: float
-
-
-def bill(usages: Sequence[Usage], embedding: float = 0.0) -> Bill:
-    """Return the cost of questions with these usages, as it was recorded.
+def bill(usages: Sequence[Usage], embedding: float = 0.0) -> dict[str, float]:
+    """Return the cost of questions with these usages in US dollars, with the mean tokens and calls of one.
 
     `embedding` is the US dollars of embedding all of them.
     """
     n, used = len(usages) or 1, sum(usages, Usage())
     total = used.cost + embedding
-    each = total / n
-    return Bill(
-        len(usages), total, each, 1_000 * each, used.prompt_tokens / n, used.completion_tokens / n, used.calls / n
-    )
+    return {
+        "questions": len(usages),
+        "total": total,
+        "per_question": total / n,
+        "per_1000": 1_000 * (total / n),
+        "prompt_tokens": used.prompt_tokens / n,
+        "completion_tokens": used.completion_tokens / n,
+        "calls": used.calls / n,
+    }

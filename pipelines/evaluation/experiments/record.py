@@ -6,12 +6,11 @@ prices; no engine and no database.
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from typing import Any
 
 from pipelines.evaluation.dataset import Example, page_of
 from pipelines.evaluation.evaluator import EvaluationPlan
-from pipelines.evaluation.experiments.prices import Price, bill
+from pipelines.evaluation.experiments.prices import MILLION, Price, bill
 from pipelines.evaluation.experiments.sweep import Cell
 from pipelines.evaluation.metrics import METRICS
 from pipelines.evaluation.results import Rows, per_question, summarise
@@ -84,14 +83,14 @@ def _costs(examples: Sequence[Example], rows: Rows, price: Price) -> Record:
     asked = [example for example in examples if example.id in rows and not rows[example.id].error]
     answers = [answer for example in asked if (answer := rows[example.id].answer)]
     usages = [Usage(**{name: answer[name] for name in USED}) for answer in answers] or [Usage() for _ in asked]
-    embedding = price.cost(embedded_tokens=sum(estimate(example.question) for example in asked))
+    embedding = price.embedding / MILLION * sum(estimate(example.question) for example in asked)
     made = bill(usages, embedding=embedding)
     known = bool(answers or embedding)
     return {
-        "cost_per_question": round(made.per_question, 9) if known else None,
-        "cost_per_1000": round(made.per_1000, 6) if known else None,
-        "embedding_per_1000": round(1000 * embedding / max(1, made.questions), 6),
-        "bill": asdict(made) if answers else None,
+        "cost_per_question": round(made["per_question"], 9) if known else None,
+        "cost_per_1000": round(made["per_1000"], 6) if known else None,
+        "embedding_per_1000": round(1000 * embedding / max(1, made["questions"]), 6),
+        "bill": made if answers else None,
     }
 
 

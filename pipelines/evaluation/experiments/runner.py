@@ -125,9 +125,12 @@ class CellRunner:
         }
         settings = self._settings(cell, asdict(index.settings))
         price = price_or_free(index.settings.model, prices)
-        used = {agent.model: Price(agent.prompt_price, agent.completion_price) for agent in all_agents(configuration)}
+        used = {
+            agent.model: Price(prompt=agent.prompt_price, completion=agent.completion_price)
+            for agent in all_agents(configuration)
+        }
         more = {key: result[key] for key in ("fingerprint", "evaluation", "num_kept", "seconds")}
-        more["prices"] = {model: asdict(each) for model, each in {**used, index.settings.model: price}.items()}
+        more["prices"] = {model: each.model_dump() for model, each in {**used, index.settings.model: price}.items()}
         return measured_record(cell, settings, searched, self.examples, rows, plan, price, **more)
 
     def _settings(self, cell: Cell, index: Mapping[str, Any]) -> dict[str, Any]:
