@@ -1,4 +1,4 @@
-"""Lists every route of the API, with its handler and its errors.
+"""Lists every route of the API with its handler and its errors; routes.yaml has the words.
 
 Knows neither Ray nor the environment, and not who may ask: guard/ stands in front.
 """
@@ -14,6 +14,7 @@ from starlette.routing import Route
 
 from pipelines.answering.engine import QueryEngine
 from pipelines.store import Store
+from pipelines.text.phrases import read_table
 from serve.api.admin import AdminRoutes
 from serve.api.answers import AnswerRoutes
 from serve.api.errors import handle_errors
@@ -36,37 +37,32 @@ from serve.mcp.toolbox import Toolbox
 from serve.threads import DatabaseThreads
 from serve.web.pages import add_pages
 
-DESCRIPTION = """Ask a documentation site; answers cite their sources.
+Replies = dict[int | str, dict[str, Any]]
 
-Errors are `{"error", "kind", "field"?, "choices"?, "retry_after"?}`. A 503 or 429 has `Retry-After` too: the same
-request may succeed then."""
-
-ERRORS: dict[int, str] = {
-    400: "Something in the request is not valid; `param` names it.",
-    401: "The API key is missing, unknown, revoked or expired.",
-    403: "The key, or the page that sent it, may not do this.",
-    404: "No such collection, or nothing is published in it; no such answer.",
-    422: "Something in the request is not valid; `field` names it.",
-    429: "Too many requests with this key; try again after `Retry-After` seconds.",
-    503: "The database or a model is unavailable or busy; try again after `Retry-After` seconds.",
-}
+TABLE = read_table(__name__)
 REF = "#/components/schemas/{model}"
+
+
+def _errors(model: type[BaseModel], *statuses: int) -> Replies:
+    return {status: {"description": TABLE["errors"][str(status)], **_body_of(model)} for status in statuses}
+
+
+def _body_of(model: type[BaseModel]) -> dict[str, Any]:
+    return {"content": {"application/json": {"schema": {"$ref": REF.format(model=model.__name__)}}}}
+
+
+ASKED = _errors(ErrorOut, 401, 404, 422, 429, 503)
+LISTED = _errors(ErrorOut, 401, 429, 503)
+ADMINISTERED = _errors(ErrorOut, 401, 403, 404, 422, 429, 503)
 EVENT_STREAM = {"schema": {"type": "string"}}
-STREAM_EXAMPLE = """event: hits
-data: {"hits":[…],"queries":["How do I read a CSV file?"],"index":4,"revision":2}
-
-event: status
-data: {"stage":"reading","agent":"llm","passages":5,"tokens":1730,"seconds":9.6}
-
-event: delta
-data: {"text":"Call ray.data.read_csv [1]."}
-
-event: citation
-data: {"n":1,"source":"https://docs.example/data#csv","title":"Data › CSV",…}
-
-event: answer
-data: {"id":"…","answer":"Call ray.data.read_csv [1].",…}
-"""
+STREAMED = {
+    "description": TABLE["stream"],
+    "content": {"text/event-stream": {**EVENT_STREAM, "example": TABLE["events"]}},
+}
+PLAIN_TEXT = {"content": {"text/plain": EVENT_STREAM}}
+# FastAPI describes a 422 for every route with a body or a parameter: here an invalid request is a 400.
+UNUSED: Replies = {422: {"description": TABLE["unused"], **_body_of(OpenAIErrorOut)}}
+COMPLETED = _errors(OpenAIErrorOut, 400, 401, 404, 429, 503) | UNUSED
 
 
 def create_app(
@@ -86,23 +82,20 @@ def create_app(
     where the sources of a chat completion stand if its request does not say. An open stream is silent for at most
     `heartbeat_s` seconds. `announced` hears of announced changes, to index them.
     """
-    app = FastAPI(title="Raydex", description=DESCRIPTION, docs_url=None, redoc_url=None)
+    app = FastAPI(title="Raydex", description=TABLE["description"], docs_url=None, redoc_url=None)
     threads = DatabaseThreads()
     inquiries = Inquiries(engine, store, threads, recorder, observer)
     collections = AskedCollections(store, threads, collection)
     _add_question_routes(app, QuestionRoutes(engine, store, threads, inquiries, collections, heartbeat_s))
     _add_answer_routes(app, AnswerRoutes(store, threads))
-    _add_session_routes(app, SessionRoutes(store, threads))
+    _add(app, "POST /session", SessionRoutes(store, threads).open, _errors(ErrorOut, 401, 403, 429, 503))
     _add_state_routes(app, StateRoutes(engine, store, threads, collection))
-    openai = OpenAIRoutes(engine, store, threads, inquiries, v1_sources, heartbeat_s)
-    _add_openai_routes(app, openai)
+    _add_openai_routes(app, OpenAIRoutes(engine, store, threads, inquiries, v1_sources, heartbeat_s))
     _add_llms_routes(app, LlmsRoutes(store, threads, collection))
     _add_admin_routes(app, AdminRoutes(engine, store, threads))
     _add_changes_routes(app, ChangesRoutes(store, threads, announced))
-    toolbox = Toolbox(engine, store, threads, inquiries, collection)
-    app.router.routes.append(
-        Route(MCP_PATH, McpEndpoint(make_server(Handlers(toolbox))), methods=METHODS, include_in_schema=False)
-    )
+    mcp = McpEndpoint(make_server(Handlers(Toolbox(engine, store, threads, inquiries, collection))))
+    app.router.routes.append(Route(MCP_PATH, mcp, methods=METHODS, include_in_schema=False))
     add_pages(app)
     _describe_errors(app)
     handle_errors(app)
@@ -110,154 +103,61 @@ def create_app(
     return app
 
 
+def _add(app: FastAPI, route: str, handler: Callable[..., Any], replies: Replies, **more: Any) -> None:
+    """Add a route such as "POST /query", whose summary stands in the table; `replies` describes what it may answer."""
+    method, path = route.split()
+    app.api_route(path, methods=[method], summary=TABLE["routes"][route], responses=replies, **more)(handler)
+
+
 def _add_question_routes(app: FastAPI, routes: QuestionRoutes) -> None:
-    app.post(
-        "/query",
-        summary="Answer a question with citations",
-        response_model_exclude_unset=True,
-        responses=_errors(401, 404, 422, 429, 503),
-    )(routes.query)
-    app.post(
-        "/query/stream",
-        summary="Answer a question with citations, as server-sent events",
-        response_class=StreamedAnswer,
-        status_code=200,
-        responses={
-            200: {
-                "description": "Events `hits`, `status`, `delta`, `citation`, `answer` (the reply of /query) or "
-                "`error`, and `heartbeat` in silences. A delta with `reset` voids the deltas before it.",
-                "content": {"text/event-stream": {**EVENT_STREAM, "example": STREAM_EXAMPLE}},
-            },
-            **_errors(401, 404, 422, 429, 503),
-        },
-    )(routes.stream)
-    app.post("/search", summary="Search without an answer", responses=_errors(401, 404, 422, 429, 503))(routes.search)
+    _add(app, "POST /query", routes.query, ASKED, response_model_exclude_unset=True)
+    replies: Replies = {200: STREAMED, **ASKED}
+    _add(app, "POST /query/stream", routes.stream, replies, response_class=StreamedAnswer, status_code=200)
+    _add(app, "POST /search", routes.search, ASKED)
 
 
 def _add_answer_routes(app: FastAPI, routes: AnswerRoutes) -> None:
-    app.post("/feedback", summary="Rate an answer", responses=_errors(401, 404, 422, 429, 503))(routes.rate)
-    app.get(
-        "/answers/{id}",
-        summary="Read a recorded answer again: your own, or one that was shared",
-        response_model_exclude_unset=True,
-        responses=_errors(401, 404, 422, 429, 503),
-    )(routes.answer)
-    app.post(
-        "/answers/{id}/share",
-        summary="Let everyone who may ask read your answer",
-        responses=_errors(401, 404, 422, 429, 503),
-    )(routes.share)
-    app.delete(
-        "/answers/{id}/share",
-        summary="Let nobody else read your answer any longer",
-        responses=_errors(401, 404, 422, 429, 503),
-    )(routes.unshare)
-
-
-def _add_session_routes(app: FastAPI, routes: SessionRoutes) -> None:
-    app.post(
-        "/session",
-        summary="Open a session of a page, with a publishable key or, where readers need none, without a key",
-        responses=_errors(401, 403, 429, 503),
-    )(routes.open)
+    _add(app, "POST /feedback", routes.rate, ASKED)
+    _add(app, "GET /answers/{id}", routes.answer, ASKED, response_model_exclude_unset=True)
+    _add(app, "POST /answers/{id}/share", routes.share, ASKED)
+    _add(app, "DELETE /answers/{id}/share", routes.unshare, ASKED)
 
 
 def _add_state_routes(app: FastAPI, routes: StateRoutes) -> None:
-    app.get("/collections", summary="List the collections", responses=_errors(401, 429, 503))(routes.collections)
-    app.get(
-        "/collections/{name}",
-        summary="Show what a collection is about: its versions, languages and example questions",
-        responses=_errors(401, 404, 422, 429, 503),
-    )(routes.collection)
-    app.get("/health", summary="Check that the process is alive")(routes.health)
-    app.get(
-        "/health/ready",
-        summary="Check that questions can be answered: the database is reachable and the models are loaded",
-        responses=_errors(401, 404, 422, 429, 503),
-    )(routes.ready)
+    _add(app, "GET /collections", routes.collections, LISTED)
+    _add(app, "GET /collections/{name}", routes.collection, ASKED)
+    _add(app, "GET /health", routes.health, {})
+    _add(app, "GET /health/ready", routes.ready, ASKED)
 
 
 def _add_llms_routes(app: FastAPI, routes: LlmsRoutes) -> None:
-    text: dict[int | str, dict[str, Any]] = {200: {"content": {"text/plain": {"schema": {"type": "string"}}}}}
-    errors = {**text, **_errors(401, 404, 422, 429, 503)}
-    links, full = "List all pages as links, for language models (llmstxt.org)", "Get all pages as one text"
-    for path, summary, handler in (
-        ("/llms.txt", links, routes.links),
-        ("/llms-full.txt", full, routes.full),
-        ("/collections/{name}/llms.txt", links, routes.links_of),
-        ("/collections/{name}/llms-full.txt", full, routes.full_of),
+    replies: Replies = {200: PLAIN_TEXT, **ASKED}
+    for path, handler in (
+        ("/llms.txt", routes.links),
+        ("/llms-full.txt", routes.full),
+        ("/collections/{name}/llms.txt", routes.links_of),
+        ("/collections/{name}/llms-full.txt", routes.full_of),
     ):
-        app.get(path, summary=summary, response_class=PlainTextResponse, responses=errors)(handler)
+        _add(app, f"GET {path}", handler, replies, response_class=PlainTextResponse)
 
 
 def _add_openai_routes(app: FastAPI, routes: OpenAIRoutes) -> None:
-    # FastAPI describes a 422 for every route with a body or a parameter: here an invalid request is a 400.
-    unused: dict[int | str, dict[str, Any]] = {
-        422: {"description": "Not used: an invalid request is a 400 here.", **_body_of(OpenAIErrorOut)}
-    }
-    app.post(
-        "/v1/chat/completions",
-        summary="Answer a question with citations, in OpenAI's format, whole or streamed",
-        response_model=ChatOut,
-        responses={
-            200: {"content": {"text/event-stream": EVENT_STREAM}},
-            **_openai_errors(400, 401, 404, 429, 503),
-            **unused,
-        },
-    )(routes.chat)
-    app.get("/v1/models", summary="List the collections as models", responses=_openai_errors(503))(routes.models)
-    app.get("/v1/models/{model:path}", summary="Get one model", responses={**_openai_errors(404, 503), **unused})(
-        routes.model
-    )
-    app.post(
-        "/v1/embeddings",
-        summary="Embed texts with the embedding model of a collection",
-        responses={**_openai_errors(400, 401, 404, 429, 503), **unused},
-    )(routes.embeddings)
+    streamed: Replies = {200: {"content": {"text/event-stream": EVENT_STREAM}}, **COMPLETED}
+    _add(app, "POST /v1/chat/completions", routes.chat, streamed, response_model=ChatOut)
+    _add(app, "GET /v1/models", routes.models, _errors(OpenAIErrorOut, 503))
+    _add(app, "GET /v1/models/{model:path}", routes.model, _errors(OpenAIErrorOut, 404, 503) | UNUSED)
+    _add(app, "POST /v1/embeddings", routes.embeddings, COMPLETED)
 
 
 def _add_admin_routes(app: FastAPI, routes: AdminRoutes) -> None:
-    app.get(
-        "/admin/questions",
-        summary="List recorded questions with their answers and ratings, the newest first",
-        responses=_errors(401, 403, 422, 429, 503),
-    )(routes.questions)
-    app.get(
-        "/admin/insights",
-        summary="Show what the recorded questions teach, as `raydex insights` does",
-        responses=_errors(401, 403, 404, 422, 429, 503),
-    )(routes.insights)
-    app.get(
-        "/admin/status",
-        summary="Show indexes, pages by state, last runs and failed pages of collections, as `raydex status` does",
-        responses=_errors(401, 403, 404, 422, 429, 503),
-    )(routes.status)
+    _add(app, "GET /admin/questions", routes.questions, _errors(ErrorOut, 401, 403, 422, 429, 503))
+    _add(app, "GET /admin/insights", routes.insights, ADMINISTERED)
+    _add(app, "GET /admin/status", routes.status, ADMINISTERED)
 
 
 def _add_changes_routes(app: FastAPI, routes: ChangesRoutes) -> None:
-    app.post(
-        "/v1/collections/{name}/changes",
-        summary="Announce pages that changed or were deleted, to have them indexed at once",
-        status_code=202,
-        responses=_errors(401, 403, 404, 422, 429, 503),
-    )(routes.announce)
-    app.get(
-        "/v1/collections/{name}/changes/{id}",
-        summary="Show how far announced changes are",
-        responses=_errors(401, 403, 404, 422, 429, 503),
-    )(routes.announcement)
-
-
-def _errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    return {status: {"description": ERRORS[status], **_body_of(ErrorOut)} for status in statuses}
-
-
-def _openai_errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    return {status: {"description": ERRORS[status], **_body_of(OpenAIErrorOut)} for status in statuses}
-
-
-def _body_of(model: type[BaseModel]) -> dict[str, Any]:
-    return {"content": {"application/json": {"schema": {"$ref": REF.format(model=model.__name__)}}}}
+    _add(app, "POST /v1/collections/{name}/changes", routes.announce, ADMINISTERED, status_code=202)
+    _add(app, "GET /v1/collections/{name}/changes/{id}", routes.announcement, ADMINISTERED)
 
 
 def _describe_errors(app: FastAPI) -> None:

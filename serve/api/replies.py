@@ -10,6 +10,7 @@ from pipelines.llm.session import Status
 from pipelines.markdown.plain import plain_text
 from pipelines.records import Answer, CitedBy, Confidence, Route, Usage, WrittenBy
 from pipelines.text.cleaning import clean_for_storage
+from serve.api.requests import examples_of
 
 Text = Annotated[str, BeforeValidator(clean_for_storage)]
 PlainText = Annotated[str, BeforeValidator(plain_text)]
@@ -176,11 +177,7 @@ class ErrorOut(BaseModel):
     `retry_after` is in how many seconds the same request may succeed.
     """
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [{"error": "k: Input should be less than or equal to 100", "kind": "invalid", "field": "k"}]
-        }
-    )
+    model_config = ConfigDict(json_schema_extra=examples_of("ErrorOut"))
 
     error: str
     kind: Literal[

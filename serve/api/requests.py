@@ -3,8 +3,10 @@
 FastAPI validates requests by these and describes them on the OpenAPI page.
 """
 
-from typing import Annotated, Literal
+from pathlib import Path
+from typing import Annotated, Any, Literal
 
+import yaml
 from pydantic import AfterValidator, AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 
 from pipelines.answering.question import Question
@@ -28,6 +30,12 @@ MOST_URL_CHARACTERS = 8_000
 MOST_LANGUAGE_CHARACTERS = 40
 # Earlier turns than these add nothing to the understanding of the next question.
 MOST_MESSAGES = 100
+EXAMPLES = yaml.safe_load(Path(__file__).with_name("examples.yaml").read_text("utf-8"))
+
+
+def examples_of(model: str) -> dict[str, Any]:
+    """Return the examples of a request or reply by the name of its class, as its schema has them."""
+    return {"examples": EXAMPLES[model]}
 
 
 def _storable(text: str) -> str:
@@ -92,12 +100,7 @@ class FiltersIn(BaseModel):
 class SearchIn(BaseModel):
     """A question to `collection`; default: the service's setting, or the only collection."""
 
-    model_config = ConfigDict(
-        extra="forbid",
-        json_schema_extra={
-            "examples": [{"question": "How do I read a CSV file?", "k": 5, "filters": {"tags": ["guide"]}}]
-        },
-    )
+    model_config = ConfigDict(extra="forbid", json_schema_extra=examples_of("SearchIn"))
 
     question: QuestionText
     collection: Name | None = None
@@ -146,20 +149,7 @@ class MessageIn(BaseModel):
 class QueryIn(SearchIn):
     """A question to answer: alone, with the messages before it, or in a conversation that the service recorded."""
 
-    model_config = ConfigDict(
-        extra="forbid",
-        json_schema_extra={
-            "examples": [
-                {"question": "How do I read a CSV file?"},
-                {
-                    "question": "And Parquet?",
-                    "conversation": "mP1cT0vXq9w",
-                    "mode": "compact",
-                    "filters": {"version": "latest"},
-                },
-            ]
-        },
-    )
+    model_config = ConfigDict(extra="forbid", json_schema_extra=examples_of("QueryIn"))
 
     history: Annotated[
         list[MessageIn] | None,
@@ -217,11 +207,7 @@ def _parse_rating(value: object) -> object:
 class FeedbackIn(BaseModel):
     """A rating of an answer that is one's own, or shared."""
 
-    model_config = ConfigDict(
-        extra="forbid",
-        populate_by_name=True,
-        json_schema_extra={"examples": [{"id": "1f0c…", "rating": "down", "reasons": ["outdated"], "comment": "…"}]},
-    )
+    model_config = ConfigDict(extra="forbid", populate_by_name=True, json_schema_extra=examples_of("FeedbackIn"))
 
     id: Annotated[
         Name,

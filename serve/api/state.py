@@ -20,7 +20,7 @@ from pipelines.evaluation.questions.examples import MOST, ExampleQuestion, choos
 from pipelines.indexing.site_name import SiteNames
 from pipelines.store import NoLiveIndex, Outline, Store
 from pipelines.text.cleaning import clean_for_storage
-from serve.api.requests import Name
+from serve.api.requests import Name, examples_of
 from serve.api.sessions import check_collection, seen
 from serve.guard.keys import key_of
 from serve.threads import DatabaseThreads
@@ -38,21 +38,7 @@ class CollectionOut(BaseModel):
     `title` is what readers call it.
     """
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {
-                    "name": "docs",
-                    "title": "PostgreSQL 15 Documentation",
-                    "default": True,
-                    "index": 4,
-                    "revision": 2,
-                    "published_at": "2026-01-31T12:00:00+00:00",
-                    "stats": {"chunks": 15000, "pages": 900, "sections": 7000},
-                }
-            ]
-        }
-    )
+    model_config = ConfigDict(json_schema_extra=examples_of("CollectionOut"))
 
     name: str
     title: str
@@ -83,23 +69,7 @@ class OutlineOut(BaseModel):
     picture as a `data:` URL, "" for none.
     """
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {
-                    "name": "docs",
-                    "title": "PostgreSQL 15 Documentation",
-                    "versions": ["16", "15"],
-                    "languages": ["en"],
-                    "examples": ["How do I make a base backup?"],
-                    "logo": "data:image/png;base64,…",
-                    "pages": 900,
-                    "chunks": 15000,
-                    "published_at": "2026-01-31T12:00:00+00:00",
-                }
-            ]
-        }
-    )
+    model_config = ConfigDict(json_schema_extra=examples_of("OutlineOut"))
 
     name: str
     title: str

@@ -7,7 +7,7 @@ from pydantic_core import PydanticCustomError
 
 from pipelines.answering.question import Question
 from pipelines.records import Filters, Message
-from serve.api.requests import MOST_MESSAGES, EmbeddedText, FiltersIn, K, Name, Text
+from serve.api.requests import MOST_MESSAGES, EmbeddedText, FiltersIn, K, Name, Text, examples_of
 
 # This model stands for the default collection: the service's setting, or the only collection.
 DEFAULT_MODEL = "raydex"
@@ -82,20 +82,7 @@ class ChatIn(BaseModel):
     reply names them in `raydex.ignored`.
     """
 
-    model_config = ConfigDict(
-        extra="allow",
-        json_schema_extra={
-            "examples": [
-                {"model": "docs", "messages": [{"role": "user", "content": "How do I read a CSV file?"}]},
-                {
-                    "model": "docs",
-                    "messages": [{"role": "user", "content": "How do I read a CSV file?"}],
-                    "stream": True,
-                    "raydex": {"footnotes": True, "k": 8},
-                },
-            ]
-        },
-    )
+    model_config = ConfigDict(extra="allow", json_schema_extra=examples_of("ChatIn"))
 
     model: Name
     messages: Annotated[list[ChatMessage], Field(min_length=1, max_length=2000)]
@@ -159,9 +146,7 @@ class ChatIn(BaseModel):
 class EmbeddingsIn(BaseModel):
     """Texts to embed with the embedding model of a collection, as its questions are embedded."""
 
-    model_config = ConfigDict(
-        json_schema_extra={"examples": [{"model": "docs", "input": ["How do I read a CSV file?"]}]}
-    )
+    model_config = ConfigDict(json_schema_extra=examples_of("EmbeddingsIn"))
 
     model: Name
     input: EmbeddedText | Annotated[list[EmbeddedText], Field(min_length=1, max_length=MOST_INPUTS)]
