@@ -1,9 +1,8 @@
-"""ASGI middleware that limits the rate of a key or address, the size of a request and concurrency.
+"""ASGI middleware that limits the rate of a key or address, and concurrency.
 
 Pure ASGI, as in keys.py.
 """
 
-import asyncio
 import contextlib
 import math
 import time
@@ -11,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
-from starlette.datastructures import Headers, MutableHeaders
+from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from pipelines.store import CHANGES, Key, StoreUnavailable, TokenGrant
@@ -22,10 +21,6 @@ from serve.guard.origin import Network, network_of
 from serve.guard.sessions import SecretStore, ServiceSecret
 from serve.threads import DatabaseThreads
 
-# A question of 100,000 characters of four bytes each, with its conversation.
-MOST_BODY_BYTES = 1_000_000
-# Longer than a slow connection needs for that many bytes; a sender of one byte a minute is cut off.
-BODY_TIMEOUT_S = 30.0
 # An address is nobody's business for longer than its limit needs: the store deletes buckets that are older.
 FORGET_EVERY_S = 600.0
 
@@ -140,53 +135,6 @@ class RateLimit:
                 await self._threads.run(self._store.forget_buckets)
 
 
-class BodyLimit:
-    """Reads a request's body of up to `most` bytes before the application does; a larger one is answered with 413.
-
-    Bytes are counted as they come; Content-Length is only believed if it exceeds the limit.
-    """
-
-    def __init__(self, app: ASGIApp, most: int = MOST_BODY_BYTES, timeout_s: float = BODY_TIMEOUT_S) -> None:
-        self._app, self._most, self._timeout_s = app, most, timeout_s
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
-        try:
-            async with asyncio.timeout(self._timeout_s):
-                body = None if _content_length(scope) > self._most else await self._read(receive)
-        except TimeoutError:
-            message = f"the request's body did not arrive within {self._timeout_s:g} s"
-            await self._refuse(408, message, scope, receive, send)
-        except _ClientLeft:
-            return
-        else:
-            if body is None:
-                message = f"the request is larger than {self._most} bytes: send a smaller one"
-                await self._refuse(413, message, scope, receive, send)
-            else:
-                await self._app(scope, _replay(body, receive), send)
-
-    async def _read(self, receive: Receive) -> bytes | None:
-        """Read the whole body; None if it is too large."""
-        parts, size, more = [], 0, True
-        while more:
-            message = await receive()
-            if message["type"] == "http.disconnect":
-                raise _ClientLeft
-            parts.append(message.get("body", b""))
-            size += len(parts[-1])
-            if size > self._most:
-                return None
-            more = message.get("more_body", False)
-        return b"".join(parts)
-
-    @staticmethod
-    async def _refuse(status: int, message: str, scope: Scope, receive: Receive, send: Send) -> None:
-        await Failure(status, message, headers={"Connection": "close"}).response(scope)(scope, receive, send)
-
-
 class QuestionLimit:
     """Allows at most `most` questions (POST requests) in progress; beyond that answers 503 with Retry-After.
 
@@ -211,31 +159,8 @@ class QuestionLimit:
                 self.in_progress -= 1
 
 
-class _ClientLeft(Exception):
-    """The client left before its request was complete."""
-
-
 def _unchecked(error: StoreUnavailable) -> Failure:
     return Failure(503, f"the rate limit can't be checked, try again: {error}", retry_after=RETRY_AFTER_S)
-
-
-def _content_length(scope: Scope) -> int:
-    value = Headers(scope=scope).get("content-length", "")
-    return int(value) if value.isascii() and value.isdigit() and len(value) < 20 else 0
-
-
-def _replay(body: bytes, receive: Receive) -> Receive:
-    """Return a `receive` that gives the body that was read, then what the client does next (disconnect)."""
-    given = False
-
-    async def replay() -> Message:
-        nonlocal given
-        if given:
-            return await receive()
-        given = True
-        return {"type": "http.request", "body": body, "more_body": False}
-
-    return replay
 
 
 def _rate_headers(rate: int, taken: TokenGrant) -> dict[str, str]:

@@ -5,10 +5,11 @@ from typing import Protocol
 
 from starlette.types import ASGIApp
 
+from serve.guard.bodies import MOST_BODY_BYTES, BodyLimit
 from serve.guard.cors import BoundOrigins, CrossOrigin, OriginStore
 from serve.guard.headers import SecurityHeaders
 from serve.guard.keys import KeyCache, KeyCheck
-from serve.guard.limits import MOST_BODY_BYTES, BodyLimit, LimitStore, QuestionLimit, RateLimit, Rates
+from serve.guard.limits import LimitStore, QuestionLimit, RateLimit, Rates
 from serve.guard.origin import is_loopback, parse_networks
 from serve.guard.sessions import ServiceSecret, SessionTokens
 from serve.telemetry import Metrics, Telemetry

@@ -11,7 +11,8 @@ from kit.guarded import SilentMetrics
 from starlette.testclient import TestClient
 
 from pipelines.store import Key, StoreUnavailable, TokenGrant, key_hash
-from serve.guard.limits import BodyLimit, QuestionLimit
+from serve.guard.bodies import BodyLimit
+from serve.guard.limits import QuestionLimit
 from serve.guard.policy import Policy, UnsafePolicy, protect
 
 TOKEN = "rdx_" + "a" * 43
