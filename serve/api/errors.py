@@ -69,23 +69,8 @@ def failure_of(error: Exception) -> Failure:  # noqa: PLR0911
     return Failure(500, f"the service failed: its log shows why, under the request id {request}", request=request)
 
 
-EXPECTED = (
-    StoreUnavailable,
-    NotReady,
-    StepUnavailable,
-    CollectionNotNamed,
-    NoLiveIndex,
-    NoSuchCollection,
-    QuestionTooLong,
-    UnknownMode,
-    TemplateError,
-    RequestValidationError,
-    HTTPException,
-)
-
-
 def handle_errors(app: FastAPI) -> None:
-    """Make every exception of `app` a reply."""
+    """Make every exception of `app` a reply: those that FastAPI would reply to itself, all others by Failsafe."""
 
     async def reply_failure(request: Request, error: Exception) -> Response:
         failure = failure_of(error)
@@ -96,8 +81,8 @@ def handle_errors(app: FastAPI) -> None:
     async def reply_nothing(request: Request, error: Exception) -> Response:
         return Response(status_code=CLIENT_LEFT)  # nobody reads it
 
-    for kind in EXPECTED:
-        app.add_exception_handler(kind, reply_failure)
+    app.add_exception_handler(HTTPException, reply_failure)
+    app.add_exception_handler(RequestValidationError, reply_failure)
     app.add_exception_handler(ClientGone, reply_nothing)
     app.add_middleware(Failsafe)
 
