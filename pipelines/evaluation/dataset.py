@@ -12,11 +12,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Literal, TypeVar, cast
 
 from pipelines.files.atomic_files import whole_file
 from pipelines.records import digest
 
+T = TypeVar("T")
+
+NO_QUESTION = "there is no question in it"
 # Mistakes that an error names; further ones are only counted.
 MOST_NAMED = 20
 
@@ -74,24 +77,11 @@ def read_dataset(path: Path | str) -> list[Example]:
     says `"answerable": false` and has no source. One with `"review": "draft"` or `"rejected"` is left out. Raises
     BadDataset, also for a file that is missing or not text, or where nothing is accepted.
     """
-    path = Path(path)
-    examples: list[Example] = []
-    mistakes: list[tuple[int, str]] = []
-    left = 0
-    for line, read in _rows(path):
-        try:
-            row = read()
-            if review_of(row) == ACCEPTED:
-                examples.append(_example(row))
-            else:
-                left += 1
-        except ValueError as error:
-            mistakes.append((line, str(error)))
-    if mistakes:
-        raise BadDataset(path, mistakes)
+    rows = parse_rows(path, _read_example)
+    examples = [example for example in rows if example]
     if not examples:
-        none = f"no question of {left} is accepted: `raydex questions review {path} --accept …` accepts them"
-        raise BadDataset(path, [(0, none if left else "there is no question in it")])
+        none = f"no question of {len(rows)} is accepted: `raydex questions review {path} --accept …` accepts them"
+        raise BadDataset(Path(path), [(0, none if rows else NO_QUESTION)])
     return examples
 
 
@@ -111,17 +101,7 @@ def count_left_out(paths: Iterable[Path | str]) -> dict[str, int]:
 
 def read_rows(path: Path | str) -> list[dict[str, Any]]:
     """Return the objects of a data set as they stand in the file, with all their keys. Raises BadDataset."""
-    path = Path(path)
-    rows: list[dict[str, Any]] = []
-    for line, read in _rows(path):
-        try:
-            row = read()
-            _question(row)
-            review_of(row)
-            rows.append(dict(row))
-        except ValueError as error:
-            raise BadDataset(path, [(line, str(error))]) from error
-    return rows
+    return parse_rows(path, _read_row)
 
 
 def read_datasets(paths: Iterable[Path | str]) -> list[Example]:
@@ -152,12 +132,12 @@ def read_questions(path: Path | str) -> list[str]:
     if path.suffix.lower() == ".csv":
         texts = _question_column(text, path)
     elif text.lstrip()[:1] in ("{", "["):
-        texts = _question_fields(path)
+        texts = parse_rows(path, _question)
     else:
         texts = text.splitlines()
     questions = [question.strip() for question in texts if question.strip()]
     if not questions:
-        raise BadDataset(path, [(0, "there is no question in it")])
+        raise BadDataset(path, [(0, NO_QUESTION)])
     return questions
 
 
@@ -169,19 +149,6 @@ def _question_column(text: str, path: Path) -> list[str]:
         return [row["question"] or "" for row in reader]
     except csv.Error as error:
         raise BadDataset(path, [(reader.line_num, f"is no CSV: {error}")]) from error
-
-
-def _question_fields(path: Path) -> list[str]:
-    questions: list[str] = []
-    mistakes: list[tuple[int, str]] = []
-    for line, read in _rows(path):
-        try:
-            questions.append(_question(read()))
-        except ValueError as error:
-            mistakes.append((line, str(error)))
-    if mistakes:
-        raise BadDataset(path, mistakes)
-    return questions
 
 
 def write_dataset(path: Path | str, examples: Sequence[Example]) -> None:
@@ -226,6 +193,21 @@ def sample(examples: Sequence[Example], n: int, seed: int = 0) -> list[Example]:
     if n >= len(examples):
         return list(examples)
     return [examples[place] for place in sorted(random.Random(seed).sample(range(len(examples)), n))]
+
+
+def parse_rows(path: Path | str, parse: Callable[[Any], T]) -> list[T]:
+    """Return what `parse` makes of each object of a file. Raises BadDataset with every ValueError that it raises."""
+    path = Path(path)
+    parsed: list[T] = []
+    mistakes: list[tuple[int, str]] = []
+    for line, read in _rows(path):
+        try:
+            parsed.append(parse(read()))
+        except ValueError as error:
+            mistakes.append((line, str(error)))
+    if mistakes:
+        raise BadDataset(path, mistakes)
+    return parsed
 
 
 def _rows(path: Path) -> Iterator[tuple[int, Callable[[], Any]]]:
@@ -276,13 +258,21 @@ def _same(element: Any) -> Any:
     return element
 
 
-def _example(row: Any) -> Example:
-    question = _question(row)
-    answer = row.get("answer")
+def _read_example(row: Any) -> Example | None:
+    """Return the example of an object, None for one that nobody has accepted."""
+    if review_of(row) != ACCEPTED:
+        return None
+    question, answer = _question(row), row.get("answer")
     if answer is not None and not isinstance(answer, str):
         raise ValueError(f"answer is {str(answer)[:60]!r}: it must be a text, or left out")
     reference = answer.strip() or None if answer else None
     return Example(question.strip(), _sources(row), reference, _negatives(row))
+
+
+def _read_row(row: Any) -> dict[str, Any]:
+    _question(row)
+    review_of(row)
+    return dict(row)
 
 
 def _question(row: Any) -> str:
@@ -308,22 +298,26 @@ def _sources(row: Mapping[str, Any]) -> tuple[str, ...]:
         raise ValueError("has source and sources: give one of them")
     value = row[named[0]]
     sources = [value] if isinstance(value, str) else value
-    if (
-        not isinstance(sources, list)
-        or not sources
-        or not all(isinstance(s, str) and page_of(s.strip()) for s in sources)
-    ):
+    if not sources or not _are_sources(sources):
         raise ValueError(
             f"{named[0]} is {str(value)[:100]!r}: it must name a page, url or url#anchor, or be a list of them"
         )
-    return tuple(dict.fromkeys(source.strip().removesuffix("#") for source in sources))
+    return _once(sources)
 
 
 def _negatives(row: Mapping[str, Any]) -> tuple[str, ...]:
     value = row.get("negatives") or []
-    if not isinstance(value, list) or not all(isinstance(source, str) and page_of(source.strip()) for source in value):
+    if not _are_sources(value):
         raise ValueError(f"negatives is {str(value)[:100]!r}: it must be a list of sources that are wrong")
-    return tuple(dict.fromkeys(source.strip().removesuffix("#") for source in value))
+    return _once(value)
+
+
+def _are_sources(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(one, str) and page_of(one.strip()) for one in value)
+
+
+def _once(sources: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(source.strip().removesuffix("#") for source in sources))
 
 
 def _is_answerable(row: Mapping[str, Any]) -> bool:

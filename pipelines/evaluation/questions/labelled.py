@@ -4,7 +4,6 @@ Knows files and rows; not what is learned from them.
 """
 
 import csv
-import json
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -12,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from pipelines.answering.reranking.tag import OTHER, part_of
-from pipelines.evaluation.dataset import BadDataset, Example, page_of
+from pipelines.evaluation.dataset import NO_QUESTION, BadDataset, Example, page_of, parse_rows
 from pipelines.records import digest
 
 # ------------------------------------------------------------------------------------------- for a router
@@ -27,24 +26,13 @@ class LabelledQuestion:
 
 
 def read_labelled(path: Path) -> list[LabelledQuestion]:
-    """Return the rows of a JSONL file of {"question", "target"}: target 1, the cheap model suffices, or 0.
+    """Return the rows of a file of {"question", "target"}: target 1, the cheap model suffices, or 0.
 
     Raises BadDataset.
     """
-    rows: list[LabelledQuestion] = []
-    mistakes: list[tuple[int, str]] = []
-    try:
-        lines = path.read_text(encoding="utf-8-sig").split("\n")
-    except (OSError, UnicodeDecodeError) as error:
-        raise BadDataset(path, [(0, f"can't be read as UTF-8 text ({error})")]) from error
-    for number, line in enumerate(lines, 1):
-        if line.strip():
-            try:
-                rows.append(_parse(json.loads(line)))
-            except (ValueError, RecursionError) as error:
-                mistakes.append((number, str(error)))
-    if mistakes or not rows:
-        raise BadDataset(path, mistakes or [(0, "there is no question in it")])
+    rows = parse_rows(path, _parse)
+    if not rows:
+        raise BadDataset(path, [(0, NO_QUESTION)])
     return rows
 
 
@@ -110,7 +98,7 @@ def read_corrections(path: Path) -> list[TaggedQuestion]:
     if mistakes := [(line, "has no question or no tag") for line, question, tag in tagged if not question or not tag]:
         raise BadDataset(path, mistakes)
     if not tagged:
-        raise BadDataset(path, [(0, "there is no question in it")])
+        raise BadDataset(path, [(0, NO_QUESTION)])
     return [TaggedQuestion(question, tag) for _, question, tag in tagged]
 
 
