@@ -9,6 +9,7 @@ import json
 import logging
 import math
 import os
+import runpy
 import select
 import shutil
 import signal
@@ -19,7 +20,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeVar, get_args, get_origin
 
-from jobs.environment import debugging, describe_trouble_at_home
+from jobs.environment import debugging, describe_trouble_at_home, set_variables
 from pipelines.text.progress import Passing
 
 if TYPE_CHECKING:
@@ -94,6 +95,12 @@ def add_name(parser: CommandParser, help: str | None = None) -> None:
     parser.add_argument("collection", nargs="?", metavar="NAME", action=_NameOnce, default=missing,
                         help=help or "name of the collection")  # fmt: skip
     parser.add_argument("--collection", metavar="NAME", action=_NameOnce, help="another way to write NAME")
+
+
+def add_no_llm(parser: argparse.ArgumentParser) -> None:
+    """Add --no-llm, which becomes the setting `llm_off`."""
+    off = "quote, without any language model"
+    parser.add_argument("--no-llm", dest="llm_off", action="store_true", default=None, help=off)
 
 
 def add_asking(group: "argparse._ArgumentGroup") -> None:
@@ -192,6 +199,14 @@ class Messages:
     def _clear(self) -> None:
         if self._changing:
             print(CLEAR_LINE, end="", file=sys.stderr, flush=True)
+
+
+def run_service(module: str, flags: Mapping[str, Any], *words: str) -> int:
+    """Run a module of `serve` with `words` in this process; flags that were given become its settings RAYDEX_…."""
+    set_variables({f"RAYDEX_{name.upper()}": str(value) for name, value in flags.items() if value is not None})
+    sys.argv[1:] = words
+    runpy.run_module(module, run_name="__main__", alter_sys=True)
+    return DONE
 
 
 def finish(summary: Mapping[str, Any], as_json: bool, text: str) -> None:

@@ -5,7 +5,6 @@ Other commands on this machine find it by themselves; the jobs of a Ray cluster 
 
 import argparse
 import signal
-from types import FrameType
 
 from jobs.cli import DONE, command, main, say
 from jobs.environment import home
@@ -17,7 +16,7 @@ def arguments() -> argparse.ArgumentParser:
 
 
 def run(_args: argparse.Namespace) -> int:
-    signal.signal(signal.SIGTERM, _interrupt)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         with embedded.run_postgres(home()) as url:
             say(f"the embedded Postgres of {home()} is running; after Ctrl-C it stops when nobody else uses it")
@@ -26,10 +25,6 @@ def run(_args: argparse.Namespace) -> int:
     except KeyboardInterrupt:
         say("released the database")
     return DONE
-
-
-def _interrupt(_signum: int, _frame: FrameType | None) -> None:
-    raise KeyboardInterrupt
 
 
 if __name__ == "__main__":

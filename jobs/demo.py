@@ -19,7 +19,6 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from types import FrameType
 from typing import IO
 from urllib.parse import urlsplit
 
@@ -166,11 +165,7 @@ def wait_until_ready(service: "subprocess.Popen[bytes]", url: str, messages: IO[
 def _catch_signals() -> None:
     """Make both signals that end a process interrupt the demo: a shell starts background jobs with SIGINT ignored."""
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, _interrupt)
-
-
-def _interrupt(_signum: int, _frame: FrameType | None) -> None:
-    raise KeyboardInterrupt
+        signal.signal(number, signal.default_int_handler)
 
 
 if __name__ == "__main__":

@@ -5,11 +5,8 @@ settings RAYDEX_SERVICE, RAYDEX_KEY, RAYDEX_COLLECTION and RAYDEX_LLM_OFF.
 """
 
 import argparse
-import runpy
-import sys
 
-from jobs.cli import DONE, command, main
-from jobs.environment import set_variables
+from jobs.cli import add_no_llm, command, main, run_service
 
 EPILOG = "Without --service it answers from this machine's RAYDEX_HOME; no service needs to run. See docs/mcp.md."
 
@@ -20,17 +17,12 @@ def arguments() -> argparse.ArgumentParser:
     parser.add_argument("--service", metavar="URL", help="ask the service at this address instead")
     parser.add_argument("--key", help="API key of the service (default: RAYDEX_KEY)")
     parser.add_argument("--collection", help="collection to answer from (default: the only one)")
-    parser.add_argument(
-        "--no-llm", dest="llm_off", action="store_true", default=None, help="quote, without any language model"
-    )
+    add_no_llm(parser)
     return parser
 
 
 def run(args: argparse.Namespace) -> int:
-    set_variables({f"RAYDEX_{name.upper()}": str(value) for name, value in vars(args).items() if value is not None})
-    sys.argv[1:] = []  # it reads the environment alone
-    runpy.run_module("serve.mcp", run_name="__main__", alter_sys=True)
-    return DONE
+    return run_service("serve.mcp", vars(args))
 
 
 if __name__ == "__main__":

@@ -11,7 +11,6 @@ import signal
 import sys
 import threading
 from collections.abc import Iterator
-from types import FrameType
 from typing import Any
 
 import anyio
@@ -39,7 +38,7 @@ PATIENCE_S = 60.0  # an agent waits: without a service the first question builds
 def main() -> int:
     """Serve until standard input ends. Exit codes: 0 it ended, 1 failed, 2 a setting is not valid."""
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="raydex mcp: %(message)s")
-    signal.signal(signal.SIGTERM, _interrupt)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     service = os.environ.get("RAYDEX_SERVICE", "")
     if service and not service.startswith(("http://", "https://")):
         return _failed(f"the service {service!r} is no URL: write it as http://HOST:PORT", 2)
@@ -98,10 +97,6 @@ def open_toolbox() -> Iterator[Toolbox]:
         with contextlib.closing(recorder):
             sessions = Inquiries(engine, store, threads, recorder)
             yield Toolbox(engine, store, threads, sessions, settings.collection)
-
-
-def _interrupt(_signum: int, _frame: FrameType | None) -> None:
-    raise KeyboardInterrupt
 
 
 def _failed(message: str, code: int) -> int:
