@@ -15,7 +15,6 @@ from pydantic import Field
 from pipelines.answering.factory import make_embedder
 from pipelines.embedding.adapter import KIND, QueryAdapter
 from pipelines.evaluation.dataset import Example, read_answerable
-from pipelines.files.model_cards import write_card
 from pipelines.records import Index
 from pipelines.training.folds import Places
 from pipelines.training.mining import Corpus, NothingToLearn, page_folds, select_answered
@@ -112,7 +111,7 @@ class AdapterKind(ModelKind[AdapterPlan, AdapterData, QueryAdapter]):
     def save(self, model: QueryAdapter, folder: Path, card: Mapping[str, Any]) -> None:
         """Write the map and its card."""
         model.save(folder)
-        write_card(folder, card)
+        super().save(model, folder, card)
 
 
 def _check(data: AdapterData) -> GateVerdict | None:

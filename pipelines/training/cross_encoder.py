@@ -4,7 +4,7 @@ Heavy libraries are imported in functions.
 """
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -17,7 +17,6 @@ from pipelines.embedding.load import load_tokenizer
 from pipelines.embedding.tokens import TokenCounter
 from pipelines.evaluation.dataset import Example, read_answerable
 from pipelines.evaluation.questions.feedback import from_ratings
-from pipelines.files.model_cards import write_card
 from pipelines.text.cleaning import clean_for_tokenizer
 from pipelines.training import fine_tuning, mining
 from pipelines.training.fine_tuning import FineTuningPlan
@@ -116,10 +115,6 @@ class RerankerKind(ModelKind[RerankerPlan, RerankerData, int]):
         )
         scores = f"{verdict}\n{latency:.2f} s to rerank {plan.depth} hits"
         return TrainingScores(verdict.accepted, entries, scores, {"rerank_s": latency})
-
-    def save(self, model: int, folder: Path, card: Mapping[str, Any]) -> None:
-        """Write the card beside the model."""
-        write_card(folder, card)
 
 
 def load_model(model: str, device: str = "cpu", max_tokens: int = 0) -> Any:

@@ -3,7 +3,7 @@
 The trainer of sentence-transformers does the work. Heavy libraries are imported in functions.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -13,7 +13,6 @@ from pydantic import Field, model_validator
 from pipelines.embedding.load import load_tokenizer
 from pipelines.embedding.tokens import TokenCounter, model_folder
 from pipelines.evaluation.dataset import Example, read_answerable
-from pipelines.files.model_cards import write_card
 from pipelines.records import Hit
 from pipelines.training import fine_tuning, mining
 from pipelines.training.fine_tuning import FineTuningPlan
@@ -102,10 +101,6 @@ class EmbedderKind(ModelKind[EmbedderPlan, EmbedderData, None]):
             settings=plan.model_dump() | {"triples": len(data.triples), "collection": data.collection},
         )
         return TrainingScores(verdict.accepted, entries, str(verdict), {})
-
-    def save(self, model: None, folder: Path, card: Mapping[str, Any]) -> None:
-        """Write the card beside the model."""
-        write_card(folder, card)
 
 
 def mine(

@@ -20,7 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from pipelines.answering.settings import AnswerSettings, change
 from pipelines.evaluation.dataset import Example, dataset_fingerprint, page_of
 from pipelines.files.atomic_files import replace_folder
-from pipelines.files.model_cards import CARD_FILE, VERSION
+from pipelines.files.model_cards import CARD_FILE, VERSION, write_card
 from pipelines.records import digest
 from pipelines.store import Store
 from pipelines.training.mining import open_collection
@@ -160,9 +160,9 @@ class ModelKind(ABC, Generic[Plan, Data, Model]):
     def judge(self, data: Data, model: Model, workplace: Workplace) -> TrainingScores:
         """Judge on examples that were not learned from."""
 
-    @abstractmethod
     def save(self, model: Model, folder: Path, card: Mapping[str, Any]) -> None:
-        """Write the model and, last, its card into `folder`."""
+        """Write into `folder` what is not there of the model and, last, its card."""
+        write_card(folder, card)
 
 
 @dataclass(frozen=True, slots=True)
