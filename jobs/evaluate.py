@@ -12,20 +12,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from jobs.cli import (
-    DONE,
-    NOT_ACCEPTED,
-    BadInput,
-    add_asking,
-    add_collection,
-    add_json,
-    add_moved,
-    check_range,
-    command,
-    finish,
-    main,
-    say,
-)
+from jobs import cli
 from jobs.environment import open_store, ray_address, read_configuration
 from pipelines.answering.settings import AnswerSettings, all_agents, change
 from pipelines.evaluation.dataset import Example, count_left_out, name_datasets, read_datasets, sample
@@ -44,8 +31,8 @@ NO_JUDGE = "none"
 
 
 def arguments() -> argparse.ArgumentParser:
-    parser = command("evaluate", __doc__)
-    add_collection(parser, "default: the only one")
+    parser = cli.command("evaluate", __doc__)
+    cli.add_collection(parser, "default: the only one")
     dataset = "questions as JSONL or a JSON array; several: --dataset A --dataset B"
     parser.add_argument("--dataset", type=Path, required=True, action="append", help=dataset)
     parser.add_argument("--k", default=KS, help=f"numbers of hits to score, separated by commas (default {KS})")
@@ -67,11 +54,11 @@ def arguments() -> argparse.ArgumentParser:
     floor = "exit 4 if this score is lower, such as claims_supported=0.85 or mrr=0.4; repeatable"
     parser.add_argument("--at-least", action="append", default=[], metavar="SCORE=X", help=floor)
     running = parser.add_argument_group("running")
-    add_asking(running)
+    cli.add_asking(running)
     out = "write results.json, questions.jsonl and, with --answers, answers.md there"
     running.add_argument("--out", type=Path, metavar="FOLDER", help=out)
-    add_json(parser)
-    add_moved(parser, {"--check-judge": "it is gone: what sways a judge is measured no more"})
+    cli.add_json(parser)
+    cli.add_moved(parser, {"--check-judge": "it is gone: what sways a judge is measured no more"})
     return parser
 
 
@@ -80,7 +67,7 @@ def numbers(text: str) -> tuple[int, ...]:
     parts = [part.strip() for part in text.split(",")]
     wrong = [part for part in parts if not (part.isascii() and part.isdigit() and 1 <= int(part) <= MOST)]
     if wrong:
-        raise BadInput(f"--k is {text!r}: {wrong[0]!r} is not a number from 1 to {MOST}")
+        raise cli.BadInput(f"--k is {text!r}: {wrong[0]!r} is not a number from 1 to {MOST}")
     return tuple(sorted({int(part) for part in parts}))
 
 
@@ -92,7 +79,7 @@ def choose_judge(named: str | None, wanted: bool, settings: AnswerSettings) -> s
     default = next((agent.name for agent in all_agents(settings)), "") if wanted else ""
     judge = "" if named == NO_JUDGE else named or default
     if wanted and not judge:
-        raise BadInput("there is no agent to judge: configure one, or leave out --dimensions")
+        raise cli.BadInput("there is no agent to judge: configure one, or leave out --dimensions")
     return judge
 
 
@@ -103,10 +90,10 @@ def read_questions(
     examples, left = read_datasets(paths), count_left_out(paths)
     if left:
         counts = ", ".join(f"{count:,} {state}" for state, count in left.items())
-        say(f"left out, as nobody has accepted them: {counts} (`raydex questions review FILE`)")
+        cli.say(f"left out, as nobody has accepted them: {counts} (`raydex questions review FILE`)")
     examples = sample(examples, limit or len(examples), seed)
     if not (answers or any(example.answerable for example in examples)):
-        raise BadInput("every question is about other things (answerable is false): only --answers measures them")
+        raise cli.BadInput("every question is about other things (answerable is false): only --answers measures them")
     return examples, left
 
 
@@ -115,17 +102,17 @@ def make_folder(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise BadInput(f"--out {folder} can't be made a folder: {error.strerror}") from error
+        raise cli.BadInput(f"--out {folder} can't be made a folder: {error.strerror}") from error
 
 
 def run(args: argparse.Namespace) -> int:
     settings, ks = read_configuration(), numbers(args.k)
-    check_range("--limit", args.limit, 1)
-    check_range("--workers", args.workers, 0)
-    check_range("--at-once", args.at_once, 0)
+    cli.check_range("--limit", args.limit, 1)
+    cli.check_range("--workers", args.workers, 0)
+    cli.check_range("--at-once", args.at_once, 0)
     for flag in ("judge", "dimensions", "component", "without-verified"):
         if getattr(args, flag.replace("-", "_")) and not args.answers:
-            raise BadInput(f"--{flag} needs --answers: without them only hits are measured")
+            raise cli.BadInput(f"--{flag} needs --answers: without them only hits are measured")
     if args.without_verified:
         settings = change(settings, {"verified.enabled": False})
     if args.out:
@@ -140,7 +127,7 @@ def run(args: argparse.Namespace) -> int:
         collection = measured_collection(store, args.collection or settings.collection)
         plan = EvaluationPlan(collection, ks, args.answers, args.seed, args.component, judge, dimensions)
         result = evaluate(
-            store, settings, examples, plan, dataset=name_datasets(args.dataset), options=options, progress=say
+            store, settings, examples, plan, dataset=name_datasets(args.dataset), options=options, progress=cli.say
         )
         if args.out:
             rows = store.evaluated_questions(result["evaluation"])
@@ -148,12 +135,12 @@ def run(args: argparse.Namespace) -> int:
     verdicts = judge_floors([measured_run(result)], floors)
     gate = [asdict(verdict) | {"passed": verdict.passed} for verdict in verdicts]
     result |= {"left_out": left}
-    finish(
+    cli.finish(
         result | ({"gate": gate} if gate else {}),
         args.json,
         "\n".join([as_text(result), *(f"gate {v}" for v in verdicts)]),
     )
-    return DONE if all(verdict.passed for verdict in verdicts) else NOT_ACCEPTED
+    return cli.DONE if all(verdict.passed for verdict in verdicts) else cli.NOT_ACCEPTED
 
 
 def measured_run(result: Mapping[str, Any]) -> dict[str, Any]:
@@ -162,4 +149,4 @@ def measured_run(result: Mapping[str, Any]) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    main(arguments(), run)
+    cli.main(arguments(), run)

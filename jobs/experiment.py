@@ -12,29 +12,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from jobs.cli import (
-    DONE,
-    FAILED,
-    NOT_ACCEPTED,
-    BadInput,
-    add_asking,
-    add_json,
-    command,
-    describe_error,
-    finish,
-    main,
-    say,
-)
+from jobs import cli
 from jobs.environment import embedding_endpoint, home, open_store, ray_address, read_configuration
 from pipelines.evaluation.dataset import describe_dataset, name_datasets, read_datasets
-from pipelines.evaluation.experiments import table
+from pipelines.evaluation.experiments import gate, table
 from pipelines.evaluation.experiments.comparison import check_names, main_metric
-from pipelines.evaluation.experiments.gate import (
-    check_same_questions,
-    judge_runs,
-    read_floors,
-    read_results,
-)
 from pipelines.evaluation.experiments.indexes import SweepIndexes
 from pipelines.evaluation.experiments.prices import load_prices
 from pipelines.evaluation.experiments.report import write_report
@@ -46,7 +28,7 @@ from pipelines.indexing.settings import ReindexOptions
 
 
 def arguments() -> argparse.ArgumentParser:
-    parser = command("experiment", __doc__)
+    parser = cli.command("experiment", __doc__)
     parser.add_argument("file", type=Path, help="sweep file (benchmarks/sweeps/*.yaml)")
     parser.add_argument("--out", type=Path, help="folder of report.html and results.json (default: in RAYDEX_HOME)")
     parser.add_argument("--metric", help="what runs are ranked by (default: retrieval_score at the largest k ≤ 9)")
@@ -66,10 +48,10 @@ def arguments() -> argparse.ArgumentParser:
         help="judge this run alone (default: all; by --fail-below all but the baseline)",
     )
     running = parser.add_argument_group("running")
-    add_asking(running)
+    cli.add_asking(running)
     running.add_argument("--drop-indexes", action="store_true", help="drop the collection's indexes of experiments")
     running.add_argument("--dry-run", action="store_true", help="print what would be measured, do nothing")
-    add_json(parser)
+    cli.add_json(parser)
     return parser
 
 
@@ -86,16 +68,16 @@ def read_baseline(baseline: str | None, sweep: Sweep) -> dict[str, Any] | None:
     if not baseline or baseline in sweep.names:
         return None
     if Path(baseline).is_file():
-        return read_results(Path(baseline))
-    raise BadInput(f"--baseline {baseline!r} is neither a file nor a run; runs are: {'; '.join(sweep.names)}")
+        return gate.read_results(Path(baseline))
+    raise cli.BadInput(f"--baseline {baseline!r} is neither a file nor a run; runs are: {'; '.join(sweep.names)}")
 
 
 def check_gate(baseline: str | None, drop: float | None, challenger: str, floors: Sequence[str]) -> None:
     """Raise BadInput for flags of the gate that lack what they need."""
     if drop is not None and not baseline:
-        raise BadInput("--fail-below needs --baseline: a run of this sweep, or a results.json")
+        raise cli.BadInput("--fail-below needs --baseline: a run of this sweep, or a results.json")
     if challenger and drop is None and not floors:
-        raise BadInput("--candidate needs --fail-below or --at-least: there is nothing else to judge it by")
+        raise cli.BadInput("--candidate needs --fail-below or --at-least: there is nothing else to judge it by")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -106,38 +88,40 @@ def run(args: argparse.Namespace) -> int:
         table.split_page(args.write, sweep.name)
     check_gate(args.baseline, args.fail_below, args.challenger, args.at_least)
     check_names(sweep, args.metric, args.challenger)
-    floors = read_floors(args.at_least, score_names(sweep.ks, sweep.answers, sweep.dimensions if sweep.judge else ()))
+    floors = gate.read_floors(
+        args.at_least, score_names(sweep.ks, sweep.answers, sweep.dimensions if sweep.judge else ())
+    )
     earlier, study = read_baseline(args.baseline, sweep), table.read_study(args.study) if args.study else []
     examples = read_datasets(sweep.datasets)
     if earlier:
-        check_same_questions(earlier, describe_dataset(name_datasets(sweep.datasets), examples))
+        gate.check_same_questions(earlier, describe_dataset(name_datasets(sweep.datasets), examples))
     options = ExperimentOptions(
         metric=args.metric or main_metric(sweep.ks),
         baseline="" if earlier else args.baseline or "",
         environment=environment,
         prices=load_prices(args.prices),
         evaluation=EvaluationOptions(args.fresh, args.workers, args.at_once, ray_address()),
-        explain=lambda error: describe_error(error)[0],
+        explain=lambda error: cli.describe_error(error)[0],
     )
     reindexing = ReindexOptions(ray_address=ray_address(), model_cache=home() / "models", **embedding_endpoint())
     with open_store() as store:
-        indexes = SweepIndexes(store, sweep.collection, home(), reindexing, say)
+        indexes = SweepIndexes(store, sweep.collection, home(), reindexing, cli.say)
         if args.dry_run:
-            finish(plan := plan_experiment(store, sweep, examples, indexes), args.json, table.plan_as_text(plan))
-            return DONE
-        found = run_experiment(store, sweep, examples, indexes, options, say)
+            cli.finish(plan := plan_experiment(store, sweep, examples, indexes), args.json, table.plan_as_text(plan))
+            return cli.DONE
+        found = run_experiment(store, sweep, examples, indexes, options, cli.say)
         if args.drop_indexes:
-            say(f"dropped: {', '.join(indexes.drop()) or 'nothing'}")
-    results = judge_runs(found, earlier, args.fail_below, args.challenger, floors)
+            cli.say(f"dropped: {', '.join(indexes.drop()) or 'nothing'}")
+    results = gate.judge_runs(found, earlier, args.fail_below, args.challenger, floors)
     summary = write_report(args.out or home() / "experiments" / table.file_name(sweep.name), found, results)
     if args.write:
         table.write_into_page(args.write, sweep.name, table.as_markdown(found, study))
-    say("\n".join([table.as_text(found), *(f"gate {result}" for result in results)]))
-    finish(summary, args.json, summary["report"])
+    cli.say("\n".join([table.as_text(found), *(f"gate {result}" for result in results)]))
+    cli.finish(summary, args.json, summary["report"])
     if summary["num_failed"] == len(found["runs"]):
-        return FAILED
-    return DONE if all(result.passed for result in results) else NOT_ACCEPTED
+        return cli.FAILED
+    return cli.DONE if all(result.passed for result in results) else cli.NOT_ACCEPTED
 
 
 if __name__ == "__main__":
-    main(arguments(), run)
+    cli.main(arguments(), run)

@@ -14,46 +14,15 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from jobs.cli import (
-    DONE,
-    FAILED,
-    BadInput,
-    add_collection,
-    add_fields,
-    add_json,
-    add_moved,
-    check_range,
-    command,
-    finish,
-    main,
-    read_fields,
-    say,
-)
+from jobs import cli
 from jobs.environment import open_store, read_configuration
 from pipelines.answering.factory import make_llm
 from pipelines.answering.retrieval.live import choose_collection
 from pipelines.answering.settings import AnswerSettings, all_agents
 from pipelines.answering.verified.writing import pin_sections
-from pipelines.evaluation.dataset import (
-    ACCEPTED,
-    DRAFT,
-    REJECTED,
-    ReviewState,
-    read_dataset,
-    read_questions,
-    read_rows,
-    review_of,
-    write_dataset,
-    write_rows,
-)
+from pipelines.evaluation import dataset as datasets
+from pipelines.evaluation.questions import making
 from pipelines.evaluation.questions.feedback import add_drafts, corrected_row, put_row, review_rows
-from pipelines.evaluation.questions.making import (
-    DatasetDraft,
-    QuestionOptions,
-    answer_questions,
-    make_questions,
-    rated_questions,
-)
 from pipelines.llm.cached import CachedModel
 from pipelines.store import NoSuchCollection, Store
 
@@ -74,8 +43,8 @@ MOVED = {
 
 
 def arguments() -> argparse.ArgumentParser:
-    parser = command("questions", __doc__)
-    add_moved(parser, MOVED)
+    parser = cli.command("questions", __doc__)
+    cli.add_moved(parser, MOVED)
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
     make = actions.add_parser("make", help="write questions about a collection")
     answer = actions.add_parser("answer", help="write the reference answers that a data set lacks")
@@ -92,7 +61,7 @@ def arguments() -> argparse.ArgumentParser:
     review.add_argument("--accept", nargs="+", default=[], metavar="N", help="accept these rows, or all drafts")
     review.add_argument("--reject", nargs="+", default=[], metavar="N", help="reject these rows, or all drafts")
     correct.add_argument("question", metavar="QUESTION", help="the question, by its id or its words")
-    add_collection(correct, "the collection that was asked (default: the one that it was asked of)")
+    cli.add_collection(correct, "the collection that was asked (default: the one that it was asked of)")
     correct.add_argument("--pair", action="store_true", help="a training pair: with the sources that are wrong")
     correct.add_argument("--unknown", action="store_true", help="no source answers it: the right answer is not known")
     for one, source in ((review, "with --accept N: the right source"), (correct, "a section that answers it")):
@@ -100,7 +69,7 @@ def arguments() -> argparse.ArgumentParser:
     for one in (make, answer, correct):
         one.add_argument("--out", type=Path, required=True, help="the data set to write (JSONL)")
     for one in (make, answer, review, correct):
-        add_json(one)
+        cli.add_json(one)
     return parser
 
 
@@ -111,7 +80,7 @@ def add_making(parser: argparse.ArgumentParser) -> None:
     manner.add_argument("--feedback", action="store_true", help="drafts: questions with well-rated answers")
     style = "write in the manner of these questions of users"
     manner.add_argument("--style", dest="style_file", type=Path, metavar="FILE", help=style)
-    add_fields(parser, QuestionOptions)
+    cli.add_fields(parser, making.QuestionOptions)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -123,32 +92,32 @@ def run(args: argparse.Namespace) -> int:
 
 def make(flags: Mapping[str, Any]) -> int:
     """Write questions about a collection, or the drafts of what was rated well."""
-    options, settings = read_fields(QuestionOptions, flags), read_configuration()
+    options, settings = cli.read_fields(making.QuestionOptions, flags), read_configuration()
     if flags["style_file"]:
-        options = options.model_copy(update={"style": tuple(read_questions(flags["style_file"]))})
+        options = options.model_copy(update={"style": tuple(datasets.read_questions(flags["style_file"]))})
     check_folder(flags["out"])
     if flags["feedback"]:
         return draft_rated(flags["collection"], flags["out"], as_json=flags["json"])
     llm = None if flags["without_llm"] else make_writer(settings, flags)
     with open_store() as store:
-        draft = make_questions(store, settings, flags["collection"], llm, options, say)
+        draft = making.make_questions(store, settings, flags["collection"], llm, options, cli.say)
     return write_draft(draft, llm, flags)
 
 
 def answer(flags: Mapping[str, Any]) -> int:
     """Write the answers that a data set lacks."""
-    check_range("--at-once", flags["at_once"], 1, 1_000)
+    cli.check_range("--at-once", flags["at_once"], 1, 1_000)
     check_folder(flags["out"])
-    examples, llm = read_dataset(flags["dataset"]), make_writer(read_configuration(), flags)
+    examples, llm = datasets.read_dataset(flags["dataset"]), make_writer(read_configuration(), flags)
     with open_store() as store:
-        draft = answer_questions(store, flags["collection"], llm, examples, flags["at_once"], say)
+        draft = making.answer_questions(store, flags["collection"], llm, examples, flags["at_once"], cli.say)
     return write_draft(draft, llm, flags)
 
 
 def check_folder(out: Path) -> None:
     """Raise BadInput unless the folder of --out is there."""
     if not out.parent.is_dir():
-        raise BadInput(f"--out is {out}: there is no folder {out.parent}")
+        raise cli.BadInput(f"--out is {out}: there is no folder {out.parent}")
 
 
 def make_writer(settings: AnswerSettings, flags: Mapping[str, Any]) -> CachedModel:
@@ -156,41 +125,43 @@ def make_writer(settings: AnswerSettings, flags: Mapping[str, Any]) -> CachedMod
     agents, out = all_agents(settings), flags["out"]
     named = [each for each in agents if flags["agent"] in (None, each.name)]
     if not agents:
-        raise BadInput("no language model is configured: set RAYDEX_LLM_MODEL (and RAYDEX_LLM_URL), or --without-llm")
+        raise cli.BadInput(
+            "no language model is configured: set RAYDEX_LLM_MODEL (and RAYDEX_LLM_URL), or give --without-llm"
+        )
     if not named:
-        raise BadInput(f"--agent is {flags['agent']!r}; there are: {', '.join(each.name for each in agents)}")
+        raise cli.BadInput(f"--agent is {flags['agent']!r}; there are: {', '.join(each.name for each in agents)}")
     path = out.with_name(f".{out.name}.replies")
     if flags["fresh"]:
         path.unlink(missing_ok=True)
     return CachedModel(make_llm(named[0]), path)
 
 
-def write_draft(draft: DatasetDraft, llm: CachedModel | None, flags: Mapping[str, Any]) -> int:
+def write_draft(draft: making.DatasetDraft, llm: CachedModel | None, flags: Mapping[str, Any]) -> int:
     """Write a draft's examples, if there are any, and what they cost."""
     if draft.examples:
-        write_dataset(flags["out"], draft.examples)
+        datasets.write_dataset(flags["out"], draft.examples)
     result = {"collection": flags["collection"], "out": str(flags["out"]), **summary(draft, llm)}
-    finish(result, flags["json"], describe(result, "no question could be made"))
-    return DONE if draft.examples else FAILED
+    cli.finish(result, flags["json"], describe(result, "no question could be made"))
+    return cli.DONE if draft.examples else cli.FAILED
 
 
 def draft_rated(collection: str, out: Path, *, as_json: bool) -> int:
     """Add the questions whose answers were rated well to `out`, as drafts. Raises NoSuchCollection."""
     with open_store() as store:
-        draft = rated_questions(store, collection)
+        draft = making.rated_questions(store, collection)
         names = [row["name"] for row in store.collections()]
     if not draft.examples and collection not in names:
         raise NoSuchCollection(collection, names)
-    rows, new = add_drafts(read_rows(out) if out.exists() else [], draft.examples)
+    rows, new = add_drafts(datasets.read_rows(out) if out.exists() else [], draft.examples)
     if rows:
-        write_rows(out, rows)
+        datasets.write_rows(out, rows)
     counts = {"new": new, "kept": len(rows) - new}
     result = {"collection": collection, "out": str(out), **summary(draft, None), **counts}
-    finish(result, as_json, describe(result, "no answer was rated well"))
-    return DONE
+    cli.finish(result, as_json, describe(result, "no answer was rated well"))
+    return cli.DONE
 
 
-def summary(draft: DatasetDraft, llm: CachedModel | None) -> dict[str, Any]:
+def summary(draft: making.DatasetDraft, llm: CachedModel | None) -> dict[str, Any]:
     """Return the counts and costs of a draft."""
     model, reused = (llm.model, llm.reused) if llm else (None, 0)
     written = {"model": model, "written": len(draft.examples)}
@@ -215,18 +186,21 @@ def review(flags: Mapping[str, Any]) -> int:
     """Accept and reject rows of a data set, and list it."""
     path, accept, reject, sources = flags["file"], flags["accept"], flags["reject"], flags["source"]
     if sources and len(accept) != 1:
-        raise BadInput("--source corrects one row: give it with --accept N")
-    rows = read_rows(path)
-    states: tuple[tuple[Sequence[str], ReviewState], ...] = ((accept, ACCEPTED), (reject, REJECTED))
+        raise cli.BadInput("--source corrects one row: give it with --accept N")
+    rows = datasets.read_rows(path)
+    states: tuple[tuple[Sequence[str], datasets.ReviewState], ...] = (
+        (accept, datasets.ACCEPTED),
+        (reject, datasets.REJECTED),
+    )
     for words, state in states:
-        rows = review_rows(rows, row_numbers(words, rows), state, sources if state == ACCEPTED else ())
+        rows = review_rows(rows, row_numbers(words, rows), state, sources if state == datasets.ACCEPTED else ())
     if accept or reject:
-        write_rows(path, rows)
-    counts = Counter(review_of(row) for row in rows)
+        datasets.write_rows(path, rows)
+    counts = Counter(datasets.review_of(row) for row in rows)
     lines = [f"{path}: {', '.join(f'{of:,} {state}' for state, of in counts.items()) or 'no row'}"]
     lines += [describe_row(row, number) for number, row in enumerate(rows, 1)]
-    finish({"file": str(path), "rows": rows, "counts": dict(counts)}, flags["json"], "\n".join(lines))
-    return DONE
+    cli.finish({"file": str(path), "rows": rows, "counts": dict(counts)}, flags["json"], "\n".join(lines))
+    return cli.DONE
 
 
 def row_numbers(words: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> list[int]:
@@ -235,11 +209,11 @@ def row_numbers(words: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> list
     for word in words:
         first, _, last = word.partition("-")
         if word == "all":
-            numbers += [n for n, row in enumerate(rows, 1) if review_of(row) == DRAFT]
+            numbers += [n for n, row in enumerate(rows, 1) if datasets.review_of(row) == datasets.DRAFT]
         elif first.isdecimal() and (last or first).isdecimal():
             numbers += range(int(first), int(last or first) + 1)
         else:
-            raise BadInput(f"{word!r} is no number of a row: write 3, 5-9 or all")
+            raise cli.BadInput(f"{word!r} is no number of a row: write 3, 5-9 or all")
     return numbers
 
 
@@ -248,26 +222,26 @@ def describe_row(row: Mapping[str, Any], number: int) -> str:
     sources = row.get("sources") or [row.get("source") or "not known"]
     shown = [sources] if isinstance(sources, str) else sources
     wrong = [f"not {source}" for source in row.get("negatives") or ()]
-    head = f"{number:4} {review_of(row):8} {' '.join(row['question'].split())}"
+    head = f"{number:4} {datasets.review_of(row):8} {' '.join(row['question'].split())}"
     return "\n".join([head, *(f"{'':14}{one}" for one in (*shown, *wrong))])
 
 
 def correct(flags: Mapping[str, Any]) -> int:
     """Write the row of a question that was answered wrongly into --out. Raises BadInput and NoSuchSection."""
     if flags["unknown"] and (flags["source"] or flags["pair"]):
-        raise BadInput("--unknown goes without --source and --pair: no source answers it")
+        raise cli.BadInput("--unknown goes without --source and --pair: no source answers it")
     if not (flags["source"] or flags["unknown"]):
-        raise BadInput("name the source that answers it with --source URL#ANCHOR, or --unknown if nothing does")
+        raise cli.BadInput("name the source that answers it with --source URL#ANCHOR, or --unknown if nothing does")
     check_folder(out := flags["out"])
     with open_store() as store:
         collection, row = make_correction(store, flags)
-    rows = put_row(read_rows(out) if out.exists() else [], row)
-    write_rows(out, rows)
+    rows = put_row(datasets.read_rows(out) if out.exists() else [], row)
+    datasets.write_rows(out, rows)
     learn = f"train reranker --collection {collection} --dataset {out} …"
     use = learn if flags["pair"] else f"evaluate --collection {collection} --answers --dataset {out} {GATE}"
     text = f"{describe_row(row, rows.index(row) + 1)}\nin {out}: `raydex {use}`"
-    finish({"out": str(out), "row": row}, flags["json"], text)
-    return DONE
+    cli.finish({"out": str(out), "row": row}, flags["json"], text)
+    return cli.DONE
 
 
 def make_correction(store: Store, flags: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
@@ -276,12 +250,12 @@ def make_correction(store: Store, flags: Mapping[str, Any]) -> tuple[str, dict[s
     asked = store.named_question(id, wanted)
     if asked is None:
         hint = "`raydex insights` shows what is asked"
-        raise BadInput(f"no question with the id, or the words, {id!r} is recorded: {hint}")
+        raise cli.BadInput(f"no question with the id, or the words, {id!r} is recorded: {hint}")
     collection = wanted or asked.collection or choose_collection(store.collections())
     checked = [section.source for section in pin_sections(store, collection, sources)] if sources else []
     row = corrected_row(asked, checked, pair=flags["pair"])
     if flags["pair"] and not row.get("negatives"):
-        raise BadInput(f"the answer to {row['question']!r} cites no other source than {', '.join(checked)}")
+        raise cli.BadInput(f"the answer to {row['question']!r} cites no other source than {', '.join(checked)}")
     return collection, row
 
 
@@ -289,4 +263,4 @@ ACTIONS = {"make": make, "answer": answer, "review": review, "correct": correct}
 
 
 if __name__ == "__main__":
-    main(arguments(), run)
+    cli.main(arguments(), run)

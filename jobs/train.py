@@ -7,25 +7,13 @@ the verdict. Exit codes: 0 trained and accepted, 1 failed, 2 bad input, 4 traine
 import argparse
 from pathlib import Path
 
-from jobs.cli import (
-    DONE,
-    NOT_ACCEPTED,
-    add_collection,
-    add_fields,
-    add_json,
-    add_moved,
-    command,
-    finish,
-    main,
-    read_fields,
-    say,
-)
+from jobs import cli
 from jobs.environment import open_store, read_configuration
 from pipelines.training import KINDS, TrainingOrder, check_free, train
 
 
 def arguments() -> argparse.ArgumentParser:
-    parser = command("train", __doc__)
+    parser = cli.command("train", __doc__)
     kinds = parser.add_subparsers(dest="kind", required=True, metavar="KIND")
     for name, kind in KINDS.items():
         add_kind(kinds.add_parser(name, help=kind.help, description=f"Trains {kind.help}."), name)
@@ -40,35 +28,35 @@ def add_kind(parser: argparse.ArgumentParser, name: str) -> None:
     add("--output", type=Path, required=True, help="folder of the trained model")
     if name != "router":
         no_gain = "measure the gain in its hits (without it nothing is accepted)"
-        add_collection(parser, no_gain if name == "tags" else "whose index is used (default: the only one)")
+        cli.add_collection(parser, no_gain if name == "tags" else "whose index is used (default: the only one)")
     if name == "adapter":
         add("--check", type=Path, help="further questions to judge by; their pages are not learned from")
     if name == "tags":
         add("--corrections", type=Path, help="CSV of question, tag, correction: labelled by people")
-        add_moved(parser, {"--plain": "it is gone: it asked about the documentation of Ray"})
+        cli.add_moved(parser, {"--plain": "it is gone: it asked about the documentation of Ray"})
     if name == "embedder":
-        add_moved(parser, {"--new-words": "it is gone: no gain was measured"})
-    add_fields(parser, KINDS[name].plan)
+        cli.add_moved(parser, {"--new-words": "it is gone: no gain was measured"})
+    cli.add_fields(parser, KINDS[name].plan)
     if name in ("adapter", "embedder", "reranker"):
         add("--threads", type=int, default=0, help="of torch on a CPU (default: torch decides)")
     add("--accept", action="store_true", help="accept the model whatever the verdict is; the card records it")
-    add_json(parser)
+    cli.add_json(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     flags, kind = vars(args), KINDS[args.kind]
-    plan = read_fields(kind.plan, flags)
+    plan = cli.read_fields(kind.plan, flags)
     check_free(args.output)
     files = {name: flags[name] for name in ("collection", "check", "corrections") if name in flags}
-    order = TrainingOrder(args.dataset, **files, open_store=open_store, settings=read_configuration(), progress=say)
+    order = TrainingOrder(args.dataset, **files, open_store=open_store, settings=read_configuration(), progress=cli.say)
     if flags.get("threads"):
         import torch
 
         torch.set_num_threads(args.threads)
-    result = train(kind, kind.load(order, plan), args.output, accept=args.accept, progress=say)
-    finish(result.as_dict(), args.json, str(result))
-    return DONE if result.accepted else NOT_ACCEPTED
+    result = train(kind, kind.load(order, plan), args.output, accept=args.accept, progress=cli.say)
+    cli.finish(result.as_dict(), args.json, str(result))
+    return cli.DONE if result.accepted else cli.NOT_ACCEPTED
 
 
 if __name__ == "__main__":
-    main(arguments(), run)
+    cli.main(arguments(), run)

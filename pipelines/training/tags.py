@@ -14,14 +14,7 @@ from pydantic import Field
 from pipelines.answering.reranking.tag import OTHER, TagReranker
 from pipelines.answering.routing.classifier import ClassifierShape, TextClassifier
 from pipelines.evaluation.dataset import Example, read_answerable, sample
-from pipelines.evaluation.questions import alike
-from pipelines.evaluation.questions.labelled import (
-    TaggedQuestion,
-    fingerprint_tagged,
-    merge_rare,
-    read_corrections,
-    tag_by_url,
-)
+from pipelines.evaluation.questions import alike, labelled
 from pipelines.training import classification, folds
 from pipelines.training.classification import ClassifierKind, markdown_table
 from pipelines.training.folds import FOLDS
@@ -54,7 +47,7 @@ class TagData:
     """Tagged questions; the hits that judge a gain, if there are any, and the places of `rows` that they stand for."""
 
     plan: TagPlan
-    rows: Sequence[TaggedQuestion]
+    rows: Sequence[labelled.TaggedQuestion]
     hits: JudgingHits | None = None
     places: Sequence[int] = ()
 
@@ -68,10 +61,10 @@ class TagKind(ClassifierKind[TagPlan, TagData]):
     def load(self, order: TrainingOrder, plan: TagPlan) -> TagData:
         """Tag the questions and, in a collection, retrieve the hits of a fold of the pages. Raises BadPrefix."""
         examples, people = read_answerable(order.dataset), order.corrections
-        by_url = tag_by_url(examples, plan.prefix)
+        by_url = labelled.tag_by_url(examples, plan.prefix)
         if all(row.tag == OTHER for row in by_url):
             raise BadPrefix(f"--prefix is {plan.prefix}: no source lies in a folder below it, such as {by_url[0].page}")
-        rows = merge_rare([*by_url, *(read_corrections(people) if people else [])], plan.at_least)
+        rows = labelled.merge_rare([*by_url, *(labelled.read_corrections(people) if people else [])], plan.at_least)
         return _with_hits(TagData(plan, rows), examples, order) if order.collection else TagData(plan, rows)
 
     def fit(self, data: TagData, workplace: Workplace) -> TextClassifier:
@@ -85,7 +78,7 @@ class TagKind(ClassifierKind[TagPlan, TagData]):
         verdict, threshold, by_threshold = measure_gain(data) if data.hits else (None, 0.0, [])
         entries = {
             "prefix": plan.prefix,
-            "data": {"fingerprint": fingerprint_tagged(data.rows), "questions": len(data.rows)},
+            "data": {"fingerprint": labelled.fingerprint_tagged(data.rows), "questions": len(data.rows)},
             "settings": {
                 **asdict(SHAPE),
                 **plan.model_dump(include={"at_least", "folds", "seed"}),
@@ -111,19 +104,19 @@ def _with_hits(data: TagData, examples: Sequence[Example], order: TrainingOrder)
     return TagData(plan, data.rows, judging, places)
 
 
-def tag_groups(rows: Sequence[TaggedQuestion]) -> list[int]:
+def tag_groups(rows: Sequence[labelled.TaggedQuestion]) -> list[int]:
     """Return the group of each row: those that share a page or ask alike, over however many others."""
     groups = alike.question_groups([row.question for row in rows])
     keys = ([group, *([row.page] if row.page else [])] for row, group in zip(rows, groups, strict=True))
     return alike.connected_groups(len(rows), alike.pairs_sharing(keys))
 
 
-def fit_tags(rows: Sequence[TaggedQuestion], metadata: Mapping[str, Any] | None = None) -> TextClassifier:
+def fit_tags(rows: Sequence[labelled.TaggedQuestion], metadata: Mapping[str, Any] | None = None) -> TextClassifier:
     """Return the classifier of questions alone. Raises CannotLearn."""
     return TextClassifier.fit([row.question for row in rows], [row.tag for row in rows], SHAPE, metadata)
 
 
-def score_tags(rows: Sequence[TaggedQuestion], count: int = FOLDS, seed: int = 0) -> dict[str, Any]:
+def score_tags(rows: Sequence[labelled.TaggedQuestion], count: int = FOLDS, seed: int = 0) -> dict[str, Any]:
     """Return the scores over `count` folds that share no page and no question. Raises BadFolds and CannotLearn.
 
     `accuracy` has "all", "pages" (tagged by URL) and "people".
@@ -153,7 +146,7 @@ def score_tags(rows: Sequence[TaggedQuestion], count: int = FOLDS, seed: int = 0
     }
 
 
-def _accuracy(rows: Sequence[TaggedQuestion], right: Sequence[bool]) -> dict[str, float]:
+def _accuracy(rows: Sequence[labelled.TaggedQuestion], right: Sequence[bool]) -> dict[str, float]:
     pairs = list(zip(rows, right, strict=True))
     kinds = {
         "all": list(right),
@@ -178,7 +171,7 @@ def measure_gain(data: TagData) -> tuple[GateVerdict, float, list[dict[str, floa
     return verdict, best, [_gain_row(t, judge_ranks(before, after[t], plan.k)) for t in THRESHOLDS]
 
 
-def select_unseen(rows: Sequence[TaggedQuestion], judging: Sequence[int]) -> list[TaggedQuestion]:
+def select_unseen(rows: Sequence[labelled.TaggedQuestion], judging: Sequence[int]) -> list[labelled.TaggedQuestion]:
     """Return the rows that share neither a page nor a near-duplicate question with those at `judging`."""
     groups = tag_groups(rows)
     unseen = {groups[place] for place in judging}

@@ -26,18 +26,7 @@ from pipelines.store import NoLiveIndex, Store
 from pipelines.text.cleaning import clean_for_storage
 from serve.api.errors import failure_of
 from serve.api.inquiry import Inquiries, Inquiry, Origin
-from serve.api.openai.schemas import (
-    DEFAULT_MODEL,
-    ChatIn,
-    ChatOut,
-    EmbeddingsIn,
-    EmbeddingsOut,
-    ModelOut,
-    ModelsOut,
-    RaydexOptions,
-    TokenCountsOut,
-    collection_of,
-)
+from serve.api.openai import schemas
 from serve.api.openai.sources import BY_PERSON, SourcesPlace, SourceWriter, make_writer
 from serve.api.replies import AnswerOut, StatusOut
 from serve.api.requests import COMPLETION_PREFIX
@@ -62,8 +51,8 @@ class OpenAIRoutes:
         self._engine, self._store, self._threads = engine, store, threads
         self._inquiries, self._sources, self._heartbeat_s = inquiries, sources, heartbeat_s
 
-    async def chat(self, body: ChatIn, request: Request) -> ChatOut | StreamedAnswer:
-        options = body.raydex or RaydexOptions()
+    async def chat(self, body: schemas.ChatIn, request: Request) -> schemas.ChatOut | StreamedAnswer:
+        options = body.raydex or schemas.RaydexOptions()
         place = {None: self._sources, True: "footnotes", False: "key"}[options.footnotes]
         inquiry = await self._inquiries.open(request, body.to_question(), Origin(options.conversation, "openai"))
         asked = ChatRequest(
@@ -78,28 +67,28 @@ class OpenAIRoutes:
             raise await self._no_model(body.model) from error
         return StreamedAnswer(ChatChunks(inquiry, asked), first, events, self._heartbeat_s)
 
-    async def models(self) -> ModelsOut:
-        return ModelsOut(data=[_model(row["name"], row) for row in await self._published()])
+    async def models(self) -> schemas.ModelsOut:
+        return schemas.ModelsOut(data=[_model(row["name"], row) for row in await self._published()])
 
-    async def model(self, model: str) -> ModelOut:
+    async def model(self, model: str) -> schemas.ModelOut:
         for row in await self._published():
-            if model in (DEFAULT_MODEL, row["name"]):
+            if model in (schemas.DEFAULT_MODEL, row["name"]):
                 return _model(model, row)
         raise await self._no_model(model)
 
-    async def embeddings(self, body: EmbeddingsIn) -> EmbeddingsOut:
+    async def embeddings(self, body: schemas.EmbeddingsIn) -> schemas.EmbeddingsOut:
         texts = [body.input] if isinstance(body.input, str) else body.input
         try:
-            vectors = np.asarray(await self._engine.aembed(texts, collection_of(body.model)), dtype="<f4")
+            vectors = np.asarray(await self._engine.aembed(texts, schemas.collection_of(body.model)), dtype="<f4")
         except NoLiveIndex as error:
             raise await self._no_model(body.model) from error
         if body.dimensions not in (None, vectors.shape[1]):
             why = f"the model's vectors have {vectors.shape[1]} dimensions, not {body.dimensions}"
             raise RequestValidationError([{"loc": ("body", "dimensions"), "msg": why, "type": "value_error"}])
         encoded = [_base64(vector) if body.encoding_format == "base64" else vector.tolist() for vector in vectors]
-        rows = [EmbeddingsOut.EmbeddingOut(index=n, embedding=vector) for n, vector in enumerate(encoded)]
+        rows = [schemas.EmbeddingsOut.EmbeddingOut(index=n, embedding=vector) for n, vector in enumerate(encoded)]
         read = await asyncio.to_thread(_estimate, texts)
-        return EmbeddingsOut(data=rows, model=body.model, usage={"prompt_tokens": read, "total_tokens": read})
+        return schemas.EmbeddingsOut(data=rows, model=body.model, usage={"prompt_tokens": read, "total_tokens": read})
 
     async def _no_model(self, model: str) -> NoLiveIndex:
         """Return the error of a model that does not exist, with the names of those that do."""
@@ -113,9 +102,9 @@ class OpenAIRoutes:
         return [row for row in rows if row["index"] is not None]
 
 
-def _model(name: str, row: Mapping[str, Any]) -> ModelOut:
+def _model(name: str, row: Mapping[str, Any]) -> schemas.ModelOut:
     published = row["published_at"]
-    return ModelOut(id=name, created=int(published.timestamp()) if published else 0)
+    return schemas.ModelOut(id=name, created=int(published.timestamp()) if published else 0)
 
 
 def _base64(vector: np.ndarray[Any, np.dtype[np.float32]]) -> str:
@@ -126,20 +115,22 @@ def _base64(vector: np.ndarray[Any, np.dtype[np.float32]]) -> str:
 class ChatRequest:
     """A request, where its sources stand, and about how many tokens its messages have."""
 
-    body: ChatIn
+    body: schemas.ChatIn
     place: SourcesPlace
     tokens: int
 
 
-def _completion(answer: Answer, inquiry: Inquiry, asked: ChatRequest) -> ChatOut:
+def _completion(answer: Answer, inquiry: Inquiry, asked: ChatRequest) -> schemas.ChatOut:
     writer = make_writer(asked.place)
     text = writer.feed(clean_for_storage(answer.text)) + writer.close() + _below(answer, writer, asked.place)
-    return ChatOut(
+    return schemas.ChatOut(
         id=f"{COMPLETION_PREFIX}{answer.id}",
         created=int(time.time()),
         model=asked.body.model,
         choices=[
-            ChatOut.Choice(message=ChatOut.Choice.AssistantMessageOut(content=text), finish_reason=answer.finish_reason)
+            schemas.ChatOut.Choice(
+                message=schemas.ChatOut.Choice.AssistantMessageOut(content=text), finish_reason=answer.finish_reason
+            )
         ],
         usage=_token_counts(answer, asked),
         raydex=_sources(answer, inquiry.conversation, asked),
@@ -159,10 +150,10 @@ def _sources(answer: Answer, conversation: str, asked: ChatRequest) -> dict[str,
     return {**kept, **({"ignored": asked.body.ignored} if asked.body.ignored else {})}
 
 
-def _token_counts(answer: Answer, asked: ChatRequest) -> TokenCountsOut:
+def _token_counts(answer: Answer, asked: ChatRequest) -> schemas.TokenCountsOut:
     prompt = answer.usage.prompt_tokens or asked.tokens
     completion = answer.usage.completion_tokens or estimate(answer.text)
-    return TokenCountsOut(prompt_tokens=prompt, completion_tokens=completion, total_tokens=prompt + completion)
+    return schemas.TokenCountsOut(prompt_tokens=prompt, completion_tokens=completion, total_tokens=prompt + completion)
 
 
 def _estimate(texts: Sequence[str]) -> int:

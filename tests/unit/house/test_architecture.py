@@ -97,7 +97,7 @@ def test_serve_and_jobs_never_import_each_other():
 def test_no_job_imports_another():
     shared = {"jobs.cli", "jobs.environment"}
     for path in files("jobs"):
-        used = {module.rpartition(".")[0] for module in imports(path) if module.startswith("jobs.")}
+        used = {".".join(module.split(".")[:2]) for module in imports(path) if module.startswith("jobs.")}
         own = {"demo.py": {"jobs.documentation"}, "submit.py": {"jobs.node"}}.get(path.name, set())
         assert used <= shared | own, name_of(path)
 
