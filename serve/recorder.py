@@ -11,15 +11,13 @@ import queue
 import threading
 import time
 import uuid
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
 from urllib.parse import urlsplit, urlunsplit
 
 from pipelines.answering.language import find_language
 from pipelines.markdown.plain import plain_text
 from pipelines.records import Answer
-from pipelines.store import RecordedQuestion, StoreUnavailable
+from pipelines.store import RecordedQuestion, Store, StoreUnavailable
 
 log = logging.getLogger(__name__)
 
@@ -37,14 +35,6 @@ RETENTION_DAYS = 90
 FORGET_EVERY_S = 3_600.0
 # The first and the longest pause between attempts while the database is away.
 PAUSE_S, LONGEST_PAUSE_S = 0.1, 5.0
-
-
-class QuestionStore(Protocol):
-    """The part of the store that keeps questions."""
-
-    def record_questions(self, questions: Sequence[RecordedQuestion]) -> None: ...
-
-    def forget_questions(self, days: float) -> int: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +61,7 @@ class Recorder:
 
     def __init__(
         self,
-        store: QuestionStore,
+        store: Store,
         *,
         enabled: bool = True,
         retention_days: float | None = RETENTION_DAYS,

@@ -19,7 +19,7 @@ from serve.api.admin import AdminRoutes
 from serve.api.answers import AnswerRoutes
 from serve.api.errors import handle_errors
 from serve.api.head import HeadAsGet
-from serve.api.inquiry import Inquiries, Observer, QuestionLog
+from serve.api.inquiry import Inquiries
 from serve.api.openai.handlers import OpenAIRoutes
 from serve.api.openai.schemas import ChatOut, OpenAIErrorOut
 from serve.api.openai.sources import SourcesPlace
@@ -34,6 +34,8 @@ from serve.mcp.endpoint import METHODS, McpEndpoint
 from serve.mcp.llms import LlmsRoutes
 from serve.mcp.server import Handlers, make_server
 from serve.mcp.toolbox import Toolbox
+from serve.recorder import Recorder
+from serve.telemetry import Metrics
 from serve.threads import DatabaseThreads
 from serve.web.pages import add_pages
 
@@ -69,8 +71,8 @@ def create_app(
     engine: QueryEngine,
     store: Store,
     *,
-    recorder: QuestionLog | None = None,
-    observer: Observer | None = None,
+    recorder: Recorder | None = None,
+    observer: Metrics | None = None,
     collection: str = "",
     v1_sources: SourcesPlace = "key",
     heartbeat_s: float = HEARTBEAT_S,

@@ -10,7 +10,6 @@ import uuid
 from collections.abc import Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 from fastapi import Request
 
@@ -18,11 +17,12 @@ from pipelines.answering.engine import QueryEngine
 from pipelines.answering.events import Delta
 from pipelines.answering.question import Question
 from pipelines.records import Answer, Message
-from pipelines.store import Turn
+from pipelines.store import Store, Turn
 from serve.api.errors import ClientGone
 from serve.api.stream import Events, run_while_connected
 from serve.guard.keys import key_of
-from serve.recorder import QuestionContext
+from serve.recorder import QuestionContext, Recorder
+from serve.telemetry import Metrics
 from serve.threads import DatabaseThreads
 
 log = logging.getLogger(__name__)
@@ -31,30 +31,6 @@ log = logging.getLogger(__name__)
 TURNS = 5
 # Stands in `degraded` where the turns of a conversation could not be read.
 CONVERSATION = "conversation"
-
-
-class ConversationStore(Protocol):
-    """The part of the store that reads the last turns of a conversation."""
-
-    def conversation(
-        self, id: str, most: int = ..., key_name: str = ..., among: Sequence[str] | None = ..., /
-    ) -> Sequence[Turn]: ...
-
-
-class QuestionLog(Protocol):
-    """Records questions without making anyone wait; never raises."""
-
-    def record(self, answer: Answer, context: QuestionContext, /) -> object: ...
-
-    def record_failure(self, id: str, question: str, error: str, context: QuestionContext, /) -> object: ...
-
-
-class Observer(Protocol):
-    """Counts answers, and measures the seconds until a stream's first delta."""
-
-    def count_answer(self, answer: Answer, /) -> None: ...
-
-    def observe_first_delta(self, seconds: float, /) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,13 +52,13 @@ class Inquiries:
     def __init__(
         self,
         engine: QueryEngine,
-        conversations: ConversationStore,
+        store: Store,
         threads: DatabaseThreads,
-        recorder: QuestionLog | None = None,
-        observer: Observer | None = None,
+        recorder: Recorder | None = None,
+        observer: Metrics | None = None,
     ) -> None:
         self.engine, self.recorder, self.observer = engine, recorder, observer
-        self._conversations, self._threads = conversations, threads
+        self._store, self._threads = store, threads
 
     async def open(self, request: Request, question: Question, origin: Origin = Origin()) -> "Inquiry":
         """Return the inquiry for `question`, with the last turns of its conversation unless it brings a history.
@@ -94,7 +70,7 @@ class Inquiries:
             origin = replace(origin, conversation=origin.conversation or secrets.token_urlsafe(16))
             return Inquiry(self, question, origin, key)
         try:
-            read = self._conversations.conversation
+            read = self._store.conversation
             turns = await self._threads.run(read, origin.conversation, TURNS, key, origin.after)
         except Exception as error:  # whatever the reason: the question itself can be answered
             log.warning("answering without the conversation's turns: %s: %s", type(error).__name__, error)

@@ -7,13 +7,12 @@ browser's preflight brings no key, so that all valid keys' origins count; the ke
 import math
 import time
 from collections.abc import Collection
-from typing import Protocol
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from pipelines.store import ASK, StoreUnavailable
+from pipelines.store import ASK, Store, StoreUnavailable
 from serve.failure import path_of
 from serve.guard.access import scope_of
 from serve.guard.origin import origin_of
@@ -31,16 +30,10 @@ PREFLIGHT = {
 READABLE = f"{REQUEST_ID}, Retry-After, RateLimit-Limit, RateLimit-Remaining, RateLimit-Reset"
 
 
-class OriginStore(Protocol):
-    """The part of the store that knows the origins of publishable keys."""
-
-    def bound_origins(self) -> Collection[str]: ...
-
-
 class BoundOrigins:
     """The origins of all valid publishable keys, read from the store every few seconds."""
 
-    def __init__(self, store: OriginStore, threads: DatabaseThreads) -> None:
+    def __init__(self, store: Store, threads: DatabaseThreads) -> None:
         self._store, self._threads = store, threads
         self._origins: Collection[str] = ()
         self._until = -math.inf

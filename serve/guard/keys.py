@@ -9,13 +9,12 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Collection
 from dataclasses import replace
-from typing import Protocol
 
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from pipelines.signing import SIGNATURE_HEADER
-from pipelines.store import ASK, CHANGES, KEY_PREFIX, PUBLISHABLE_PREFIX, Key, StoreUnavailable, key_hash
+from pipelines.store import ASK, CHANGES, KEY_PREFIX, PUBLISHABLE_PREFIX, Key, Store, StoreUnavailable, key_hash
 from serve.failure import MCP_PATH, RETRY_AFTER_S, Failure, path_of
 from serve.guard.access import ANNOUNCING, SESSION_PATH, is_open, scope_of
 from serve.guard.origin import bearer_token, is_foreign, is_local, is_of_page, origin_of
@@ -40,12 +39,6 @@ CREATE_PUBLISHABLE = "`raydex keys create NAME --publishable --origin {origin}`"
 OPEN_SESSION = "ask POST /session for a session and send its token in the header `Authorization: Bearer rds_…`"
 
 
-class KeyStore(Protocol):
-    """The part of the store that looks up keys."""
-
-    def find_key(self, hash: bytes) -> Key | None: ...
-
-
 class KeyCache:
     """Caches keys by their hash for `keep_s` seconds, unknown ones too.
 
@@ -54,7 +47,7 @@ class KeyCache:
 
     def __init__(
         self,
-        store: KeyStore,
+        store: Store,
         threads: DatabaseThreads,
         keep_s: float = CACHE_S,
         clock: Callable[[], float] = time.monotonic,

@@ -8,17 +8,17 @@ import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from pipelines.store import CHANGES, Key, StoreUnavailable, TokenGrant
+from pipelines.store import CHANGES, Key, Store, StoreUnavailable, TokenGrant
 from serve.failure import RETRY_AFTER_S, Failure, path_of
 from serve.guard.access import ANSWERING, is_question
-from serve.guard.keys import KeyStore, key_of
+from serve.guard.keys import key_of
 from serve.guard.origin import Network, network_of
-from serve.guard.sessions import SecretStore, ServiceSecret
+from serve.guard.sessions import ServiceSecret
 from serve.threads import DatabaseThreads
 
 # An address is nobody's business for longer than its limit needs: the store deletes buckets that are older.
@@ -28,14 +28,6 @@ FORGET_EVERY_S = 600.0
 # Requests of a page that are allowed for each answer: the searches while one types, the lists, the ratings. A search
 # costs a hundredth of an answer by a language model; a person who types on sends about two a second for a few seconds.
 LIGHT_PER_ANSWER = 6
-
-
-class LimitStore(KeyStore, SecretStore, Protocol):
-    """The part of the store that looks up keys and counts their requests."""
-
-    def take_token(self, key: str, rate_per_minute: float, burst: float) -> TokenGrant: ...
-
-    def forget_buckets(self) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +62,7 @@ class RateLimit:
     is 503: a limit that can't be checked lets nothing through.
     """
 
-    def __init__(self, app: ASGIApp, store: LimitStore, threads: DatabaseThreads, rates: Rates = Rates()) -> None:
+    def __init__(self, app: ASGIApp, store: Store, threads: DatabaseThreads, rates: Rates = Rates()) -> None:
         self._app, self._store, self._threads, self._rates = app, store, threads, rates
         self._secret = ServiceSecret(store, threads)
         self._forget_at = time.monotonic() + FORGET_EVERY_S

@@ -1,15 +1,15 @@
 """Wraps the application in its protection: headers, CORS, keys, rates, sizes, concurrency."""
 
 from dataclasses import dataclass
-from typing import Protocol
 
 from starlette.types import ASGIApp
 
+from pipelines.store import Store
 from serve.guard.bodies import MOST_BODY_BYTES, BodyLimit
-from serve.guard.cors import BoundOrigins, CrossOrigin, OriginStore
+from serve.guard.cors import BoundOrigins, CrossOrigin
 from serve.guard.headers import SecurityHeaders
 from serve.guard.keys import KeyCache, KeyCheck
-from serve.guard.limits import LimitStore, QuestionLimit, RateLimit, Rates
+from serve.guard.limits import QuestionLimit, RateLimit, Rates
 from serve.guard.origin import is_loopback, parse_networks
 from serve.guard.sessions import ServiceSecret, SessionTokens
 from serve.telemetry import Metrics, Telemetry
@@ -66,11 +66,7 @@ class Policy:
         return Rates(self.rate, PUBLIC_RATE, together, self.address_rate, parse_networks(self.trusted_proxies))
 
 
-class GuardStore(LimitStore, OriginStore, Protocol):
-    """The part of the store that the protection needs."""
-
-
-def protect(app: ASGIApp, store: GuardStore, policy: Policy, metrics: Metrics | None = None) -> ASGIApp:
+def protect(app: ASGIApp, store: Store, policy: Policy, metrics: Metrics | None = None) -> ASGIApp:
     """Wrap `app` in all the protection. Raises UnsafePolicy.
 
     From the outside in: security headers and CORS, so that refusals carry them too; the request's id, log line and

@@ -13,8 +13,9 @@ import secrets
 import struct
 import time
 from collections.abc import Callable
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
+from pipelines.store import Store
 from serve.threads import DatabaseThreads
 
 SESSION_PREFIX = "rds_"
@@ -34,16 +35,10 @@ TOKEN = re.compile(rf"{SESSION_PREFIX}[A-Za-z0-9_-]{{{-(-(BODY.size + SIGNATURE_
 NO_KEY = bytes(32)
 
 
-class SecretStore(Protocol):
-    """The part of the store that has the service's secret."""
-
-    def service_secret(self) -> bytes: ...
-
-
 class ServiceSecret:
     """The secret that all replicas share, read from the store once a minute."""
 
-    def __init__(self, store: SecretStore, threads: DatabaseThreads) -> None:
+    def __init__(self, store: Store, threads: DatabaseThreads) -> None:
         self._store, self._threads = store, threads
         self._value, self._until = b"", -math.inf
 
