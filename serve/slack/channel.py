@@ -20,6 +20,7 @@ from slack_sdk.http_retry.builtin_async_handlers import (
 )
 from slack_sdk.web.async_client import AsyncWebClient
 
+from pipelines.text.phrases import read_table
 from serve.chat.channel import ChannelRefused, MessageGone, WritingTurns
 from serve.chat.question import Asked
 from serve.chat.rating import rater_of
@@ -32,21 +33,8 @@ log = logging.getLogger(__name__)
 CHANNEL_S, EDITS_S = 1.0, 1.2
 # What fails is tried again after 1, 2, 4, … seconds: for about five minutes. What Slack limits, when it says.
 MOST_TRIES, LONGEST_PAUSE_S, MOST_LIMITED = 20, 16.0, 50
-PASSING = {
-    "internal_error",
-    "fatal_error",
-    "service_unavailable",
-    "request_timeout",
-    "team_added_to_org",
-    "ratelimited",
-}
+ERRORS = read_table("serve.slack.errors")
 METADATA = "raydex_answer"  # the type of the metadata that says which message an answer belongs to
-# A message that can no longer be changed: someone deleted it, or the channel.
-GONE = {"message_not_found", "channel_not_found", "is_archived", "thread_not_found", "not_in_channel"}
-# A message that the workspace's rules let nobody edit any more: what it should say is posted.
-CLOSED = {"edit_window_closed", "cant_update_message"}
-# Slack dislikes the blocks: the text says the same.
-UNFIT = {"invalid_blocks", "invalid_blocks_format", "msg_blocks_too_long", "invalid_arguments"}
 
 
 class _Pauses(RetryIntervalCalculator):
@@ -59,7 +47,7 @@ class _PassingFaults(AsyncRetryHandler):
 
     async def _can_retry_async(self, *, response: HttpResponse | None = None, **_: object) -> bool:
         said = response.body.get("error") if response and isinstance(response.body, dict) else ""
-        return response is not None and (response.status_code >= 500 or said in PASSING)
+        return response is not None and (response.status_code >= 500 or said in ERRORS["passing"])
 
 
 RETRY_HANDLERS = [
@@ -93,12 +81,12 @@ class SlackChannel:
             return str((await self.call("chat.update" if id else "chat.postMessage", json=body))["ts"])
         except SlackApiError as error:
             name = error_of(error)
-            if name in UNFIT and message.blocks:
+            if name in ERRORS["unfit"] and message.blocks:
                 log.error("Slack refused the blocks of a message, which is sent as text: %s", error)
                 return await self.write(asked, part, replace(message, blocks=[]), id)
-            if name in CLOSED and id:
+            if name in ERRORS["closed"] and id:
                 return await self.write(asked, part, message)
-            raise (MessageGone if name in GONE else ChannelRefused)(str(error)) from error
+            raise (MessageGone if name in ERRORS["gone"] else ChannelRefused)(str(error)) from error
 
     async def delete(self, asked: Asked, id: str) -> None:
         with contextlib.suppress(SlackApiError):

@@ -9,21 +9,13 @@ from slack_sdk.web.async_client import AsyncWebClient
 from slack_sdk.web.async_slack_response import AsyncSlackResponse
 
 from serve.chat.running import ChatUnreachable
-from serve.slack.channel import error_of
+from serve.slack.channel import ERRORS, error_of
 from serve.slack.settings import TELL, BotToken, SlackRefused
 
 # What the bot's token must allow: hear mentions and direct messages, write, and look into a thread for an answer of
 # another process.
 SCOPES = ("app_mentions:read", "chat:write", "im:history")
 HISTORY_SCOPES = ("channels:history", "groups:history", "mpim:history")
-REFUSED = {
-    "invalid_auth": "Slack does not know it: copy it again",
-    "not_authed": "Slack does not know it: copy it again",
-    "account_inactive": "the app was removed from the workspace: install it again",
-    "token_revoked": "it was revoked: install the app again and copy the new one",
-    "token_expired": "it has expired: switch token rotation off in the app's settings, or give the new one",
-    "not_allowed_token_type": "it is a token of another kind",
-}
 
 
 class SlackUnreachable(ChatUnreachable):
@@ -78,8 +70,8 @@ async def _reply(call: Awaitable[AsyncSlackResponse], variable: str, url: str) -
         name = error_of(error)
         if name == "missing_scope":
             raise SlackRefused(f"{variable} lacks the scope connections:write: make a new one with it") from error
-        if name in REFUSED:
-            raise SlackRefused(f"{variable} is refused ({name}): {REFUSED[name]}. {TELL}") from error
+        if why := ERRORS["refused"].get(name):
+            raise SlackRefused(f"{variable} is refused ({name}): {why}. {TELL}") from error
         raise SlackUnreachable(f"Slack does not accept {variable} now: {name or error}") from error
 
 
