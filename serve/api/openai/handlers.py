@@ -27,7 +27,7 @@ from pipelines.text.cleaning import clean_for_storage
 from serve.api.errors import failure_of
 from serve.api.inquiry import Inquiries, Inquiry, Origin
 from serve.api.openai import schemas
-from serve.api.openai.sources import BY_PERSON, SourcesPlace, SourceWriter, make_writer
+from serve.api.openai.sources import BY_PERSON, WRITERS, SourcesPlace, SourceWriter
 from serve.api.replies import AnswerOut, StatusOut
 from serve.api.requests import COMPLETION_PREFIX
 from serve.api.stream import StreamedAnswer, first_event, make_event
@@ -121,7 +121,7 @@ class ChatRequest:
 
 
 def _completion(answer: Answer, inquiry: Inquiry, asked: ChatRequest) -> schemas.ChatOut:
-    writer = make_writer(asked.place)
+    writer = WRITERS[asked.place]()
     text = writer.feed(clean_for_storage(answer.text)) + writer.close() + _below(answer, writer, asked.place)
     return schemas.ChatOut(
         id=f"{COMPLETION_PREFIX}{answer.id}",
@@ -168,7 +168,7 @@ class ChatChunks:
     def __init__(self, inquiry: Inquiry, asked: ChatRequest) -> None:
         options = asked.body.stream_options
         self._inquiry, self._asked, self._usage = inquiry, asked, bool(options and options.include_usage)
-        self._place, self._writer = asked.place, make_writer(asked.place)
+        self._place, self._writer = asked.place, WRITERS[asked.place]()
         self._frame = {
             "id": f"{COMPLETION_PREFIX}{inquiry.question.id}",
             "object": "chat.completion.chunk",
@@ -204,7 +204,7 @@ class ChatChunks:
         text = clean_for_storage(delta.text)
         before = ""
         if delta.reset:
-            before, self._writer = f"{self._writer.close()}\n\n", make_writer(self._place)
+            before, self._writer = f"{self._writer.close()}\n\n", WRITERS[self._place]()
         return before + self._writer.feed(text)
 
     def _text(self, text: str) -> list[ServerSentEvent]:

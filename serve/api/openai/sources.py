@@ -5,7 +5,7 @@ As Markdown footnotes, or as a list that a terminal and any Markdown viewer show
 
 import re
 from collections.abc import Sequence
-from typing import Literal, Protocol
+from typing import Literal
 
 from pipelines.answering.writing.text import Number, Piece, TextReader, shown
 from pipelines.records import Citation
@@ -18,46 +18,23 @@ SourcesPlace = Literal["key", "footnotes", "append"]
 BY_PERSON = "\n\n*This answer was written by a person.*"
 
 
-class SourceWriter(Protocol):
-    """Writes the sources into one text, which comes in pieces."""
+class SourceWriter:
+    """Writes the sources into one text, which comes in pieces; this one leaves the text as it is."""
 
     def feed(self, text: str) -> str:
         """Return the text that is certain."""
-        ...
-
-    def close(self) -> str:
-        """Return the text that was held back."""
-        ...
-
-    def list_sources(self, citations: Sequence[Citation]) -> str:
-        """Return what stands below the text; "" if nothing is cited."""
-        ...
-
-
-def make_writer(place: SourcesPlace) -> SourceWriter:
-    """Return a new writer for a text whose sources stand at `place`."""
-    writers: dict[SourcesPlace, type[SourceWriter]] = {
-        "key": TextAlone,
-        "footnotes": Footnotes,
-        "append": SourceList,
-    }
-    return writers[place]()
-
-
-class TextAlone:
-    """Leaves the text as it is."""
-
-    def feed(self, text: str) -> str:
         return text
 
     def close(self) -> str:
+        """Return the text that was held back."""
         return ""
 
     def list_sources(self, citations: Sequence[Citation]) -> str:
+        """Return what stands below the text; "" if nothing is cited."""
         return ""
 
 
-class SourceList(TextAlone):
+class SourceList(SourceWriter):
     """Appends a list of the sources, each a link."""
 
     def list_sources(self, citations: Sequence[Citation]) -> str:
@@ -65,7 +42,7 @@ class SourceList(TextAlone):
         return "\n\nSources:\n\n" + "\n".join(lines) if lines else ""
 
 
-class Footnotes:
+class Footnotes(SourceWriter):
     """Turns `[1]` into `[^1]`, Markdown's footnote mark; code is left alone.
 
     However the text was cut, the pieces that come out join to the same text.
@@ -102,3 +79,10 @@ def _escape(title: str) -> str:
 
 def _target(source: str) -> str:
     return clean_for_storage(source).translate({ord("<"): "%3C", ord(">"): "%3E", ord("\n"): "%0A", ord(" "): "%20"})
+
+
+WRITERS: dict[SourcesPlace, type[SourceWriter]] = {
+    "key": SourceWriter,
+    "footnotes": Footnotes,
+    "append": SourceList,
+}

@@ -20,7 +20,7 @@ from pipelines.answering.engine import QueryEngine
 from pipelines.answering.verified.finder import VerifiedFinder
 from pipelines.llm.client import Completion
 from pipelines.records import Message, Usage
-from serve.api.openai.sources import SourcesPlace, make_writer
+from serve.api.openai.sources import WRITERS, SourcesPlace
 from serve.web.pages import add_pages
 from serve.web.static import FILES
 
@@ -64,7 +64,7 @@ def answers(payload: str) -> Iterator[str]:
         answer = engine.query(QUESTION)
         assert (answer.agent == "verified") == verified
         for place in get_args(SourcesPlace):
-            writer = make_writer(place)
+            writer = WRITERS[place]()
             yield writer.feed(answer.text) + writer.close() + writer.list_sources(answer.citations)
 
 
