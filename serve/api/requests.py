@@ -3,6 +3,7 @@
 FastAPI validates requests by these and describes them on the OpenAPI page.
 """
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -122,12 +123,11 @@ class SearchIn(BaseModel):
 
     def to_question(self) -> Question:
         """Return the question as the engine takes it."""
-        filters = self.filters.to_filters() if self.filters else Filters()
         return Question(
             self.question,
             collection=self.collection,
             k=self.k,
-            filters=filters,
+            filters=(self.filters or FiltersIn()).to_filters(),
             page=self.page or "",
             about_page=self.about_page,
             language=self.language,
@@ -141,9 +141,6 @@ class MessageIn(BaseModel):
 
     role: Literal["user", "assistant"]
     content: Text
-
-    def to_message(self) -> Message:
-        return Message(self.role, self.content)
 
 
 class QueryIn(SearchIn):
@@ -176,19 +173,12 @@ class QueryIn(SearchIn):
     prompts: Annotated[bool, Field(description="include every prompt that was sent to a model")] = False
 
     def to_question(self) -> Question:
-        filters = self.filters.to_filters() if self.filters else Filters()
-        return Question(
-            self.question,
-            collection=self.collection,
-            k=self.k,
-            filters=filters,
-            history=tuple(message.to_message() for message in self.history or ()),
+        return replace(
+            super().to_question(),
+            history=tuple(Message(message.role, message.content) for message in self.history or ()),
             mode=self.mode,
             variables=self.variables,
             context=tuple(self.context),
-            page=self.page or "",
-            about_page=self.about_page,
-            language=self.language,
         )
 
 

@@ -9,7 +9,7 @@ from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 
 from pipelines.answering.question import Question
-from pipelines.answering.retrieval.live import choose_collection
+from pipelines.answering.retrieval.live import CollectionNotNamed, choose_collection
 from pipelines.store import Key, Store, key_hash
 from serve.api.requests import FeedbackIn, SearchIn
 from serve.guard.cors import RENEW
@@ -71,6 +71,14 @@ def check_collection(key: Key | None, name: str) -> None:
 def seen(key: Key | None, rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """Return the rows of the collections that `key` may ask."""
     return [row for row in rows if key is None or key.sees(row["name"])]
+
+
+def meant_collection(rows: Sequence[Mapping[str, Any]], default: str) -> str:
+    """Return the collection that a question which names none goes to; "" if it must name one."""
+    try:
+        return default or choose_collection(rows)
+    except CollectionNotNamed:
+        return ""
 
 
 def check_reader(question: SearchIn | FeedbackIn, request: Request) -> bool:

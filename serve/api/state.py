@@ -13,7 +13,7 @@ from starlette.exceptions import HTTPException
 
 from pipelines.answering.engine import QueryEngine
 from pipelines.answering.grounding.answerable import is_likely
-from pipelines.answering.retrieval.live import CollectionNotNamed, choose_collection
+from pipelines.answering.retrieval.live import CollectionNotNamed
 from pipelines.answering.retrieval.search import Search
 from pipelines.answering.verified.finder import given_answers
 from pipelines.evaluation.questions.examples import MOST, ExampleQuestion, choose_examples
@@ -21,7 +21,7 @@ from pipelines.indexing.site_name import SiteNames
 from pipelines.store import NoLiveIndex, Outline, Store
 from pipelines.text.cleaning import clean_for_storage
 from serve.api.requests import Name, examples_of
-from serve.api.sessions import check_collection, seen
+from serve.api.sessions import check_collection, meant_collection, seen
 from serve.guard.keys import key_of
 from serve.threads import DatabaseThreads
 
@@ -122,7 +122,7 @@ class StateRoutes:
 
     async def collections(self, request: Request) -> list[CollectionOut]:
         rows = seen(key_of(request.scope), await self._threads.run(self._store.collections))
-        default = self._collection or _meant(rows)
+        default = meant_collection(rows, self._collection)
         titles = [await self._threads.run(self._names.get, row) for row in rows]
         return [CollectionOut.of(row, title, row["name"] == default) for row, title in zip(rows, titles, strict=True)]
 
@@ -206,11 +206,3 @@ class KnownOutlines:
             if any(hit.url == example.url for hit in first) and (evidence is None or is_likely(evidence)):
                 found.append(example.question)
         return found
-
-
-def _meant(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Return the collection that a question which names none goes to; "" if it must name one."""
-    try:
-        return choose_collection(rows)
-    except CollectionNotNamed:
-        return ""

@@ -15,13 +15,13 @@ from pipelines.answering.engine import QueryEngine
 from pipelines.answering.events import Delta, Event
 from pipelines.answering.hits import snippet
 from pipelines.answering.question import Question
-from pipelines.answering.retrieval.live import CollectionNotNamed, choose_collection
 from pipelines.answering.retrieval.search import Retrieval
 from pipelines.indexing.site_name import SiteNames
 from pipelines.llm.session import LOADING, READING, Status
 from pipelines.records import Answer, Filters, Index
 from pipelines.store import ListedPage, NoLiveIndex, Outline, Store, is_copy
 from serve.api.inquiry import Inquiries, Origin
+from serve.api.sessions import meant_collection
 from serve.mcp.arguments import AskArguments, NoArguments, PageArguments, SearchArguments
 from serve.mcp.pages import NoSuchPage, PageShelf
 from serve.mcp.quoting import clean
@@ -99,7 +99,7 @@ class Toolbox:
     async def list_collections(self, arguments: NoArguments, call: Call) -> CollectionList:
         """Return the collections."""
         rows = await self._rows()
-        default = self._default(rows)
+        default = meant_collection(rows, self._collection)
         infos = [await self._threads.run(self._info, row, row["name"] == default) for row in rows]
         return CollectionList(collections=infos)
 
@@ -111,7 +111,7 @@ class Toolbox:
     async def indexes(self, collection: str = "") -> list[Index]:
         """Return the live index of `collection`, or of every collection, the default one first. Raises NotThere."""
         rows = await self._rows()
-        default = self._default(rows)
+        default = meant_collection(rows, self._collection)
         if collection and collection not in [row["name"] for row in rows]:
             raise NotThere(f"there is no collection {collection!r}; {_names(rows)}")
         named = [row for row in rows if row["index"] is not None and collection in ("", row["name"])]
@@ -141,8 +141,8 @@ class Toolbox:
             return Filters()
         indexes = await self.indexes(collection)
         if version and not collection:
-            rows = await self._rows()
-            indexes = [index for index in indexes if index.collection == (self._default(rows) or index.collection)]
+            default = meant_collection(await self._rows(), self._collection)
+            indexes = [index for index in indexes if default in ("", index.collection)]
         if version:
             await self._check_version(indexes[0], version)
         return Filters(version=version or None)
@@ -156,12 +156,6 @@ class Toolbox:
     async def _rows(self) -> list[Mapping[str, Any]]:
         rows = await self._threads.run(self._store.collections)
         return [row for row in rows if not is_copy(row["name"])]
-
-    def _default(self, rows: Sequence[Mapping[str, Any]]) -> str:
-        try:
-            return self._collection or choose_collection(rows)
-        except CollectionNotNamed:
-            return ""
 
     def _info(self, row: Mapping[str, Any], default: bool) -> CollectionInfo:
         index, stats = row["index"], row["stats"] or {}

@@ -6,7 +6,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validat
 from pydantic_core import PydanticCustomError
 
 from pipelines.answering.question import Question
-from pipelines.records import Filters, Message
+from pipelines.records import Message
 from serve.api.requests import MOST_MESSAGES, EmbeddedText, FiltersIn, K, Name, Text, examples_of
 
 # This model stands for the default collection: the service's setting, or the only collection.
@@ -136,7 +136,7 @@ class ChatIn(BaseModel):
             self.question,
             collection=collection_of(self.model),
             k=options.k,
-            filters=options.filters.to_filters() if options.filters else Filters(),
+            filters=(options.filters or FiltersIn()).to_filters(),
             history=self.history,
             mode=options.mode,
             variables=options.variables,
