@@ -126,15 +126,8 @@ ACTIONS = {
 
 
 def named_collection(store: Store, name: str | None) -> str:
-    """Return the collection that is meant. Raises BadInput and CollectionNotNamed."""
-    rows = store.collections()
-    if not (name := name or read_configuration().collection):
-        return choose_collection(rows)
-    if name not in [row["name"] for row in rows]:
-        raise BadInput(
-            f"there is no collection {name!r}; there are: {', '.join(row['name'] for row in rows) or 'none'}"
-        )
-    return name
+    """Return the collection that is meant. Raises NoSuchCollection and CollectionNotNamed."""
+    return choose_collection(store.collections(), name or read_configuration().collection)
 
 
 def asked_questions(store: Store, names: Sequence[str], collection: str | None) -> list[RecordedQuestion]:

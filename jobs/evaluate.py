@@ -14,6 +14,7 @@ from typing import Any
 
 from jobs import cli
 from jobs.environment import open_store, ray_address, read_configuration
+from pipelines.answering.retrieval.live import choose_collection
 from pipelines.answering.settings import AnswerSettings, all_agents, change
 from pipelines.evaluation.dataset import Example, count_left_out, name_datasets, read_datasets, sample
 from pipelines.evaluation.evaluator import EvaluationPlan
@@ -23,7 +24,7 @@ from pipelines.evaluation.judging.dimensions import parse_dimensions
 from pipelines.evaluation.metrics import score_names
 from pipelines.evaluation.result_text import as_text
 from pipelines.evaluation.results import per_question, write_results
-from pipelines.evaluation.run import EvaluationOptions, evaluate, measured_collection
+from pipelines.evaluation.run import EvaluationOptions, evaluate
 
 KS = "1,3,5,9,13,18"  # the numbers of chunks of the study's table, at which we are measured
 MOST = 100  # hits that one search returns at most
@@ -124,7 +125,7 @@ def run(args: argparse.Namespace) -> int:
     floors = read_floors(args.at_least, score_names(ks, args.answers, judged, args.component))
     options = EvaluationOptions(args.fresh, args.workers, args.at_once, ray_address())
     with open_store() as store:
-        collection = measured_collection(store, args.collection or settings.collection)
+        collection = choose_collection(store.collections(), args.collection or settings.collection)
         plan = EvaluationPlan(collection, ks, args.answers, args.seed, args.component, judge, dimensions)
         result = evaluate(
             store, settings, examples, plan, dataset=name_datasets(args.dataset), options=options, progress=cli.say

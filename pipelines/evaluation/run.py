@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pipelines.answering.retrieval.live import choose_collection
 from pipelines.answering.settings import AgentSettings, AnswerSettings, all_agents
 from pipelines.evaluation.dataset import Example, describe_dataset, page_of
 from pipelines.evaluation.evaluator import ATTEMPTS, EvaluationPlan, has_reply, is_complete, is_settled
@@ -18,7 +17,7 @@ from pipelines.evaluation.results import summarise
 from pipelines.evaluation.worker import EvaluationJob, EvaluationProgress, check_models, make_judge, open_worker
 from pipelines.llm.servers.http import is_loopback
 from pipelines.records import Index
-from pipelines.store import EvaluatedQuestion, NoSuchCollection, Store, is_copy
+from pipelines.store import EvaluatedQuestion, Store
 
 # Up to so many questions one process is done before Ray has started its actors. With answers of language models one
 # process asks any number: it mostly waits.
@@ -188,17 +187,3 @@ def examples_not_indexed(store: Store, index: Index, examples: Sequence[Example]
     pages = {page_of(source) for example in examples for source in example.sources}
     indexed = {chunk.url for chunk in store.chunks_of_pages(index.id, pages)}
     return [e for e in examples if e.answerable and not indexed & set(map(page_of, e.sources))]
-
-
-def measured_collection(store: Store, name: str = "") -> str:
-    """Return `name` if there is such a collection; for "" the one that is meant where none is named.
-
-    Raises NoSuchCollection, CollectionNotNamed.
-    """
-    collections = store.collections()
-    if not name:
-        return choose_collection(collections)
-    names = [row["name"] for row in collections]
-    if name not in names:
-        raise NoSuchCollection(name, (one for one in names if not is_copy(one)))
-    return name

@@ -16,7 +16,7 @@ import numpy as np
 from pipelines.answering.retrieval.evidence import Yardstick
 from pipelines.lexical import ChunkSource, LexicalIndex
 from pipelines.records import EmbeddingModel, Index
-from pipelines.store import is_copy
+from pipelines.store import NoSuchCollection, is_copy
 
 log = logging.getLogger(__name__)
 
@@ -40,12 +40,16 @@ class CollectionNotNamed(LookupError):
         return type(self), (self.names,)
 
 
-def choose_collection(collections: Sequence[Mapping[str, Any]]) -> str:
-    """Return the one of `collections` (rows of the store) that is meant where none is named.
+def choose_collection(collections: Sequence[Mapping[str, Any]], name: str | None = None) -> str:
+    """Return `name` if it is one of `collections` (rows of the store), or the one that is meant where none is named.
 
     It is the default, else the only one with a live index: one whose first run is under way, or failed, does not count.
-    Raises CollectionNotNamed.
+    Raises NoSuchCollection and CollectionNotNamed.
     """
+    if name and name not in [row["name"] for row in collections]:
+        raise NoSuchCollection(name, (row["name"] for row in collections if not is_copy(row["name"])))
+    if name:
+        return name
     own = [row for row in collections if not is_copy(row["name"])]
     default = [row for row in own if row["is_default"]]
     meant = default or [row for row in own if row["index"] is not None] or own
