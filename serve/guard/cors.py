@@ -10,11 +10,12 @@ from collections.abc import Collection
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import Response
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from pipelines.store import ASK, Store, StoreUnavailable
 from serve.failure import path_of
 from serve.guard.access import scope_of
+from serve.guard.headers import with_headers
 from serve.guard.origin import origin_of
 from serve.telemetry import REQUEST_ID
 from serve.threads import DatabaseThreads
@@ -68,14 +69,11 @@ class CrossOrigin:
             await Response(status_code=204, headers={**allow, **PREFLIGHT, "Vary": "Origin"})(scope, receive, send)
             return
 
-        async def send_with_headers(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                headers = MutableHeaders(scope=message)
-                headers.add_vary_header("Origin")
-                headers.update({**allow, "Access-Control-Expose-Headers": READABLE} if allow else {})
-            await send(message)
+        def complete(headers: MutableHeaders) -> None:
+            headers.add_vary_header("Origin")
+            headers.update({**allow, "Access-Control-Expose-Headers": READABLE} if allow else {})
 
-        await self._app(scope, receive, send_with_headers)
+        await self._app(scope, receive, with_headers(send, complete))
 
     async def _may_read(self, origin: str, scope: Scope) -> bool:
         return origin in self._named or (scope_of(path_of(scope)) == ASK and await self._bound.contain(origin))

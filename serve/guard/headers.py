@@ -1,7 +1,8 @@
 """ASGI middleware that puts security headers on every reply, where the reply has none of its own."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -25,6 +26,17 @@ NO_FRAMES, SELF = "'none'", "'self'"
 FRAME_ANCESTORS = re.compile(r";?\s*frame-ancestors [^;]*")
 
 
+def with_headers(send: Send, change: Callable[[MutableHeaders], None]) -> Send:
+    """Return a `send` that changes the headers of the reply before they are sent."""
+
+    async def send_changed(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            change(MutableHeaders(scope=message))
+        await send(message)
+
+    return send_changed
+
+
 class SecurityHeaders:
     """Completes the headers of every reply; `frame_ancestors` are the origins whose pages may frame it, or `self`."""
 
@@ -36,14 +48,11 @@ class SecurityHeaders:
         self._defaults = {**DEFAULTS, **({"X-Frame-Options": old} if old else {})}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        async def send_with_headers(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                self._complete(MutableHeaders(scope=message), path_of(scope))
-            await send(message)
+        if scope["type"] == "http":
+            send = with_headers(send, partial(self._complete, path_of(scope)))
+        await self._app(scope, receive, send)
 
-        await self._app(scope, receive, send_with_headers if scope["type"] == "http" else send)
-
-    def _complete(self, headers: MutableHeaders, path: str) -> None:
+    def _complete(self, path: str, headers: MutableHeaders) -> None:
         for name, value in self._defaults.items():
             headers.setdefault(name, value)
         policy = FRAME_ANCESTORS.sub("", headers.get(POLICY, NOTHING)).strip("; ") or NOTHING

@@ -8,14 +8,16 @@ import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 from starlette.datastructures import MutableHeaders
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from pipelines.store import CHANGES, Key, Store, StoreUnavailable, TokenGrant
 from serve.failure import RETRY_AFTER_S, Failure, path_of
 from serve.guard.access import ANSWERING, is_question
+from serve.guard.headers import with_headers
 from serve.guard.keys import key_of
 from serve.guard.origin import Network, network_of
 from serve.guard.sessions import ServiceSecret
@@ -79,7 +81,7 @@ class RateLimit:
             if failure:
                 await failure.response(scope)(scope, receive, send)
                 return
-            send = _add_headers(send, headers)
+            send = with_headers(send, partial(_put, headers))
         await self._app(scope, receive, send)
 
     async def _buckets(self, key: Key, scope: Scope) -> list[Bucket]:
@@ -164,10 +166,5 @@ def _rate_headers(rate: int, taken: TokenGrant) -> dict[str, str]:
     }
 
 
-def _add_headers(send: Send, headers: dict[str, str]) -> Send:
-    async def send_with_headers(message: Message) -> None:
-        if message["type"] == "http.response.start":
-            MutableHeaders(scope=message).update(headers)
-        await send(message)
-
-    return send_with_headers
+def _put(more: dict[str, str], headers: MutableHeaders) -> None:
+    headers.update(more)
