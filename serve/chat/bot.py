@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeVar
 from serve.chat.channel import Channel, ChannelRefused, LiveAnswer
 from serve.chat.inbox import Inbox, TakenMessage
 from serve.chat.question import Asked
-from serve.chat.reply import HELP, AnswerView, Reply
+from serve.chat.reply import HELP, TEXTS, AnswerView, Reply
 from serve.chat.service import AskFailed, ServiceClient
 
 log = logging.getLogger(__name__)
@@ -23,8 +23,6 @@ MOST_ASKS, LONGEST_WAIT_S = 3, 30.0
 END_S = 10.0
 LEFT_OVER_EVERY_S = 15.0  # another process that was killed may have left something
 STALE_S = 3600.0  # what was asked longer ago is not answered after a restart
-STALE = "I was stopped before I could answer. Please ask again."
-FAILED = "Something went wrong on my side. Please ask again."
 M = TypeVar("M")
 
 
@@ -113,13 +111,13 @@ class ChatBot(Generic[M]):
         self._inbox.note(asked, live.first)
         began.set()
         if taken.age_s > STALE_S:
-            view.fail(STALE)
+            view.fail(TEXTS["stale"])
         elif asked.question:
             try:
                 await self._ask(asked, view, live)
             except Exception as error:  # a fault of ours: the reader must not wait for ever
                 log.error("the bot failed", exc_info=error)
-                view.fail(FAILED)
+                view.fail(TEXTS["failed"])
         await live.finish()
 
     async def _ask(self, asked: Asked, view: AnswerView[M], live: LiveAnswer[M]) -> None:
@@ -139,6 +137,6 @@ class ChatBot(Generic[M]):
                 if not left or error.seconds is None or error.seconds > LONGEST_WAIT_S:
                     view.fail(str(error))
                     return
-                view.wait("The service is busy: asking again in a moment …")
+                view.wait(TEXTS["busy"])
                 live.changed()
                 await asyncio.sleep(error.seconds)

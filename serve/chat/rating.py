@@ -4,17 +4,12 @@ import hmac
 import logging
 from collections.abc import Sequence
 
+from serve.chat.reply import TEXTS
 from serve.chat.service import AskFailed, ServiceClient
 
 log = logging.getLogger(__name__)
 
-REASONS = {
-    "wrong": "It is wrong",
-    "incomplete": "It is incomplete",
-    "outdated": "It is outdated",
-    "not_asked": "It is not what I asked",
-}
-THANKS, NOT_TAKEN = "Thank you: that helps.", "Your rating could not be stored. Please try again."
+REASONS, THANKS, NOT_TAKEN = (TEXTS[name] for name in ("reasons", "thanks", "not_taken"))
 
 
 async def store_rating(

@@ -4,21 +4,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
+from pipelines.text.phrases import read_table
+
 MOST_SOURCES = 10  # more help nobody; the page has them all
 CLOSEST = 3  # sections that are named while a model reads them
 WORTH_SAYING_S = 2.0  # a shorter wait needs no message
-HELP = (
-    "Ask me a question about the documentation: mention me with it in a channel, or write to me directly. "
-    "Ask on in the same thread: I know what was said there."
-)
-NO_ANSWER = "*There is no answer.*"
-# What an answer may go without, where a reader understands it.
-LOST = {"truncated": "cut off by the length limit", "conversation": "without what was said before"}
-CONFIDENCE = {
-    "high": "supported by the sources",
-    "some": "mostly supported by the sources",
-    "low": "hardly supported by the sources: check them",
-}
+TEXTS = read_table("serve.chat.texts")
+HELP, NO_ANSWER, LOST, CONFIDENCE = (TEXTS[name] for name in ("help", "no_answer", "lost", "confidence"))
 
 M = TypeVar("M")
 
