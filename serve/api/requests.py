@@ -31,12 +31,13 @@ MOST_URL_CHARACTERS = 8_000
 MOST_LANGUAGE_CHARACTERS = 40
 # Earlier turns than these add nothing to the understanding of the next question.
 MOST_MESSAGES = 100
-EXAMPLES = yaml.safe_load(Path(__file__).with_name("examples.yaml").read_text("utf-8"))
+TABLE = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text("utf-8"))
+SAID = TABLE["fields"]
 
 
 def examples_of(model: str) -> dict[str, Any]:
     """Return the examples of a request or reply by the name of its class, as its schema has them."""
-    return {"examples": EXAMPLES[model]}
+    return {"examples": TABLE["examples"][model]}
 
 
 def _storable(text: str) -> str:
@@ -62,26 +63,13 @@ QuestionText = Annotated[
 ]
 EmbeddedText = Annotated[QuestionText, StringConstraints(max_length=MOST_CHARACTERS)]
 UrlPrefix = Annotated[str, StringConstraints(min_length=1, max_length=2000), AfterValidator(_storable)]
-Channel = Annotated[
-    Literal["page", "widget", "slack", "mcp", "api", "openai"],
-    Field(description="where the question was asked, for the record"),
-]
-PageUrl = Annotated[
-    str,
-    StringConstraints(max_length=MOST_URL_CHARACTERS),
-    AfterValidator(_storable),
-    Field(description="URL of the page that the reader has open, which `this page` means; its path alone is recorded"),
-]
-AboutPage = Annotated[bool, Field(description="the question means that page, whether or not it says `this page`")]
-Language = Annotated[
-    str,
-    StringConstraints(max_length=MOST_LANGUAGE_CHARACTERS),
-    AfterValidator(_storable),
-    Field(description="the reader's (BCP 47): of notes and refusals where the question's own can't be told"),
-]
-K = Annotated[
-    int, Field(ge=1, le=MOST_HITS, description="number of hits to answer from; default: the service's setting")
-]
+Channel = Annotated[Literal["page", "widget", "slack", "mcp", "api", "openai"], Field(description=SAID["channel"])]
+ShortUrl = Annotated[str, StringConstraints(max_length=MOST_URL_CHARACTERS), AfterValidator(_storable)]
+PageUrl = Annotated[ShortUrl, Field(description=SAID["page"])]
+AboutPage = Annotated[bool, Field(description=SAID["about_page"])]
+Tag = Annotated[str, StringConstraints(max_length=MOST_LANGUAGE_CHARACTERS), AfterValidator(_storable)]
+Language = Annotated[Tag, Field(description=SAID["language"])]
+K = Annotated[int, Field(ge=1, le=MOST_HITS, description=SAID["k"])]
 
 
 class FiltersIn(BaseModel):
@@ -148,29 +136,13 @@ class QueryIn(SearchIn):
 
     model_config = ConfigDict(extra="forbid", json_schema_extra=examples_of("QueryIn"))
 
-    history: Annotated[
-        list[MessageIn] | None,
-        Field(max_length=MOST_MESSAGES, description="the messages before the question, oldest first"),
-    ] = None
-    conversation: Annotated[
-        Name | None,
-        Field(description="the `conversation` of an earlier reply; its last turns are used unless `history` is given"),
-    ] = None
-    after: Annotated[
-        list[Name] | None,
-        Field(
-            max_length=MOST_MESSAGES,
-            description="the ids of the conversation's replies that the question follows; default: the last ones",
-        ),
-    ] = None
-    mode: Annotated[Name | None, Field(description="synthesis mode, such as compact, refine or no_text")] = None
-    variables: Annotated[
-        dict[Name, Text], Field(max_length=50, description="values of variables in the prompt templates")
-    ] = {}
-    context: Annotated[
-        list[Text], Field(max_length=1000, description="texts to answer from in the mode context_only")
-    ] = []
-    prompts: Annotated[bool, Field(description="include every prompt that was sent to a model")] = False
+    history: list[MessageIn] | None = Field(default=None, max_length=MOST_MESSAGES, description=SAID["history"])
+    conversation: Name | None = Field(default=None, description=SAID["conversation"])
+    after: list[Name] | None = Field(default=None, max_length=MOST_MESSAGES, description=SAID["after"])
+    mode: Name | None = Field(default=None, description=SAID["mode"])
+    variables: dict[Name, Text] = Field(default={}, max_length=50, description=SAID["variables"])
+    context: list[Text] = Field(default=[], max_length=1000, description=SAID["context"])
+    prompts: bool = Field(default=False, description=SAID["prompts"])
 
     def to_question(self) -> Question:
         return replace(
@@ -194,35 +166,23 @@ def _parse_rating(value: object) -> object:
     return None if isinstance(value, bool) else value
 
 
+Reason = Literal["wrong", "incomplete", "outdated", "not_asked"]
+
+
 class FeedbackIn(BaseModel):
     """A rating of an answer that is one's own, or shared."""
 
     model_config = ConfigDict(extra="forbid", populate_by_name=True, json_schema_extra=examples_of("FeedbackIn"))
 
-    id: Annotated[
-        Name,
-        AfterValidator(without_completion_prefix),
-        Field(
-            validation_alias=AliasChoices("id", "answer_id"), description="the id of a reply or of a chat completion"
-        ),
-    ]
-    rating: Annotated[
-        Literal[-1, 0, 1],
-        BeforeValidator(_parse_rating),
-        Field(
-            json_schema_extra={"enum": [1, 0, -1, "up", "down"], "type": ["integer", "string"]},
-            description="1 or up; -1 or down; 0 withdraws the rating",
-        ),
-    ]
+    id: Annotated[Name, AfterValidator(without_completion_prefix)] = Field(
+        validation_alias=AliasChoices("id", "answer_id"), description=SAID["id"]
+    )
+    rating: Annotated[Literal[-1, 0, 1], BeforeValidator(_parse_rating)] = Field(
+        json_schema_extra={"enum": [1, 0, -1, "up", "down"], "type": ["integer", "string"]}, description=SAID["rating"]
+    )
     comment: Annotated[str, StringConstraints(max_length=10_000), AfterValidator(_storable)] = ""
-    reasons: Annotated[
-        list[Literal["wrong", "incomplete", "outdated", "not_asked"]],
-        Field(max_length=10, description="what is wrong with an answer: `not_asked` answers another question"),
-    ] = []
-    rater: Annotated[
-        Name | None,
-        Field(description="whose rating it is, where one API key asks for many: any text that names no person"),
-    ] = None
+    reasons: list[Reason] = Field(default=[], max_length=10, description=SAID["reasons"])
+    rater: Name | None = Field(default=None, description=SAID["rater"])
 
     @property
     def beyond_readers(self) -> str:

@@ -5,7 +5,9 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, ValidationError
 
 from pipelines.text.cleaning import clean_for_storage
+from pipelines.text.phrases import read_table
 
+SAID = read_table("serve.mcp.server")["arguments"]
 MOST_QUESTION_CHARACTERS = 2_000  # what a reader without a key may ask over HTTP too: a few paragraphs
 MOST_HITS, HITS = 10, 5  # more sections than ten fill a context window with what answers nothing
 
@@ -19,22 +21,17 @@ def _clean(text: str) -> str:
     return clean_for_storage(text).strip()
 
 
-def _not_empty(text: str) -> str:
-    if not text:
+def _filled(text: str) -> str:
+    if not (text := _clean(text)):
         raise ValueError("must not be empty")
     return text
 
 
-Words = Annotated[
-    str, StringConstraints(max_length=MOST_QUESTION_CHARACTERS), AfterValidator(_clean), AfterValidator(_not_empty)
-]
+Words = Annotated[str, StringConstraints(max_length=MOST_QUESTION_CHARACTERS), AfterValidator(_filled)]
+Url = Annotated[str, StringConstraints(max_length=2_000), AfterValidator(_filled)]
 Optional = Annotated[str, BeforeValidator(_blank), StringConstraints(max_length=500), AfterValidator(_clean)]
-Collection = Annotated[
-    Optional, Field(description="Name of the collection, from `list_collections`; leave it out for the default one.")
-]
-Version = Annotated[
-    Optional, Field(description="Only pages of this version, from `list_collections`; leave it out for all.")
-]
+Collection = Annotated[Optional, Field(description=SAID["collection"])]
+Version = Annotated[Optional, Field(description=SAID["version"])]
 
 
 class ToolArguments(BaseModel):
@@ -46,37 +43,27 @@ class ToolArguments(BaseModel):
 class SearchArguments(ToolArguments):
     """The arguments of search_docs."""
 
-    query: Annotated[Words, Field(description="What to look for: a question or keywords, names of APIs as written.")]
+    query: Words = Field(description=SAID["query"])
     collection: Collection = ""
     version: Version = ""
-    k: Annotated[int, Field(ge=1, le=MOST_HITS, description="How many sections to return.")] = HITS
+    k: int = Field(default=HITS, ge=1, le=MOST_HITS, description=SAID["k"])
 
 
 class AskArguments(ToolArguments):
     """The arguments of ask_docs."""
 
-    question: Annotated[Words, Field(description="One whole question in plain words, in any language.")]
+    question: Words = Field(description=SAID["question"])
     collection: Collection = ""
     version: Version = ""
-    conversation: Annotated[
-        Optional, Field(description="The `conversation` of an earlier answer, to ask a follow-up to it.")
-    ] = ""
+    conversation: Optional = Field(default="", description=SAID["conversation"])
 
 
 class PageArguments(ToolArguments):
     """The arguments of read_page."""
 
-    url: Annotated[
-        str,
-        StringConstraints(max_length=2_000),
-        AfterValidator(_clean),
-        AfterValidator(_not_empty),
-        Field(description="URL of the page, as search_docs gives it; with `#anchor` only that section is returned."),
-    ]
-    section: Annotated[
-        Optional, Field(description="Anchor or heading of one section, to read only that with its subsections.")
-    ] = ""
-    part: Annotated[int, Field(ge=1, description="Which part of a long page, counted from 1.")] = 1
+    url: Url = Field(description=SAID["url"])
+    section: Optional = Field(default="", description=SAID["section"])
+    part: int = Field(default=1, ge=1, description=SAID["part"])
     collection: Collection = ""
 
 
