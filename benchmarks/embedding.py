@@ -45,7 +45,7 @@ class SharedBatches(OnnxEmbedder):
 
     def __init__(self, cache: Path, threads: int) -> None:
         counter = load_tokenizer(MODEL)
-        super().__init__(counter, cache, 1, None)
+        super().__init__(counter, cache, 1)
         self._session = open_session(export_path(counter, cache), threads)
 
     def _vectors(self, texts: list[str], prefix: str) -> Any:

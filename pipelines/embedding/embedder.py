@@ -50,13 +50,9 @@ class Embedder(ABC):
         texts = [clean_for_tokenizer(text)]
         return normalised(self._vectors(texts, self.counter.query_prefix), texts, self.dimension)[0]
 
-    def count_tokens(self, texts: Sequence[str]) -> list[int]:
-        """Return the tokens in each text, as TokenCounter.count_tokens does."""
-        return self.counter.count_tokens(texts)
-
     def are_too_long(self, texts: Sequence[str]) -> list[bool]:
         """Return for each chunk's text whether only its beginning is read."""
-        return [count > self.max_tokens for count in self.count_tokens(texts)]
+        return [count > self.max_tokens for count in self.counter.count_tokens(texts)]
 
     @abstractmethod
     def _vectors(self, texts: list[str], prefix: str) -> NDArray[Any]:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipelines.embedding.embedder import Embedder
-from pipelines.embedding.tokens import ModelNotFound, TokenCounter, lower
+from pipelines.embedding.tokens import ModelNotFound, TokenCounter
 
 HASH_MAX_TOKENS = 256  # the default model's, so that tests without a model see chunks of the usual size
 
@@ -32,13 +32,12 @@ class HashEmbedder(Embedder):
         return vectors
 
 
-def count_for_hash(model: str, max_tokens: int = 0) -> TokenCounter:
+def count_for_hash(model: str) -> TokenCounter:
     """Return the counter of `hash:<dimension>`. Raises ModelNotFound."""
     dimension = model.partition(":")[2]
     if not dimension.isdecimal() or not int(dimension):
         raise ModelNotFound(f"{model} names no dimension: write hash:<dimension>, for example hash:64")
-    limit = lower(HASH_MAX_TOKENS, max_tokens)
-    return TokenCounter(model, model, int(dimension), limit, _count_words)
+    return TokenCounter(model, model, int(dimension), HASH_MAX_TOKENS, _count_words)
 
 
 def _count_words(texts: list[str]) -> list[int]:

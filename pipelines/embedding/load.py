@@ -40,12 +40,12 @@ class UnknownBackend(ValueError):
 class Engine:
     """Who has the models of a prefix: `count` makes the counter of one and `embed` its embedder.
 
-    `embed` gets the counter, the address and key of an endpoint, and the texts in a batch, None for its default.
+    `embed` gets the counter, and the address and key of an endpoint.
     `remote`: an endpoint computes, reached over the network.
     """
 
-    count: Callable[[str, int], TokenCounter]
-    embed: Callable[[TokenCounter, str | None, str | None, int | None], Embedder]
+    count: Callable[[str], TokenCounter]
+    embed: Callable[[TokenCounter, str | None, str | None], Embedder]
     remote: bool = False
 
 
@@ -56,16 +56,16 @@ ENGINES = {
 }
 
 
-def load_tokenizer(model: str | EmbeddingModel, *, max_tokens: int = 0) -> TokenCounter:
+def load_tokenizer(model: str | EmbeddingModel) -> TokenCounter:
     """Return the counter of `model`: a packaged name, a folder, `hash:<dimension>`, `openai:<model>` or a hub name.
 
     `int8:` may stand before a name or folder. A name alone means the model as its family needs it, an EmbeddingModel
-    just what it says. `max_tokens` lowers the model's own limit. Raises ModelNotFound, ModelUnsupported.
+    just what it says. Raises ModelNotFound, ModelUnsupported.
     """
     if isinstance(model, str):
         model = complete_model(EmbeddingModel(model))
     engine = _engine_of(model.name)
-    counter = (engine.count if engine else count_for_files)(model.name, max_tokens)
+    counter = (engine.count if engine else count_for_files)(model.name)
     return counter.using(model)
 
 
@@ -96,7 +96,6 @@ def load_embedder(
     device: str = "auto",
     backend: Backend = "auto",
     threads: int | None = None,
-    batch_size: int | None = None,
     base_url: str | None = None,
     api_key: str | None = None,
     cache: Path | None = None,
@@ -104,20 +103,20 @@ def load_embedder(
     """Return the embedder of `model`, named as load_tokenizer takes it.
 
     An `int8:` model runs in int8 on ONNX Runtime where the CPU has VNNI, else in the precision of its engine: a cosine
-    of 0.999 apart. `device` is "auto", "cpu" or "cuda[:n]"; `threads` and `batch_size` None take the engine's
-    defaults; `base_url` and `api_key` are for `openai:` models. `cache` is the folder of exported ONNX models: with it,
+    of 0.999 apart. `device` is "auto", "cpu" or "cuda[:n]"; `threads` None takes the engine's
+    default; `base_url` and `api_key` are for `openai:` models. `cache` is the folder of exported ONNX models: with it,
     and device "cpu", the backend "auto" takes ONNX Runtime. Raises ModelNotFound, ModelUnsupported, UnknownBackend.
     """
     if backend not in ("auto", "torch", "onnx"):
         raise UnknownBackend(f"backend is {backend!r}: choose auto, torch or onnx")
     counter = load_tokenizer(model)
     if engine := _engine_of(counter.model):
-        return engine.embed(counter, base_url, api_key, batch_size)
+        return engine.embed(counter, base_url, api_key)
     if backend == "onnx" or (backend == "auto" and cache and device == "cpu"):
-        onnx = _load_onnx(counter, backend, cache, threads, batch_size)
+        onnx = _load_onnx(counter, backend, cache, threads)
         if onnx:
             return onnx
-    return TorchEmbedder(counter, device, threads, batch_size)
+    return TorchEmbedder(counter, device, threads)
 
 
 def runs_int8(model: str) -> bool:
@@ -125,15 +124,13 @@ def runs_int8(model: str) -> bool:
     return model.startswith(INT8) and multiplies_int8()
 
 
-def _load_onnx(
-    counter: TokenCounter, backend: str, cache: Path | None, threads: int | None, batch_size: int | None
-) -> Embedder | None:
+def _load_onnx(counter: TokenCounter, backend: str, cache: Path | None, threads: int | None) -> Embedder | None:
     """Return None if the export fails and "auto" may fall back to torch."""
     if cache is None:
         raise UnknownBackend(f"backend {backend!r} needs a folder for the exported model: pass cache=")
     for int8 in (True, False) if runs_int8(counter.model) else (False,):
         try:
-            return OnnxEmbedder(counter, cache, threads, batch_size, int8)
+            return OnnxEmbedder(counter, cache, threads, int8)
         except ExportFailed as error:
             if backend != "auto":
                 raise

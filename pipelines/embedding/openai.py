@@ -29,12 +29,12 @@ TIMEOUT_S = 60.0
 RETRIES = 6  # the client waits 0.5 to 8 s between them, or as long as Retry-After demands
 
 
-def count_for_openai(model: str, max_tokens: int = 0) -> TokenCounter:
+def count_for_openai(model: str) -> TokenCounter:
     """Return the counter of `openai:<model>`. Raises ModelNotFound."""
     name = model.partition(":")[2]
     if not name:
         raise ModelNotFound(f"{model} names no model: write openai:<model>, for example openai:text-embedding-3-small")
-    limit = max_tokens or family_of(model).tokens or OPENAI_MAX_TOKENS
+    limit = family_of(model).tokens or OPENAI_MAX_TOKENS
     return TokenCounter(model, model, OPENAI_DIMENSIONS.get(name, 0), limit, count_bytes)
 
 
@@ -50,12 +50,7 @@ class OpenAIEmbedder(Embedder):
     """
 
     def __init__(
-        self,
-        counter: TokenCounter,
-        base_url: str | None,
-        api_key: str | None,
-        batch_size: int | None = None,
-        retries: int = RETRIES,
+        self, counter: TokenCounter, base_url: str | None, api_key: str | None, retries: int = RETRIES
     ) -> None:
         super().__init__(counter)
         from openai import OpenAI
@@ -68,7 +63,6 @@ class OpenAIEmbedder(Embedder):
             )
         self._client = OpenAI(base_url=base_url, api_key=key, timeout=TIMEOUT_S, max_retries=retries)
         self._name = counter.model.partition(":")[2]
-        self._batch_size = batch_size or BATCH
         self.dimension = self.dimension or self._request(["dimension"]).shape[1]
 
     def _vectors(self, texts: list[str], prefix: str) -> NDArray[Any]:
@@ -79,7 +73,7 @@ class OpenAIEmbedder(Embedder):
         """Yield the bounds of batches within both limits, of at least one text each."""
         start = tokens = 0
         for place, count in enumerate(self.counter.count(texts)):
-            if place > start and (place - start >= self._batch_size or tokens + count > BATCH_TOKENS):
+            if place > start and (place - start >= BATCH or tokens + count > BATCH_TOKENS):
                 yield start, place
                 start, tokens = place, 0
             tokens += count

@@ -67,7 +67,7 @@ class TokenCounter:
         return self.count([self.chunk_prefix + text for text in texts])
 
 
-def count_for_files(model: str, max_tokens: int = 0) -> TokenCounter:
+def count_for_files(model: str) -> TokenCounter:
     """Return the counter of a model of files: a packaged name, a folder or a hub name, `int8:` before it or not.
 
     Raises ModelNotFound, ModelUnsupported.
@@ -84,7 +84,7 @@ def count_for_files(model: str, max_tokens: int = 0) -> TokenCounter:
         model=model,
         identity=(INT8 if model.startswith(INT8) else "") + identity,
         dimension=_dimension(folder),
-        max_tokens=lower(_max_tokens(folder), max_tokens),
+        max_tokens=_max_tokens(folder),
         count=_FolderCount(folder),
         chunk_prefix=chunk_prefix,
         query_prefix=query_prefix,
@@ -183,11 +183,6 @@ def _file_digest(path: Path) -> bytes:
 
 def _json(path: Path) -> Any:
     return json.loads(path.read_text("utf-8")) if path.is_file() else {}
-
-
-def lower(own: int, wanted: int) -> int:
-    """Return the lower of two limits of tokens, of which `wanted` 0 is none."""
-    return min(own, wanted) if wanted else own
 
 
 def _max_tokens(folder: Path) -> int:

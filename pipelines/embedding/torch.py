@@ -16,14 +16,14 @@ GPU_BATCH = 256
 class TorchEmbedder(Embedder):
     """sentence-transformers on torch, fp16 on a GPU. `threads` sets torch's threads in the whole process."""
 
-    def __init__(self, counter: TokenCounter, device: str, threads: int | None, batch_size: int | None) -> None:
+    def __init__(self, counter: TokenCounter, device: str, threads: int | None) -> None:
         super().__init__(counter)
         import torch
 
         self.device = available_device(device, torch.cuda.is_available())
         if threads:
             torch.set_num_threads(threads)
-        self._batch_size = batch_size or (GPU_BATCH if self.device.startswith("cuda") else CPU_BATCH)
+        self._batch_size = GPU_BATCH if self.device.startswith("cuda") else CPU_BATCH
         self._encoder = load_modules(counter, device=self.device)
         self._encoder.max_seq_length = counter.max_tokens
         if self.device.startswith("cuda"):

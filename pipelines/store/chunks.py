@@ -139,10 +139,10 @@ class ChunkColumns:
         """Return what is stored of a chunk of a page, in the order of the columns."""
         return [_clean(getattr(page if column.of == "page" else chunk, column.name)) for column in self._columns]
 
-    def read_hit(self, row: Mapping[str, Any], kind: str = "none") -> Hit:
-        """Return a row of {hit} with its `score` as a Hit; `kind` is the kind of the score."""
+    def read_hit(self, row: Mapping[str, Any]) -> Hit:
+        """Return a row of {hit} as a Hit, which has no score."""
         fields: dict[str, Any] = {field: tuple(row[name]) if many else row[name] for name, field, many in self._read}
-        return Hit(score=float(row["score"]), score_kind=kind, **fields)
+        return Hit(score_kind="none", **fields)
 
 
 CHUNK_COLUMNS = ChunkColumns(

@@ -103,10 +103,6 @@ class Evaluations(Database):
         row = self._one("evaluation", {"id": id})
         return dict(row) if row else None
 
-    def evaluations(self, collection: str | None = None) -> list[dict[str, Any]]:
-        """Return the rows of all evaluations, or of one collection's, newest first."""
-        return [dict(row) for row in self._all("evaluations", {"collection": collection})]
-
     def get_judgements(self, hashes: Sequence[str]) -> dict[str, JudgementRow]:
         """Return the stored judgements among `hashes` by hash, failed ones included."""
         rows = self._all("get_judgements", {"hashes": list(hashes)}) if hashes else []

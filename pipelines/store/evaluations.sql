@@ -27,9 +27,6 @@ update evaluation set scores = %(scores)s, ended = now() where id = %(id)s;
 -- name: evaluation
 select * from evaluation where id = %(id)s;
 
--- name: evaluations
-select * from evaluation where collection = %(collection)s or %(collection)s::text is null order by id desc;
-
 -- name: get_judgements
 select hash, dimension, model, score, reasoning, error, created from judgement where hash = any(%(hashes)s);
 

@@ -57,7 +57,7 @@ select {ranked}, best.distance, coalesce(nullif(1 - best.distance, 'NaN'), 0) as
 from best join {chunk} c using (id);
 
 -- name: get_chunks
-select {hit}, 0.0::float8 as score from {chunk} c where c.id = any(%(ids)s) and {kept};
+select {hit} from {chunk} c where c.id = any(%(ids)s) and {kept};
 
 -- name: get_rankable
 select {ranked} from {chunk} c where c.id = any(%(ids)s) and {kept};
@@ -66,16 +66,16 @@ select {ranked} from {chunk} c where c.id = any(%(ids)s) and {kept};
 select {ranked} from {chunk} c where c.url = %(url)s order by c.ordinal;
 
 -- name: neighbours
-select h.id as of, {hit}, 0.0::float8 as score
+select h.id as of, {hit}
 from {chunk} h join {chunk} c
     on c.url = h.url and c.anchor = h.anchor and c.ordinal between h.ordinal - %(reach)s and h.ordinal + %(reach)s
 where h.id = any(%(ids)s) order by h.id, c.ordinal;
 
 -- name: chunks_of_pages
-select {hit}, 0.0::float8 as score from {chunk} c where c.url = any(%(urls)s) order by c.url, c.ordinal;
+select {hit} from {chunk} c where c.url = any(%(urls)s) order by c.url, c.ordinal;
 
 -- name: scan_chunks
-select {hit}, 0.0::float8 as score from {chunk} c;
+select {hit} from {chunk} c;
 
 -- name: scan_vectors
 select c.id, c.embedding::vector as embedding from {chunk} c;

@@ -30,9 +30,7 @@ class OnnxEmbedder(Embedder):
     for each other at each of its products. `int8` multiplies bytes (see int8.py). Raises ExportFailed.
     """
 
-    def __init__(
-        self, counter: TokenCounter, cache: Path, threads: int | None, batch_size: int | None, int8: bool = False
-    ) -> None:
+    def __init__(self, counter: TokenCounter, cache: Path, threads: int | None, int8: bool = False) -> None:
         super().__init__(counter)
         assert counter.folder is not None
         path, self._session = open_export(counter, cache, int8)
@@ -41,7 +39,6 @@ class OnnxEmbedder(Embedder):
         self._questions = QuestionSessions(self._session, (lambda: open_session(path, wide)) if wide > 1 else None)
         self._tokenizer = untruncated_tokenizer(counter.folder)
         self._tokenizer.enable_truncation(counter.max_tokens)
-        self._most_texts = batch_size
         self._threads = ThreadPoolExecutor(threads or count_cpus(), "raydex-embed")
 
     def embed_query(self, text: str) -> Vectors:
@@ -57,7 +54,7 @@ class OnnxEmbedder(Embedder):
 
     def _vectors(self, texts: list[str], prefix: str) -> NDArray[Any]:
         ids = self._encode(texts, prefix)
-        batches = list(batch_by_tokens([len(line) for line in ids], BATCH_TOKENS, self._most_texts))
+        batches = list(batch_by_tokens([len(line) for line in ids], BATCH_TOKENS))
         run = self._threads.map if len(batches) > 1 else map
         vectors = np.empty((len(ids), self.dimension), np.float32)
         for places, rows in zip(batches, run(lambda batch: self._run([ids[n] for n in batch]), batches), strict=True):
@@ -74,14 +71,14 @@ class OnnxEmbedder(Embedder):
         return (session or self._session).run(None, {"input_ids": padded, "attention_mask": mask})[0]
 
 
-def batch_by_tokens(lengths: Sequence[int], tokens: int, most: int | None = None) -> Iterator[list[int]]:
+def batch_by_tokens(lengths: Sequence[int], tokens: int) -> Iterator[list[int]]:
     """Yield the places of texts in batches, the longest first, so that no thread ends with a long one.
 
-    A batch holds at most `tokens`, padding to its longest text included, and at most `most` texts, but always one.
+    A batch holds at most `tokens`, padding to its longest text included, but always one text.
     """
     batch: list[int] = []
     for place in sorted(range(len(lengths)), key=lambda place: -lengths[place]):
-        if batch and ((len(batch) + 1) * lengths[batch[0]] > tokens or len(batch) == most):
+        if batch and (len(batch) + 1) * lengths[batch[0]] > tokens:
             yield batch
             batch = []
         batch.append(place)

@@ -131,7 +131,7 @@ def export(counter: TokenCounter, path: Path, fp32: Path | None, least_int8_cosi
         try:
             if fp32:
                 quantise(fp32, target)
-                compare_int8(counter, fp32, target, least_int8_cosine)
+                _check_cosines(_probe(counter, target), _probe(counter, fp32), least_int8_cosine, "fp32's")
             else:
                 _export(counter, target)
         except Exception as error:  # the exporters raise errors of any kind
@@ -171,18 +171,8 @@ def _export(counter: TokenCounter, target: Path) -> None:
             opset_version=17,
             dynamo=False,  # the other exporter needs onnxscript
         )
-    compare(counter, model, target)
-
-
-def compare(counter: TokenCounter, model: Any, target: Path) -> None:
-    """Raise ExportFailed unless the export's vectors equal torch's."""
     expected = model.encode(PROBES, prompt="", normalize_embeddings=True, show_progress_bar=False)
     _check_cosines(_probe(counter, target), expected, LEAST_COSINE, "torch's")
-
-
-def compare_int8(counter: TokenCounter, fp32: Path, target: Path, least: float = LEAST_INT8_COSINE) -> None:
-    """Raise ExportFailed unless the int8 vectors are near those of the exported `fp32`."""
-    _check_cosines(_probe(counter, target), _probe(counter, fp32), least, "fp32's")
 
 
 def _probe(counter: TokenCounter, path: Path) -> NDArray[Any]:
@@ -198,6 +188,7 @@ def _probe(counter: TokenCounter, path: Path) -> NDArray[Any]:
 
 
 def _check_cosines(vectors: NDArray[Any], expected: NDArray[Any], least: float, whose: str) -> None:
+    """Raise ExportFailed unless the vectors of PROBES are near those that are expected."""
     for text, vector, other in zip(PROBES, vectors, expected, strict=True):
         cosine = float(vector @ other)
         if not cosine >= least:

@@ -175,9 +175,9 @@ class SectionWriter:
         self._within = outer
         self._boxes -= 1
 
-    def _group(self, element: Element, head: str = "") -> None:
-        """Write `element` as what belongs together: under `head`, else under its own first paragraph."""
-        with self.sections.innermost.text.group(head):
+    def _group(self, element: Element) -> None:
+        """Write `element` as what belongs together, under its own first paragraph."""
+        with self.sections.innermost.text.group():
             self.walk(element)
 
     def _tab(self, label: str, panel: Element) -> None:

@@ -197,11 +197,6 @@ class Database:
     def _run(self, name: str, parameters: Mapping[str, Any]) -> int:
         return self._do(lambda c: c.execute(statement(name), parameters).rowcount)
 
-    def ping(self) -> None:
-        """Raise StoreUnavailable unless the database answers."""
-        with self._connection() as connection:
-            connection.execute("select")
-
 
 @contextmanager
 def snapshot(connection: Connection, *, pipelined: bool = False) -> Iterator[None]:

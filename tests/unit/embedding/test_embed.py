@@ -74,7 +74,7 @@ def test_texts_embedded_are_counted_by_the_hash_embedder() -> None:
 
 def test_counts_are_those_of_the_model_itself(minilm: Embedder) -> None:
     own = minilm._encoder.tokenizer(TEXTS, truncation=False)["input_ids"]  # type: ignore[attr-defined]
-    assert minilm.count_tokens(TEXTS) == [len(ids) for ids in own]
+    assert minilm.counter.count_tokens(TEXTS) == [len(ids) for ids in own]
     assert (minilm.max_tokens, minilm.dimension) == (256, 384)
 
 
@@ -120,7 +120,7 @@ def test_a_saved_model_is_known_by_its_content(tmp_path: Path, minilm: Embedder)
     (tmp_path / "a").rename(tmp_path / "b")
     counter = load_tokenizer(str(tmp_path / "b"))
     assert (counter.max_tokens, counter.dimension) == (256, 384)
-    assert counter.count_tokens(TEXTS) == minilm.count_tokens(TEXTS)
+    assert counter.count_tokens(TEXTS) == minilm.counter.count_tokens(TEXTS)
     settings = tmp_path / "b" / "config.json"
     settings.write_text(settings.read_text() + "\n")
     assert load_tokenizer(str(tmp_path / "b")).identity != counter.identity

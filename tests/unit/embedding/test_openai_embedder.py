@@ -10,7 +10,7 @@ import pytest
 
 from pipelines.embedding.embedder import EmbeddingFailed
 from pipelines.embedding.load import load_tokenizer
-from pipelines.embedding.openai import BATCH_TOKENS, OpenAIEmbedder
+from pipelines.embedding.openai import BATCH, BATCH_TOKENS, OpenAIEmbedder
 
 Reply = Callable[[list[str]], tuple[int, Any]]
 
@@ -47,9 +47,9 @@ class Endpoint:
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
 
-    def embedder(self, batch_size: int | None = None, retries: int = 2) -> OpenAIEmbedder:
+    def embedder(self, retries: int = 2) -> OpenAIEmbedder:
         url = f"http://127.0.0.1:{self.server.server_port}/v1"
-        return OpenAIEmbedder(load_tokenizer("openai:test"), url, None, batch_size, retries)
+        return OpenAIEmbedder(load_tokenizer("openai:test"), url, None, retries)
 
 
 @pytest.fixture
@@ -61,11 +61,11 @@ def endpoint() -> Iterator[Endpoint]:
 
 
 def test_the_order_given_survives_batches_and_shuffled_answers(endpoint: Endpoint) -> None:
-    embedder = endpoint.embedder(batch_size=3)
+    embedder = endpoint.embedder()
     assert embedder.dimension == 2
-    vectors = embedder.embed_chunks(["x" * n for n in range(1, 9)])
-    assert vectors[:, 0] / vectors[:, 1] == pytest.approx(range(1, 9))
-    assert [len(texts) for texts in endpoint.asked[1:]] == [3, 3, 2]
+    vectors = embedder.embed_chunks(["x" * n for n in range(1, 2 * BATCH + 9)])
+    assert vectors[:, 0] / vectors[:, 1] == pytest.approx(range(1, 2 * BATCH + 9))
+    assert [len(texts) for texts in endpoint.asked[1:]] == [BATCH, BATCH, 8]
 
 
 def test_requests_stay_within_the_token_budget(endpoint: Endpoint) -> None:

@@ -16,7 +16,7 @@ from tests.kit.plain_chunks import PlainChunker
 
 URL = "https://docs.example/page.html"
 MINILM = load_tokenizer("all-MiniLM-L6-v2")
-WORDS = load_tokenizer("hash:8", max_tokens=40)
+WORDS = replace(load_tokenizer("hash:8"), max_tokens=40)
 
 
 @dataclass(frozen=True)

@@ -23,9 +23,8 @@ def test_every_later_column_has_a_value_for_the_chunks_of_before():
 
 
 def test_a_hit_reads_only_its_own_fields_and_all_that_have_no_default():
-    row = dict.fromkeys(CHUNK_COLUMNS.names, "x") | {"score": 0.5}
-    hit = CHUNK_COLUMNS.read_hit(row, "cosine")
-    assert (hit.chunk_id, hit.score, hit.score_kind, hit.anchors) == ("x", 0.5, "cosine", ("x",))
+    hit = CHUNK_COLUMNS.read_hit(dict.fromkeys(CHUNK_COLUMNS.names, "x"))
+    assert (hit.chunk_id, hit.score, hit.score_kind, hit.anchors) == ("x", 0.0, "none", ("x",))
 
 
 def test_a_chunk_and_its_page_have_every_column():
