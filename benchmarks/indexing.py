@@ -101,7 +101,7 @@ def change_share(files: list[Path]) -> int:
 
 def texts_of(folder: Path, model: str) -> list[str]:
     """Return what the model reads of the pages of `folder`, each text once."""
-    settings, cut = FolderSettings(str(folder), common.BASE_URL), PageCutter(IndexSettings(model))
+    settings, cut = FolderSettings(path=str(folder), base_url=common.BASE_URL), PageCutter(IndexSettings(model))
     texts: dict[str, str] = {}
     for path in settings.files().paths:
         with suppress(UnreadablePage):

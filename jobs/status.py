@@ -125,11 +125,12 @@ def summary_of_collection(name: str, entry: Mapping[str, Any], default: str | No
 
 def summary_of_sources(settings: Mapping[str, Any]) -> list[str]:
     """Return a line for each site and folder of a collection, with the settings that are not the default."""
-    from pipelines.indexing.collection import Folder, Site
+    from pipelines.indexing.collection import CRAWL, Folder
 
-    sites = [(", ".join(site["start_urls"]), _changed(site, Site(start_urls=["http://localhost/"]).model_dump()))
+    sites = [(", ".join(site["start_urls"]), _changed(site, CRAWL.model_dump(mode="json")))
              for site in settings.get("sites", [])]  # fmt: skip
-    folders = [(f"{folder['path']} as {folder['base_url']}", _changed(folder, Folder(path="", base_url="http://localhost/").model_dump()))
+    plain = Folder(path="", base_url="http://localhost/").model_dump(mode="json")
+    folders = [(f"{folder['path']} as {folder['base_url']}", _changed(folder, plain))
                for folder in settings.get("folders", [])]  # fmt: skip
     return [f"{source} ({changed})" if changed else source for source, changed in (*sites, *folders)]
 

@@ -8,7 +8,6 @@ import glob
 import re
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
 from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import urlsplit
@@ -16,22 +15,21 @@ from urllib.parse import urlsplit
 import yaml
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from pipelines.indexing.chunking.url_rules import UrlRules, check_pattern
-from pipelines.indexing.crawling.crawl import CrawlSettings
-from pipelines.indexing.folders.folder import COPIES, FolderSettings, NoSuchFolder
+from pipelines.indexing.chunking.url_rules import UrlPattern, UrlRules
+from pipelines.indexing.crawling.crawl import Site
+from pipelines.indexing.folders.folder import Folder, NoSuchFolder
 from pipelines.indexing.reading.generator import check_selector
 from pipelines.records import ChunkUnit, IndexSettings, VectorType
 from pipelines.records.night_choices import NightChoices
 
 Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,62}$")]
-UrlPattern = Annotated[str, AfterValidator(check_pattern)]
 Words = Annotated[str, Field(pattern=r"\w", max_length=200)]
 Weight = Annotated[float, Field(gt=0, le=100)]
 Selector = Annotated[str, AfterValidator(check_selector)]
 
 # Instances that carry the defaults of a crawl and of an index; only they do.
 AUTO = "auto"
-CRAWL, INDEX = CrawlSettings(("http://localhost/",)), IndexSettings()
+CRAWL, INDEX = Site(start_urls=("http://localhost/",)), IndexSettings()
 # Share of an index's pages that may vanish at once: beyond it a broken site is likelier than a tidied one.
 MAX_DELETE_RATIO = 0.2
 COLLECTION_FILES = (".yaml", ".yml")
@@ -62,62 +60,6 @@ def check_logo(logo: str) -> str:
 
 class _Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class Site(_Strict):
-    """A site to crawl; every key but `start_urls` is optional and described in CrawlSettings."""
-
-    start_urls: list[str] = Field(min_length=1)
-    include: list[str] = list(CRAWL.include)
-    exclude: list[str] = list(CRAWL.exclude)
-    max_pages: int | None = Field(default=CRAWL.max_pages, ge=1)
-    max_depth: int | None = Field(default=CRAWL.max_depth, ge=0)
-    no_parent: bool = CRAWL.no_parent
-    sitemap: bool = CRAWL.sitemap
-    ignore_robots: bool = CRAWL.ignore_robots
-    allow_private: bool = CRAWL.allow_private
-    concurrency: int = Field(default=CRAWL.concurrency, ge=1, le=64)
-    delay_s: float = Field(default=CRAWL.delay_s, ge=0)
-    timeout_s: float = Field(default=CRAWL.timeout_s, gt=0)
-    retries: int = Field(default=CRAWL.retries, ge=0)
-    max_page_bytes: int = Field(default=CRAWL.max_page_bytes, ge=1)
-    user_agent: str | None = None  # None: CrawlSettings' own
-
-    @model_validator(mode="after")
-    def _check(self) -> "Site":
-        self.hosts()
-        return self
-
-    def hosts(self, retry_failed_only: bool = False) -> list[CrawlSettings]:
-        """Return one crawl for each host of the start URLs. Raises InvalidCrawlSettings."""
-        by_host: dict[str, list[str]] = {}
-        for url in self.start_urls:
-            by_host.setdefault(urlsplit(url).netloc.lower(), []).append(url)
-        known = {field.name for field in fields(CrawlSettings)}
-        common = {key: value for key, value in self.model_dump(exclude={"start_urls"}).items() if key in known}
-        common["user_agent"] = self.user_agent or CRAWL.user_agent
-        return [
-            CrawlSettings(start_urls=tuple(urls), retry_failed_only=retry_failed_only, **common)
-            for urls in by_host.values()
-        ]
-
-
-class Folder(_Strict):
-    """Files that stand for the pages under `base_url`."""
-
-    path: str
-    base_url: str
-    include: list[str] = []
-    exclude: list[str] = list(COPIES)
-    url_style: str = "auto"
-
-    @model_validator(mode="after")
-    def _check(self) -> "Folder":
-        self.settings()
-        return self
-
-    def settings(self) -> FolderSettings:
-        return FolderSettings(self.path, self.base_url, tuple(self.include), tuple(self.exclude), self.url_style)
 
 
 class HtmlSelectors(_Strict):
@@ -194,7 +136,7 @@ class Collection(_Strict):
 
     def as_stored(self) -> dict[str, Any]:
         """Return what the database keeps of it, for a later run: folders by their whole path, wherever that starts."""
-        values = self.model_dump()
+        values = self.model_dump(mode="json")
         for folder in values["folders"]:
             if "://" not in folder["path"]:
                 folder["path"] = str(Path(folder["path"]).absolute())
@@ -208,7 +150,7 @@ class Collection(_Strict):
                     f"path {folder.path!r} is relative: a Ray job runs in a copy of the working directory, perhaps on "
                     "another machine. Give the absolute path of a folder that every node sees, or a bucket URL"
                 )
-            folder.settings().recognised().files()
+            folder.recognised().files()
 
 
 # ---------------------------------------------------------------------------------------------- from a file, from flags

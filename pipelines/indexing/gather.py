@@ -302,7 +302,7 @@ class Gatherer:
         )
 
     def _read_files(self, folder: Folder) -> None:
-        settings = folder.settings().recognised()
+        settings = folder.recognised()
         if settings.sources:
             self._log.tell(
                 f"{settings.sources.config}: {folder.path} is cited as {settings.sources.generator} publishes it"

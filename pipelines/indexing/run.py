@@ -92,7 +92,7 @@ def plan_reindex(
     gatherer = Gatherer(store, collection, settings, 0, base, options, RunLog(progress))
     gatherer.check_sites()
     sites = [_plan_site(store, collection.name, host) for host in gatherer.hosts]
-    files = {each.path: len(each.settings().recognised().files().paths) for each in collection.folders}
+    files = {each.path: len(each.recognised().files().paths) for each in collection.folders}
     known = store.status(collection.name)["pages"]
     stored = sum(known.values())
     to_fetch = [max(site["pages"], stored // len(sites)) for site in sites]

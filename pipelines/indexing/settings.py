@@ -91,7 +91,7 @@ def check_changes(store: Store, collection: Collection, changes: PageChanges) ->
     """Raise NotInCollection for pages of other sites and folders, NoLiveIndex where there is nothing to change."""
     store.live_index(collection.name)
     hosts = [host for site in collection.sites for host in site.hosts()]
-    roots = tuple(folder.settings().base_url for folder in collection.folders)
+    roots = tuple(folder.base_url for folder in collection.folders)
     outside = [url for url in (*changes.changed, *changes.deleted)
                if not (url.startswith(roots) or any(host.limited_to([url]) for host in hosts))]  # fmt: skip
     outside = [url for url in outside if url in changes.changed or not store.known_page(collection.name, url)]

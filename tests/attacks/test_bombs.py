@@ -144,7 +144,9 @@ def _peak_mb(pid: int) -> float:
 
 
 def crawled(ledger: Path, site: Site) -> CrawlReport:
-    settings = CrawlSettings((f"{site.url}/",), allow_private=True, retries=0, timeout_s=4, max_depth=1, backoff_s=0.01)
+    settings = CrawlSettings(
+        start_urls=(f"{site.url}/",), allow_private=True, retries=0, timeout_s=4, max_depth=1, backoff_s=0.01
+    )
     return finish(crawl(settings, str(ledger), "docs", 1, ledger=LEDGER, flush_pages=1))[1]
 
 

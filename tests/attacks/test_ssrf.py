@@ -81,7 +81,7 @@ def port_of(site: Site) -> int:
 
 def crawled(ledger: Path, start: str, **settings: object) -> CrawlReport:
     values = {"retries": 0, "timeout_s": 5.0, "backoff_s": 0.01, "max_depth": 2} | settings
-    return finish(crawl(CrawlSettings((start,), **values), str(ledger), "docs", 1, ledger=LEDGER))[1]
+    return finish(crawl(CrawlSettings(start_urls=(start,), **values), str(ledger), "docs", 1, ledger=LEDGER))[1]
 
 
 def inside(ledger: Path) -> int:

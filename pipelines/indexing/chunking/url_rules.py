@@ -6,6 +6,9 @@ The patterns come from the collection file. Knows neither pages nor the database
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Annotated
+
+from pydantic import AfterValidator
 
 from pipelines.records import digest
 
@@ -21,6 +24,9 @@ def check_pattern(pattern: str) -> str:
     except re.error as error:
         raise InvalidUrlRule(f"URL pattern {pattern!r} is not a regular expression: {error}") from error
     return pattern
+
+
+UrlPattern = Annotated[str, AfterValidator(check_pattern)]
 
 
 @dataclass(frozen=True)

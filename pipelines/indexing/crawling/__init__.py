@@ -3,4 +3,4 @@
 `crawl.crawl` runs one host in a process of its own; Scrapy and Twisted are imported in that process only.
 """
 
-from pipelines.indexing.crawling.crawl import CrawlFailed, CrawlReport, CrawlSettings, InvalidCrawlSettings, PageLedger
+from pipelines.indexing.crawling.crawl import CrawlFailed, CrawlReport, CrawlSettings, PageLedger

@@ -6,27 +6,25 @@ Knows no Ray and no database. Pages are parsed elsewhere.
 """
 
 import json
-import re
 import subprocess
 import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Annotated, Any, Protocol
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, BaseModel, Field
 
 from pipelines.fetched import FetchedPage, KnownPage
+from pipelines.indexing.chunking.url_rules import UrlPattern
 from pipelines.indexing.crawling.scope import Scope, normalize_url
 
-USER_AGENT = "Raydex/0.1 (documentation indexer)"
 # The callable that opens the ledger from its URL, as module:callable.
 DEFAULT_LEDGER = "pipelines.indexing.crawling.crawl:open_store"
 PROJECT_ROOT = Path(__file__).resolve().parents[3]
-
-
-class InvalidCrawlSettings(ValueError):
-    """A setting of a crawl can't be used; the message names it, its value and what would be valid."""
 
 
 class CrawlFailed(RuntimeError):
@@ -42,53 +40,62 @@ class PageLedger(Protocol):
     def save_pages(self, collection: str, run: int, pages: Sequence[FetchedPage]) -> None: ...
 
 
-@dataclass(frozen=True, slots=True)
-class CrawlSettings:
-    """The crawl of one host. Raises InvalidCrawlSettings.
+def _check_start_url(url: str) -> str:
+    if (result := normalize_url(url)) is None:
+        raise ValueError(f"{url!r} can't be crawled: it must begin with http:// or https:// and contain no user name")
+    return result
+
+
+class Site(BaseModel, extra="forbid", frozen=True):
+    """A site to crawl, of one host or several. Raises ValidationError.
 
     `include` and `exclude` are regular expressions, searched for in the whole URL: a page must match one of `include`
     (if there are any) and none of `exclude`. Start URLs are always fetched. A page that is not included is not fetched,
     so the pages behind it are found only through a sitemap. `max_pages` counts pages that were fetched or unchanged
     (None: 50,000), `max_depth` counts links from a start URL or sitemap entry. `allow_private` switches off the address
-    guard, and the wait before the second request with it. With `only` these pages are fetched, and no others.
+    guard, and the wait before the second request with it.
     """
 
-    start_urls: tuple[str, ...]
-    include: tuple[str, ...] = ()
-    exclude: tuple[str, ...] = ()
-    max_pages: int | None = None
-    max_depth: int | None = None
+    start_urls: tuple[Annotated[str, AfterValidator(_check_start_url)], ...] = Field(min_length=1)
+    include: tuple[UrlPattern, ...] = ()
+    exclude: tuple[UrlPattern, ...] = ()
+    max_pages: int | None = Field(default=None, ge=1)
+    max_depth: int | None = Field(default=None, ge=0)
     no_parent: bool = True
     sitemap: bool = True
     ignore_robots: bool = False
     allow_private: bool = False
-    concurrency: int = 8  # requests at once; Scrapy's own default, AutoThrottle stays below it
-    delay_s: float = 0.0  # least time between two requests, seconds
+    # Requests at once; 8 is Scrapy's own default, AutoThrottle stays below it.
+    concurrency: int = Field(default=8, ge=1, le=64)
+    delay_s: float = Field(default=0.0, ge=0)  # least time between two requests, seconds
     # For one page, from connecting to its last byte: 20 MB at 1 MB/s. A page that hangs costs it twice (one retry).
-    timeout_s: float = 20.0
-    retries: int = 3  # after the first attempt; at most one after a time-out
+    timeout_s: float = Field(default=20.0, gt=0)
+    retries: int = Field(default=3, ge=0)  # after the first attempt; at most one after a time-out
+    # Compressed or not; the PDF manual of PostgreSQL has 15 MB.
+    max_page_bytes: int = Field(default=20 * 1024 * 1024, ge=1)
+    user_agent: str | None = None  # None: that of CrawlSettings
+
+    def hosts(self, retry_failed_only: bool = False) -> list["CrawlSettings"]:
+        """Return one crawl for each host of the start URLs."""
+        by_host: dict[str, list[str]] = {}
+        for url in self.start_urls:
+            by_host.setdefault(urlsplit(url).netloc, []).append(url)
+        common = self.model_dump(exclude_none=True) | {"retry_failed_only": retry_failed_only}
+        return [CrawlSettings(**common | {"start_urls": urls}) for urls in by_host.values()]
+
+
+class CrawlSettings(Site, frozen=True):
+    """The crawl of one host; with `only` these pages are fetched, and no others."""
+
     backoff_s: float = 0.5  # before the first retry, doubled for each further one
     max_retry_after_s: float = 120.0  # longer Retry-After answers are cut to this
     max_crawl_delay_s: float = 10.0  # longer Crawl-delay lines in robots.txt are cut to this
-    max_page_bytes: int = 20 * 1024 * 1024  # compressed or not; the PDF manual of PostgreSQL has 15 MB
     max_redirects: int = 10  # browsers give up at 20
-    user_agent: str = USER_AGENT
+    user_agent: str = "Raydex/0.1 (documentation indexer)"
     verify_tls: bool = True  # off for hosts with a self-signed certificate
     retry_failed_only: bool = False
     only: tuple[str, ...] = ()
     survey_only: bool = False  # name the URLs that the start pages and seeds lead to, and record nothing
-
-    def __post_init__(self) -> None:
-        if isinstance(self.start_urls, str):
-            raise InvalidCrawlSettings(f"start_urls is the text {self.start_urls!r}: give a list of URLs")
-        object.__setattr__(self, "start_urls", tuple(map(_check_start_url, self.start_urls)))
-        if not self.start_urls:
-            raise InvalidCrawlSettings("start_urls is empty: name at least one URL to start from")
-        for name in ("include", "exclude"):
-            object.__setattr__(self, name, tuple(getattr(self, name)))
-            _check_patterns(name, getattr(self, name))
-        for name, least in (("max_pages", 1), ("max_depth", 0), ("concurrency", 1), ("retries", 0)):
-            _check_least(name, getattr(self, name), least)
 
     @property
     def follows_links(self) -> bool:
@@ -99,34 +106,7 @@ class CrawlSettings:
         """Return the crawl of those of `urls` alone that belong to it, None if none does."""
         scope = Scope(self.start_urls, self.include, self.exclude, self.no_parent)
         only = tuple(url for url in map(normalize_url, urls) if url and url in scope)
-        return replace(self, only=only) if only else None
-
-    @classmethod
-    def from_json(cls, values: dict[str, Any]) -> "CrawlSettings":
-        """Restore settings from `asdict` after a round trip through JSON."""
-        return cls(**{f.name: values[f.name] for f in fields(cls) if f.name in values})
-
-
-def _check_start_url(url: str) -> str:
-    result = normalize_url(url)
-    if result is None:
-        raise InvalidCrawlSettings(
-            f"start URL {url!r} can't be crawled: it must begin with http:// or https:// and contain no user name"
-        )
-    return result
-
-
-def _check_patterns(name: str, patterns: Sequence[str]) -> None:
-    for pattern in patterns:
-        try:
-            re.compile(pattern)
-        except re.error as error:
-            raise InvalidCrawlSettings(f"{name} pattern {pattern!r} is not a regular expression: {error}") from error
-
-
-def _check_least(name: str, value: int | None, least: int) -> None:
-    if value is not None and value < least:
-        raise InvalidCrawlSettings(f"{name} is {value}: it must be {least} or more")
+        return self.model_copy(update={"only": only}) if only else None
 
 
 @dataclass
@@ -170,7 +150,7 @@ def crawl(
     that opens `ledger_url`. `note_queue` hears with each batch how many known URLs were not visited yet. Closing the
     generator kills the crawler. Raises CrawlFailed.
     """
-    job = dict(settings=asdict(settings), ledger_url=ledger_url, ledger=ledger, collection=collection, run=run)
+    job = dict(settings=settings.model_dump(), ledger_url=ledger_url, ledger=ledger, collection=collection, run=run)
     with _CrawlerProcess({**job, "flush_pages": flush_pages, "flush_s": flush_s}) as child:
         for message in child.messages():
             if "report" in message:
@@ -184,7 +164,7 @@ def crawl(
 
 def survey(settings: CrawlSettings, ledger_url: str, collection: str) -> list[str]:
     """Return the URLs in scope that the start pages, sitemaps and llms.txt of a host name. Raises CrawlFailed."""
-    batches = crawl(replace(settings, survey_only=True), ledger_url, collection, 0)
+    batches = crawl(settings.model_copy(update={"survey_only": True}), ledger_url, collection, 0)
     return [url for urls in batches for url in urls]
 
 

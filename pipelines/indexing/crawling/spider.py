@@ -37,7 +37,7 @@ class CrawlJob:
     """The parent's request, and the stream of answers."""
 
     def __init__(self, values: dict[str, Any], answers: TextIO):
-        self.settings = CrawlSettings.from_json(values["settings"])
+        self.settings = CrawlSettings(**values["settings"])
         self.collection: str = values["collection"]
         self.run: int = values["run"]
         self._flush: tuple[int, float] = values["flush_pages"], values["flush_s"]

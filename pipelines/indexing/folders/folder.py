@@ -9,15 +9,17 @@ import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
-from typing import NamedTuple, cast, get_args
+from typing import Annotated, Literal, NamedTuple, get_args
 from urllib.parse import quote, unquote, urljoin, urlsplit
 
 from pyarrow.fs import FileInfo, FileSelector, FileSystem, FileType, LocalFileSystem
+from pydantic import AfterValidator, BaseModel
 
 from pipelines.fetched import FetchedPage
+from pipelines.indexing.chunking.url_rules import UrlPattern
 from pipelines.indexing.folders.page_urls import published_path
 from pipelines.indexing.reading.formats import FORMATS, MARKDOWN, TEXT, format_of_name
 from pipelines.indexing.reading.generators import GENERATORS
@@ -48,37 +50,46 @@ class Listing(NamedTuple):
     infos: Mapping[str, FileInfo] = {}
 
 
-@dataclass(frozen=True, slots=True)
-class FolderSettings:
+def _check_base_url(url: str) -> str:
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https", "file") or not (parts.netloc or parts.scheme == "file"):
+        raise ValueError(f"base URL {url!r} must begin with http://, https:// or file://")
+    if parts.query or parts.fragment:
+        raise ValueError(f"base URL {url!r} must have no query and no fragment")
+    return url if url.endswith("/") else f"{url}/"
+
+
+class Folder(BaseModel, extra="forbid", frozen=True):
     """The files under `path` (a folder, a glob or a bucket URL), and the URL that their root stands for.
 
     The URL of a file must match one of the regular expressions `include` (if there are any) and none of `exclude`.
     `url_style` is how the URLs of Markdown, reStructuredText and notebooks end: "keep" as the file does, "html",
-    "directory" (`guide/`) or "bare" (`guide`); "auto" as that of `sources` do, which `recognised` looks for.
+    "directory" (`guide/`) or "bare" (`guide`); "auto" as the sources that `recognised` looks for say.
     """
 
     path: str
-    base_url: str
-    include: tuple[str, ...] = ()
-    exclude: tuple[str, ...] = COPIES
-    url_style: str = "auto"
-    sources: SourceFolder | None = None
+    base_url: Annotated[str, AfterValidator(_check_base_url)]
+    include: tuple[UrlPattern, ...] = ()
+    exclude: tuple[UrlPattern, ...] = COPIES
+    url_style: Literal["auto", UrlStyle] = "auto"
 
-    def __post_init__(self) -> None:
-        if self.url_style not in URL_STYLES:
-            raise ValueError(f"url_style {self.url_style!r} must be one of {', '.join(URL_STYLES)}")
-        parts = urlsplit(self.base_url)
-        if parts.scheme not in ("http", "https", "file") or not (parts.netloc or parts.scheme == "file"):
-            raise ValueError(f"base URL {self.base_url!r} must begin with http://, https:// or file://")
-        if parts.query or parts.fragment:
-            raise ValueError(f"base URL {self.base_url!r} must have no query and no fragment")
-        for pattern in (*self.include, *self.exclude):
-            try:
-                re.compile(pattern)
-            except re.error as error:
-                raise ValueError(f"pattern {pattern!r} is not a regular expression: {error}") from error
-        if not self.base_url.endswith("/"):
-            object.__setattr__(self, "base_url", self.base_url + "/")
+    def recognised(self) -> "FolderSettings":
+        """Return these settings with the sources whose configuration lies in the folder or above it, if one does."""
+        settings = FolderSettings(**self.model_dump())
+        if self.url_style == "keep":
+            return settings
+        try:
+            system = FileSystem.from_uri(self.path)[0] if "://" in self.path else LocalFileSystem()
+            sources = _find_sources(lambda path: _read_text(system, path), settings.root)
+            return settings.model_copy(update={"sources": sources})
+        except (OSError, ValueError):
+            return settings  # listing the folder tells what is wrong with it
+
+
+class FolderSettings(Folder, frozen=True):
+    """A folder with its sources, if they are known."""
+
+    sources: SourceFolder | None = None
 
     @property
     def root(self) -> str:
@@ -90,16 +101,6 @@ class FolderSettings:
             Path(fixed) if Path(fixed).is_dir() and fixed in (self.path, str(Path(fixed)) + "/") else Path(fixed).parent
         )
         return str(folder.absolute()) + "/"
-
-    def recognised(self) -> "FolderSettings":
-        """Return these settings with the sources whose configuration lies in the folder or above it, if one does."""
-        if self.url_style == "keep":
-            return self
-        try:
-            system = FileSystem.from_uri(self.path)[0] if "://" in self.path else LocalFileSystem()
-            return replace(self, sources=_find_sources(lambda path: _read_text(system, path), self.root))
-        except (OSError, ValueError):
-            return self  # listing the folder tells what is wrong with it
 
     def files(self) -> Listing:
         """List all files that can be read, except hidden ones (.name).
@@ -167,7 +168,7 @@ class FolderSettings:
 
     def _style(self) -> UrlStyle:
         if self.url_style != "auto":
-            return cast(UrlStyle, self.url_style)
+            return self.url_style
         return self.sources.url_style if self.sources else "keep"
 
     def _published_part(self, sources: SourceFolder) -> str:

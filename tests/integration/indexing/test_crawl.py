@@ -18,7 +18,7 @@ from kit.page_ledger import FileLedger, finish
 from kit.processes import alive, eventually
 from kit.web import Answer, Handler, Site, page, pouring, redirect, slow
 
-from pipelines.indexing.crawling.crawl import CrawlFailed, CrawlSettings, InvalidCrawlSettings, crawl
+from pipelines.indexing.crawling.crawl import CrawlFailed, CrawlSettings, crawl
 from pipelines.indexing.crawling.frontier.queue import Frontier, FrontierEntry
 
 pytestmark = pytest.mark.slow
@@ -33,7 +33,7 @@ class Crawled:
     def __init__(self, site: Site, ledger: Path, start: tuple[str, ...] = ("/",), run: int = 1, **settings):
         base = site.url
         values = {"allow_private": True, "backoff_s": 0.01, "sitemap": False} | settings
-        job = CrawlSettings(tuple(base + path for path in start), **values)
+        job = CrawlSettings(start_urls=tuple(base + path for path in start), **values)
         named, self.report = finish(crawl(job, str(ledger), "docs", run, ledger=LEDGER, flush_s=0.1))
         rows = FileLedger(str(ledger)).rows
         self.rows = {url.removeprefix(base): row for url, row in rows.items()}
@@ -79,7 +79,7 @@ def test_links_are_followed_and_every_fate_is_a_row(ledger):
 
 def test_a_page_is_committed_before_it_is_named(ledger):
     with Site({"/": page("/a", "/b"), "/a": page(), "/b": page()}) as site:
-        job = CrawlSettings((f"{site.url}/",), allow_private=True, sitemap=False)
+        job = CrawlSettings(start_urls=(f"{site.url}/",), allow_private=True, sitemap=False)
         for urls in crawl(job, str(ledger), "docs", 1, ledger=LEDGER, flush_pages=1):
             rows = FileLedger(str(ledger)).rows
             assert all(rows[url]["state"] == "ok" for url in urls)
@@ -87,7 +87,7 @@ def test_a_page_is_committed_before_it_is_named(ledger):
 
 def test_pages_are_named_while_a_slow_site_is_still_crawled(ledger):
     with Site({"/": page(*(f"/{n}" for n in range(6)))} | {f"/{n}": slow(0.5) for n in range(6)}) as site:
-        job = CrawlSettings((f"{site.url}/",), allow_private=True, sitemap=False, concurrency=1)
+        job = CrawlSettings(start_urls=(f"{site.url}/",), allow_private=True, sitemap=False, concurrency=1)
         pages = crawl(job, str(ledger), "docs", 1, ledger=LEDGER, flush_s=0.2)
         assert next(pages) == [f"{site.url}/"]
         assert len(site.paths()) < 7
@@ -310,7 +310,7 @@ def test_a_bomb_takes_no_more_memory_than_a_page_may(ledger):
         "/after": page(),
     }
     with Site(routes) as site:
-        job = CrawlSettings((site.url,), allow_private=True, sitemap=False, concurrency=1)
+        job = CrawlSettings(start_urls=(site.url,), allow_private=True, sitemap=False, concurrency=1)
         peaks = []
         for _ in crawl(job, str(ledger), "docs", 1, ledger=LEDGER, flush_pages=1):
             (child,) = _children(os.getpid())
@@ -435,11 +435,11 @@ def test_a_name_that_turns_to_loopback_opens_no_connection(ledger):
     with Site({"/": page()}) as site:
         start = site.url.replace("127.0.0.1", "rebind.test")
         rebinding = "tests.kit.page_ledger:RebindingLedger"
-        job = CrawlSettings((f"{start}/",))
+        job = CrawlSettings(start_urls=(f"{start}/",))
         assert list(crawl(job, str(ledger), "docs", 1, ledger=rebinding)) == []
         assert not site.requests
         assert not Path(f"{ledger}.connects").exists()
-        free = CrawlSettings((f"{start}/",), allow_private=True)
+        free = CrawlSettings(start_urls=(f"{start}/",), allow_private=True)
         assert len(list(crawl(free, f"{ledger}2", "docs", 1, ledger=rebinding))) == 1
         assert Path(f"{ledger}2.connects").exists()
     row = FileLedger(str(ledger)).rows[f"{start}/"]
@@ -468,7 +468,7 @@ def test_proxies_of_the_environment_are_not_used(ledger, monkeypatch):
     ],
 )
 def test_settings_that_cannot_work_are_refused_by_name(field, value):
-    with pytest.raises(InvalidCrawlSettings, match=field if field != "start_urls" else "start"):
+    with pytest.raises(ValueError, match=field):
         CrawlSettings(**{"start_urls": ("http://h/",), field: value})
 
 
@@ -513,7 +513,7 @@ def test_certificates_are_verified_unless_told_otherwise(ledger, tmp_path):
 def test_a_ledger_that_fails_is_a_failed_crawl(ledger):
     broken = "tests.kit.page_ledger:BrokenLedger"
     with Site({"/": page()}) as site, pytest.raises(CrawlFailed, match="the ledger went away"):
-        list(crawl(CrawlSettings((site.url,), allow_private=True), str(ledger), "docs", 1, ledger=broken))
+        list(crawl(CrawlSettings(start_urls=(site.url,), allow_private=True), str(ledger), "docs", 1, ledger=broken))
 
 
 def _children(pid: int) -> list[int]:
@@ -528,7 +528,12 @@ HANGING = {"/": page("/hang"), "/hang": slow(20)}
 def test_closing_the_generator_ends_the_child(ledger):
     with Site(HANGING) as site:
         pages = crawl(
-            CrawlSettings((site.url,), allow_private=True), str(ledger), "docs", 1, ledger=LEDGER, flush_s=0.1
+            CrawlSettings(start_urls=(site.url,), allow_private=True),
+            str(ledger),
+            "docs",
+            1,
+            ledger=LEDGER,
+            flush_s=0.1,
         )
         next(pages)
         (child,) = _children(os.getpid())
@@ -538,7 +543,7 @@ def test_closing_the_generator_ends_the_child(ledger):
 
 def test_a_killed_child_is_a_failed_crawl_that_keeps_what_was_committed(ledger):
     with Site(HANGING) as site:
-        job = CrawlSettings((site.url,), allow_private=True)
+        job = CrawlSettings(start_urls=(site.url,), allow_private=True)
         pages = crawl(job, str(ledger), "docs", 1, ledger=LEDGER, flush_s=0.1)
         assert next(pages) == [f"{site.url}/"]
         os.kill(_children(os.getpid())[0], signal.SIGKILL)
@@ -551,7 +556,7 @@ def test_a_killed_child_is_a_failed_crawl_that_keeps_what_was_committed(ledger):
 def test_killing_the_parent_leaves_no_orphan(ledger):
     script = (
         "import sys; from pipelines.indexing.crawling.crawl import *\n"
-        "job = CrawlSettings((sys.argv[1],), allow_private=True)\n"
+        "job = CrawlSettings(start_urls=(sys.argv[1],), allow_private=True)\n"
         f"for _ in crawl(job, sys.argv[2], 'docs', 1, ledger={LEDGER!r}, flush_s=0.1): print('ok', flush=True)\n"
     )
     with Site(HANGING) as site:

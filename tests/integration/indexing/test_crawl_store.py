@@ -33,7 +33,7 @@ class Database:
             lock.release()
 
     def crawl_in(self, run: int, site: Site, **settings) -> Iterator[list[str]]:
-        job = CrawlSettings((f"{site.url}/",), allow_private=True, sitemap=False, backoff_s=0.01, **settings)
+        job = CrawlSettings(start_urls=(f"{site.url}/",), allow_private=True, sitemap=False, backoff_s=0.01, **settings)
         self.report = yield from crawl(job, self.store.url, "docs", run, flush_s=0.1)
 
     def rows(self, site: Site) -> dict[str, dict]:

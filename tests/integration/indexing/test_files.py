@@ -2,7 +2,6 @@
 
 import os
 import time
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -25,7 +24,7 @@ class Runs:
 
     def __call__(self, read_all: bool = False, **changes: object) -> dict[str, int]:
         run = self.lock.begin("reindex", {})
-        folder = replace(FolderSettings(str(self.root), BASE), **changes)  # type: ignore[arg-type]
+        folder = FolderSettings(**{"path": str(self.root), "base_url": BASE, **changes})
         self.read.clear()
         files.save_files(folder, folder.files(), self.store, "docs", run, read_all)
         self.store.mark_unseen("docs", run, BASE, "its file is gone")
@@ -121,7 +120,7 @@ def test_of_two_files_that_name_one_url_the_last_has_it_in_every_run(runs: Runs)
 def test_a_page_that_came_from_elsewhere_meanwhile_is_read(runs: Runs) -> None:
     runs()
     run = runs.lock.begin("reindex", {})
-    folder = FolderSettings(str(runs.root), BASE)
+    folder = FolderSettings(path=str(runs.root), base_url=BASE)
     page = folder.page(str(runs.root / "a.html"), BASE + "a.html", b"<p>As crawled.</p>", None)
     runs.store.save_pages("docs", run, [page])
     assert runs()["changed"] == 1
@@ -139,7 +138,7 @@ def test_an_unreadable_page_stays_a_failure_with_its_attempts(runs: Runs) -> Non
 
 def test_files_are_taken_in_batches_of_few_bytes(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(files, "MOST_BYTES", 300)
-    listing = FolderSettings(str(runs.root), BASE).files()
+    listing = FolderSettings(path=str(runs.root), base_url=BASE).files()
     assert [len(batch) for batch in files._batches(listing.paths, listing.infos)] == [1, 1, 1]
     assert runs()["new"] == 3
 
@@ -153,7 +152,7 @@ def test_a_time_in_the_future_gives_no_stamp(runs: Runs) -> None:
 
 
 def test_a_file_that_goes_while_files_are_read_is_gone(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder = FolderSettings(str(runs.root), BASE)
+    folder = FolderSettings(path=str(runs.root), base_url=BASE)
     listing = folder.files()
     (runs.root / "a.html").unlink()
     run = runs.lock.begin("reindex", {})

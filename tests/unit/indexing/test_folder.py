@@ -19,7 +19,7 @@ from pipelines.records import content_hash
 def test_a_file_stands_for_the_base_url_and_its_path_quoted_where_a_url_must_be(
     base: str, path: str, url: str, tmp_path: Path
 ) -> None:
-    assert FolderSettings(str(tmp_path), base).url_of(f"{tmp_path}/{path}") == url
+    assert FolderSettings(path=str(tmp_path), base_url=base).url_of(f"{tmp_path}/{path}") == url
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ def mirror(tmp_path: Path) -> Path:
 
 
 def test_all_files_that_can_be_read_are_found_but_hidden_ones(mirror: Path) -> None:
-    folder = FolderSettings(str(mirror), "https://x/")
+    folder = FolderSettings(path=str(mirror), base_url="https://x/")
     assert [folder.url_of(path) for path in folder.files()[1]] == ["https://x/en/_modules/b.md", "https://x/en/a.html"]
 
 
@@ -50,14 +50,17 @@ def test_links_that_lead_back_are_not_followed_and_others_are(
         "f.html": "/no",
     }.items():
         (mirror / "en" / name).symlink_to(target)
-    found = [path.removeprefix(f"{mirror}/en/") for path in FolderSettings(str(mirror), "https://x/").files()[1]]
+    found = [
+        path.removeprefix(f"{mirror}/en/")
+        for path in FolderSettings(path=str(mirror), base_url="https://x/").files()[1]
+    ]
     assert found == ["_modules/b.md", "a.html", "d.html", "down/c.html"]
 
 
 def test_a_name_that_is_not_utf8_is_told(mirror: Path) -> None:
     Path(os.fsdecode(os.fsencode(mirror) + b"/caf\xe9.html")).write_text("x")
     with pytest.raises(NoSuchFolder, match=r"caf\\xe9.html' is not UTF-8: rename it"):
-        FolderSettings(str(mirror), "https://x/").files()
+        FolderSettings(path=str(mirror), base_url="https://x/").files()
 
 
 def test_patterns_on_the_url_choose_files(mirror: Path) -> None:
@@ -65,7 +68,7 @@ def test_patterns_on_the_url_choose_files(mirror: Path) -> None:
     (mirror / "en" / "_sources" / "a.rst.txt").write_text("x")
 
     def names(**chosen: tuple[str, ...]) -> list[str]:
-        folder = FolderSettings(str(mirror), "https://x/", **chosen)
+        folder = FolderSettings(path=str(mirror), base_url="https://x/", **chosen)
         return [path.removeprefix(str(mirror)) for path in folder.files()[1]]
 
     assert names() == ["/en/_modules/b.md", "/en/a.html"]
@@ -82,22 +85,22 @@ def test_patterns_on_the_url_choose_files(mirror: Path) -> None:
     ],
 )
 def test_what_a_path_counts_from(path: str, urls: list[str], mirror: Path) -> None:
-    folder = FolderSettings(path.format(mirror), "https://x/")
+    folder = FolderSettings(path=path.format(mirror), base_url="https://x/")
     assert [folder.url_of(path) for path in folder.files()[1]] == [f"https://x/{url}" for url in urls]
 
 
 def test_a_folder_that_is_not_there_is_an_error_that_names_it() -> None:
     with pytest.raises(NoSuchFolder, match="/nowhere/at/all"):
-        FolderSettings("/nowhere/at/all", "https://x/").files()
+        FolderSettings(path="/nowhere/at/all", base_url="https://x/").files()
 
 
 @pytest.mark.parametrize("url", ["docs.example.com", "ftp://x/", "https://x/?q=1", "https://x/#a"])
 def test_a_base_url_that_cannot_be_cited_is_an_error(url: str, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="base URL"):
-        FolderSettings(str(tmp_path), url)
+        FolderSettings(path=str(tmp_path), base_url=url)
 
 
 def test_an_unchanged_file_is_left_where_it_is() -> None:
-    folder, known = FolderSettings("/docs", "https://x/"), content_hash(b"<p>x</p>", "text/html", None)
+    folder, known = FolderSettings(path="/docs", base_url="https://x/"), content_hash(b"<p>x</p>", "text/html", None)
     assert folder.page("/docs/a.html", "https://x/a.html", b"<p>x</p>", known).body is None
     assert folder.page("/docs/a.html", "https://x/a.html", b"<p>y</p>", known).body == b"<p>y</p>"

@@ -44,7 +44,7 @@ def test_a_suffix_means_the_same_everywhere(entry, suffix, tmp_path):
     )
     path = tmp_path / f"page.{suffix.upper()}"
     path.write_text("words")
-    folder = FolderSettings(str(tmp_path), "https://d.test/")
+    folder = FolderSettings(path=str(tmp_path), base_url="https://d.test/")
     assert folder.files().paths == [str(path)]
     page = folder.page(str(path), url, b"words", None)
     assert page.content_type == entry.media_type

@@ -19,7 +19,7 @@ def write(root: Path, *paths: str, **texts: str) -> None:
 
 
 def urls(folder: Path, base: str = BASE, style: str = "auto") -> dict[str, str]:
-    settings = FolderSettings(str(folder), base, url_style=style).recognised()
+    settings = FolderSettings(path=str(folder), base_url=base, url_style=style).recognised()
     files = [Path(path) for path in settings.files().paths]
     return {str(path.relative_to(folder)): settings.url_of(str(path), path.read_bytes()) for path in files}
 
@@ -71,11 +71,11 @@ def test_sphinx_publishes_files_of_html_without_what_it_excludes(tmp_path):
         "index.rst": BASE, "a/index.md": BASE + "a/", "a/b.ipynb": BASE + "a/b.html",
         "a/README.md": BASE + "a/README.html",
     }  # fmt: skip
-    settings = FolderSettings(str(tmp_path), BASE).recognised()
+    settings = FolderSettings(path=str(tmp_path), base_url=BASE).recognised()
     types = [settings.media_type_of(str(tmp_path / name)) for name in ("x.md", "x.ipynb", "x.rst")]
     assert types == ["text/x-myst", "application/x-sphinx-ipynb", "text/x-rst"]
     (tmp_path / "conf.py").write_text(SPHINX + "extensions = ['nbsphinx']\n")
-    settings = FolderSettings(str(tmp_path), BASE).recognised()
+    settings = FolderSettings(path=str(tmp_path), base_url=BASE).recognised()
     assert settings.media_type_of(str(tmp_path / "x.ipynb")) == "application/x-ipynb+json"
 
 
@@ -175,7 +175,7 @@ def test_one_url_has_one_file_and_index_goes_first(tmp_path):
 def test_links_lead_to_where_files_are_published(tmp_path):
     write(tmp_path, "docs/guide/a.md", "docs/b.md")
     (tmp_path / "mkdocs.yml").write_text(MKDOCS)
-    settings = FolderSettings(str(tmp_path), BASE).recognised()
+    settings = FolderSettings(path=str(tmp_path), base_url=BASE).recognised()
     path = str(tmp_path / "docs/guide/a.md")
     body = b"[b](../b.md#part) [itself](#top) [out](https://e.test/x.md) [picture](p.png) [index](index.md)"
     assert settings.page(path, settings.url_of(path), body, None).links == (
@@ -185,7 +185,7 @@ def test_links_lead_to_where_files_are_published(tmp_path):
 
 def test_other_files_are_counted_by_suffix(tmp_path):
     write(tmp_path, "a.md", "p.png", "q.PNG", "s.svg", "LICENSE", ".hidden.png", "_sources/a.rst.txt")
-    listing = FolderSettings(str(tmp_path), BASE).files()
+    listing = FolderSettings(path=str(tmp_path), base_url=BASE).files()
     assert listing.skipped == {".png": 2, ".svg": 1, "without suffix": 1}
     assert listing.excluded == 1
 
@@ -197,7 +197,7 @@ def test_a_style_is_checked_and_needs_a_folder(tmp_path):
     with pytest.raises(InvalidCollection, match="--url-style html"):
         compose_collection(start_urls=[BASE], crawl={"url_style": "html"})
     made = compose_collection(path=str(tmp_path), base_url=BASE, crawl={"url_style": "html"})
-    assert made.folders[0].settings().url_style == "html"
+    assert made.folders[0].url_style == "html"
 
 
 def test_the_summary_names_files_that_were_not_read():

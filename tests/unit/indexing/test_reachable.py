@@ -20,7 +20,7 @@ from pipelines.indexing.reachable import find_unreachable
 
 
 def host(url: str, **settings: object) -> CrawlSettings:
-    return CrawlSettings((url,), allow_private=True, **settings)  # type: ignore[arg-type]
+    return CrawlSettings(start_urls=(url,), allow_private=True, **settings)  # type: ignore[arg-type]
 
 
 def reason(settings: CrawlSettings, quiet_s: float = 30.0) -> str:
@@ -81,7 +81,7 @@ def test_a_silent_host_is_told_at_once_and_given_up_at_its_time_limit(silent: st
 
 
 def test_a_private_address_is_refused_before_a_connection(silent: str) -> None:
-    settings = CrawlSettings((silent,))
+    settings = CrawlSettings(start_urls=(silent,))
     assert reason(settings).startswith("refused: 127.0.0.1 is a loopback address; `--allow-private`")
 
 
