@@ -10,7 +10,6 @@ from contextlib import ExitStack, closing, suppress
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
 from pipelines.cluster import RayCluster, check_reach, connect_ray, is_connected
 from pipelines.embedding.cpu import count_cpus, has_gpu
@@ -30,6 +29,7 @@ from pipelines.indexing.layouts import SAMPLE, find_unmatched, has_learnt, known
 from pipelines.indexing.reachable import SiteUnreachable, find_unreachable
 from pipelines.indexing.reading.child_process import Child
 from pipelines.indexing.reading.html.site import selectors_of
+from pipelines.indexing.reading.links import origin
 from pipelines.indexing.reading.text import TOO_SLOW
 from pipelines.indexing.settings import ReindexOptions
 from pipelines.indexing.summary import RunLog
@@ -350,9 +350,7 @@ class Gatherer:
                 reason = report["stopped_by"] if report else "error: ended without a report"
                 self._note_incomplete(url, reason, host.max_pages)
             elif host.follows_links:
-                parts = urlsplit(url)
-                prefix = f"{parts.scheme}://{parts.netloc}/"
-                self._store.mark_unseen(self._name, self._run, prefix, "a complete crawl did not find it")
+                self._store.mark_unseen(self._name, self._run, f"{origin(url)}/", "a complete crawl did not find it")
 
     def _note_traps(self, url: str, traps: Mapping[str, int]) -> None:
         if traps:

@@ -12,7 +12,8 @@ from typing import Any, TypeVar
 
 from pipelines.indexing.reading.child_process import Child
 from pipelines.indexing.reading.html.site import SelectorCheck
-from pipelines.indexing.reading.layout import LEAST_PAGES, Layout, Layouts, learn_layout, site_of
+from pipelines.indexing.reading.layout import LEAST_PAGES, Layout, Layouts, learn_layout
+from pipelines.indexing.reading.links import origin
 from pipelines.indexing.reading.read import PageReader, read_page
 from pipelines.indexing.reading.text import UnreadablePage
 from pipelines.records import SECTIONING_VERSION, Document, digest
@@ -71,7 +72,7 @@ def find_unmatched(store: Store, collection: str, selectors: Collection[str], ch
 
 def _learn(store: Store, collection: str, urls: list[str], known: Layouts, read: PageReader[Document]) -> Layouts:
     sites: list[tuple[str, Layout]] = []
-    for site, group in groupby(sorted(urls, key=lambda url: (site_of(url), url)), key=site_of):
+    for site, group in groupby(sorted(urls, key=lambda url: (origin(url), url)), key=origin):
         layout = learn_layout(_each(store, collection, list(group), read), known.of(site))
         if layout:
             sites.append((site, layout))

@@ -12,19 +12,9 @@ from traceback import clear_frames
 from typing import Any
 from urllib.parse import urlsplit
 
-from scrapy import Request, signals
+from scrapy import Request, exceptions, signals
 from scrapy.core.downloader.handlers.http11 import HTTP11DownloadHandler
 from scrapy.crawler import Crawler
-from scrapy.exceptions import (
-    CannotResolveHostError,
-    DownloadCancelledError,
-    DownloadConnectionRefusedError,
-    DownloadFailedError,
-    DownloadTimeoutError,
-    IgnoreRequest,
-    ResponseDataLossError,
-    StopDownload,
-)
 from scrapy.http import Headers
 from twisted.internet.error import ConnectError, ConnectionClosed
 
@@ -45,16 +35,16 @@ GIVE_UP = 50
 # Response heads of real servers stay below 16 KiB. Twisted limits the length of a line, but not the number of lines.
 MAX_HEAD_BYTES = 256 * 1024
 _CONNECTION_ERRORS = (
-    DownloadConnectionRefusedError,
-    CannotResolveHostError,
-    DownloadFailedError,
-    ResponseDataLossError,
+    exceptions.DownloadConnectionRefusedError,
+    exceptions.CannotResolveHostError,
+    exceptions.DownloadFailedError,
+    exceptions.ResponseDataLossError,
     ConnectError,
     ConnectionClosed,
 )
 _MESSAGES = {
-    DownloadConnectionRefusedError: "connection refused",
-    CannotResolveHostError: "the host name does not resolve",
+    exceptions.DownloadConnectionRefusedError: "connection refused",
+    exceptions.CannotResolveHostError: "the host name does not resolve",
 }
 
 
@@ -181,11 +171,11 @@ class Fetcher:
 
     def _error_reply(self, url: str, error: Exception) -> HttpReply:
         if refused := self._resolver.refusals.get(urlsplit(url).hostname or ""):
-            return HttpReply(url, error=f"refused: {refused}", refused=refused)
-        if isinstance(error, DownloadTimeoutError):
+            return HttpReply(url, error=f"refused: {refused}")
+        if isinstance(error, exceptions.DownloadTimeoutError):
             message = f"no complete answer within {self._settings.timeout_s:g} s"
             return HttpReply(url, error=message, transient=True, timed_out=True)
-        if isinstance(error, DownloadCancelledError | IgnoreRequest):
+        if isinstance(error, exceptions.DownloadCancelledError | exceptions.IgnoreRequest):
             _clear_frames(error)
             return HttpReply(url, error=f"larger than {self._settings.max_page_bytes:,} bytes", too_large=True)
         lost = isinstance(error, _CONNECTION_ERRORS)
@@ -198,7 +188,7 @@ class Fetcher:
         reason = page_refusal(plain, request.url) if request.meta["page"] else encoding_refusal(plain)
         if reason:
             request.meta["unwanted"] = reason
-            raise StopDownload(fail=False)
+            raise exceptions.StopDownload(fail=False)
 
 
 def _clear_frames(error: BaseException | None) -> None:

@@ -22,8 +22,8 @@ READABLE_ENCODINGS = frozenset(("", "identity", "gzip", "x-gzip", "deflate"))
 class HttpReply:
     """The result of one request: a status with headers (lower-case names) and body, or an error.
 
-    `refused` is the reason of the address guard, `too_large` marks a body beyond the size limit (neither is retried),
-    `unwanted` is the reason why the body was not downloaded.
+    `too_large` marks a body beyond the size limit, which is not retried, `unwanted` is the reason why the body was not
+    downloaded.
     """
 
     url: str
@@ -33,7 +33,6 @@ class HttpReply:
     error: str = ""
     transient: bool = False
     timed_out: bool = False
-    refused: str = ""
     too_large: bool = False
     unwanted: str = ""
 

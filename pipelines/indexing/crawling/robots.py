@@ -10,10 +10,25 @@ from dataclasses import dataclass
 from protego import Protego
 
 from pipelines.indexing.crawling.reply import HttpReply, redirect_target
-from pipelines.indexing.crawling.scope import origin, site
+from pipelines.indexing.crawling.scope import site
+from pipelines.indexing.reading.links import origin
 
 MAX_REDIRECTS = 5  # RFC 9309, 2.3.1.2
 MAX_BYTES = 512 * 1024  # RFC 9309, 2.5: at least 500 kibibytes are read
+
+
+Fetch = Callable[[str], Awaitable[HttpReply]]
+
+
+async def fetch_file(fetch: Fetch, url: str) -> HttpReply:
+    """Return the reply to `url` after redirects on its own site."""
+    reply = await fetch(url)
+    for _ in range(MAX_REDIRECTS):
+        target = redirect_target(reply)
+        if target is None or site(target) != site(url):
+            break
+        reply = await fetch(target)
+    return reply
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,19 +41,11 @@ class RobotsRules:
     def allow(self, url: str, agent: str) -> bool:
         return not self.unreachable and self.parsed.can_fetch(url, agent)
 
-    def crawl_delay(self, agent: str) -> float:
-        """Return the seconds between requests that robots.txt demands, 0 if none."""
-        return self.parsed.crawl_delay(agent) or 0.0
-
-    @property
-    def sitemaps(self) -> list[str]:
-        return list(self.parsed.sitemaps)
-
 
 class Robots:
     """Holds the rules of every origin of a crawl, each fetched once; `agent` is the product token they address."""
 
-    def __init__(self, fetch: Callable[[str], Awaitable[HttpReply]], user_agent: str):
+    def __init__(self, fetch: Fetch, user_agent: str):
         self._fetch = fetch
         self.agent = user_agent.split("/", 1)[0].strip()
         self._rules: dict[str, asyncio.Task[RobotsRules]] = {}
@@ -51,13 +58,7 @@ class Robots:
         return await self._rules[base]
 
     async def _load(self, url: str) -> RobotsRules:
-        reply = await self._fetch(url)
-        for _ in range(MAX_REDIRECTS):
-            target = redirect_target(reply)
-            if target is None or site(target) != site(url):
-                break
-            reply = await self._fetch(target)
-        return parse_robots(reply)
+        return parse_robots(await fetch_file(self._fetch, url))
 
 
 def parse_robots(reply: HttpReply) -> RobotsRules:

@@ -86,12 +86,6 @@ def site(url: str) -> str:
     return urlsplit(url).netloc
 
 
-def origin(url: str) -> str:
-    """Return scheme, host and port: what one robots.txt applies to."""
-    parts = urlsplit(url)
-    return f"{parts.scheme}://{parts.netloc}"
-
-
 def directory(url: str) -> str:
     """Return the path up to its last slash: `/docs/a.html` and `/docs/` both lie in `/docs/`."""
     path = urlsplit(url).path

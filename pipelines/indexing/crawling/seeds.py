@@ -4,23 +4,20 @@ Every input is limited in size. Decides nothing about scope.
 """
 
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Iterable
 from urllib.parse import urljoin
 
 from lxml.etree import LxmlError
 from scrapy.utils.gz import gunzip
 from scrapy.utils.sitemap import Sitemap
 
-from pipelines.indexing.crawling.reply import HttpReply, redirect_target
+from pipelines.indexing.crawling.robots import Fetch, fetch_file
 from pipelines.indexing.crawling.scope import normalize_url, site
 
 # The sitemap protocol allows 50,000 URLs a file and 50,000 files; no documentation site comes near.
 MAX_SITEMAPS = 500
-MAX_REDIRECTS = 5
 _MARKDOWN_LINK = re.compile(r"\]\(\s*<?([^\s()<>]+)")
 _GZIP_MAGIC = b"\x1f\x8b\x08"
-
-Fetch = Callable[[str], Awaitable[HttpReply]]
 
 
 async def read_sitemaps(fetch: Fetch, sitemaps: Iterable[str], max_bytes: int) -> AsyncIterator[str]:
@@ -51,12 +48,7 @@ async def read_llms_txt(fetch: Fetch, url: str) -> list[str]:
 
 async def _fetch_body(fetch: Fetch, url: str) -> bytes:
     """Return the body at `url` after redirects on its own site; empty if there is none."""
-    reply = await fetch(url)
-    for _ in range(MAX_REDIRECTS):
-        target = redirect_target(reply)
-        if target is None or site(target) != site(url):
-            break
-        reply = await fetch(target)
+    reply = await fetch_file(fetch, url)
     return reply.body if reply.status == 200 else b""
 
 

@@ -19,9 +19,9 @@ from pipelines.indexing.crawling.frontier.traps import LinkTraps, reduced
 from pipelines.indexing.crawling.outbox import Outbox
 from pipelines.indexing.crawling.reply import HttpReply, page_from_reply
 from pipelines.indexing.crawling.robots import Robots
-from pipelines.indexing.crawling.scope import Scope, directory, normalize_url, origin
+from pipelines.indexing.crawling.scope import Scope, directory, normalize_url
 from pipelines.indexing.crawling.seeds import read_llms_txt, read_sitemaps
-from pipelines.indexing.reading.links import page_canonical, page_links
+from pipelines.indexing.reading.links import origin, page_pointers
 from pipelines.indexing.reading.text import decode
 from pipelines.records import Page, digest
 
@@ -115,7 +115,7 @@ class SiteCrawl:
             rules = await self._robots.rules(base)
             if rules.unreachable and not self._settings.ignore_robots:
                 continue
-            sitemaps = [f"{base}/sitemap.xml", *(urljoin(base, url) for url in rules.sitemaps)]
+            sitemaps = [f"{base}/sitemap.xml", *(urljoin(base, url) for url in rules.parsed.sitemaps)]
             on_site = filter(self._scope.same_site, filter(None, map(normalize_url, sitemaps)))
             async for url in read_sitemaps(self._fetch_allowed, on_site, self._settings.max_page_bytes):
                 yield url
@@ -164,7 +164,7 @@ class SiteCrawl:
         if self._settings.ignore_robots:
             return None
         rules = await self._robots.rules(url)
-        delay = min(rules.crawl_delay(self._robots.agent), self._settings.max_crawl_delay_s)
+        delay = min(rules.parsed.crawl_delay(self._robots.agent) or 0.0, self._settings.max_crawl_delay_s)
         self._fetcher.pacer.delay = max(self._settings.delay_s, delay)
         if rules.allow(url, self._robots.agent):
             return None
@@ -260,7 +260,7 @@ class SiteCrawl:
 
 def _read_pointers(page: Page) -> tuple[tuple[str, ...], str | None, str]:
     """Return the links of a page, its canonical URL, normalized so that it can be compared with page URLs, its text."""
-    canonical = page_canonical(page)
+    links, canonical = page_pointers(page)
     written = normalize_url(canonical) if canonical else None
     words = reduced(decode(page.body, page.charset, detect=False))
-    return page_links(page), None if written == page.url else written, words and digest(words)
+    return links, None if written == page.url else written, words and digest(words)

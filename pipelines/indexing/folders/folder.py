@@ -23,7 +23,7 @@ from pipelines.indexing.chunking.url_rules import UrlPattern
 from pipelines.indexing.folders.page_urls import published_path
 from pipelines.indexing.reading.formats import FORMATS, MARKDOWN, TEXT, format_of_name
 from pipelines.indexing.reading.generators import GENERATORS
-from pipelines.indexing.reading.links import page_canonical, page_links
+from pipelines.indexing.reading.links import page_pointers
 from pipelines.indexing.reading.sources import Read, SourceFolder, UrlStyle, upwards
 from pipelines.records import Page, content_hash
 
@@ -187,18 +187,15 @@ class FolderSettings(Folder, frozen=True):
         """Return a file as a page; without its body if the content hash is still `known_hash`, the stored one."""
         content_type = self.media_type_of(path)
         page = Page(url, body, content_type)
-        links = self._links(path, page)
+        fetched = FetchedPage(url, "ok", content_type=content_type, links=self._links(path, page), stamp=stamp)
         if content_hash(body, content_type, None) == known_hash:
-            return FetchedPage(url, "ok", content_type=content_type, links=links, stamp=stamp)
-        canonical = page_canonical(page)
-        return FetchedPage(
-            url, "ok", body=body, content_type=content_type, links=links, canonical=canonical, stamp=stamp
-        )
+            return fetched
+        return replace(fetched, body=body, canonical=page_pointers(page)[1])
 
     def _links(self, path: str, page: Page) -> tuple[str, ...]:
         """Return the URLs that a page links to; a link to a file of the folder leads to where that is published."""
         place = _FILES + quote(path)
-        found = page_links(replace(page, url=place))
+        found, _ = page_pointers(replace(page, url=place))
         links = (
             _published_link(self, url) or urljoin(page.url, url.removeprefix(_FILES)) for url in found if url != place
         )

@@ -8,8 +8,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
-from urllib.parse import urlsplit
 
+from pipelines.indexing.reading.links import origin
 from pipelines.markdown.text import divide, join
 from pipelines.records import Block, Document, Section, digest
 
@@ -91,7 +91,7 @@ class Layouts:
 
     def of(self, url: str) -> Layout:
         """Return the layout of the site that `url` belongs to; an empty one if it has none."""
-        site = site_of(url)
+        site = origin(url)
         return next((layout for name, layout in self.sites if name == site), Layout())
 
     @property
@@ -116,12 +116,6 @@ NO_LAYOUTS = Layouts()
 def _layout(values: Mapping[str, Any]) -> Layout:
     plain: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in values.items()}
     return Layout(**plain)
-
-
-def site_of(url: str) -> str:
-    """Return the scheme and host of `url`."""
-    parts = urlsplit(url)
-    return f"{parts.scheme}://{parts.netloc}"
 
 
 def learn_layout(documents: Sequence[Document], known: Layout | None = None) -> Layout:

@@ -26,45 +26,37 @@ _PICTURES = (".png", ".svg", ".jpg", ".jpeg", ".gif", ".webp")
 _MAX_URL = 2000  # characters, about what browsers and servers agree on
 
 
-def page_links(page: Page) -> tuple[str, ...]:
-    """Return the absolute http(s) URLs that `page` links to, without fragments, each once, in page order.
+def page_pointers(page: Page) -> tuple[tuple[str, ...], str | None]:
+    """Return the http(s) URLs that `page` links to, and its canonical one. Never raises.
 
-    `<base href>` is respected, links with rel=nofollow are left out. Never raises.
+    The links are absolute, without fragments, each once, in page order; `<base href>` is respected, links with
+    rel=nofollow are left out. The canonical URL is that of the first `<link rel=canonical>`, None if there is none or
+    it is the page itself.
     """
-    syntax = _syntax(page)
-    if not syntax:
-        return ()
-    if syntax == "markdown":
-        found = _MARKDOWN_LINK.findall(decode(page.body, page.charset, detect=False))
-        return _absolute(page.url, found)
-    base, hrefs = page.url, []
-    for tag, href, rel in _tags(page):
+    syntax = (format_of_type(page.content_type) or TEXT).links  # an unknown type is taken for text
+    text = decode(page.body, page.charset, detect=False) if syntax else ""
+    if syntax != "html":
+        return _absolute(page.url, _MARKDOWN_LINK.findall(text)), None
+    base, hrefs, canonical = page.url, list[str](), list[str]()
+    for tag, href, rel in _tags(text):
         if tag == "base" and base == page.url:
             base = _join(page.url, href) or base
         elif tag in ("a", "area") and "nofollow" not in rel:
             hrefs.append(href)
-    return _absolute(base, hrefs)
+        elif tag == "link" and "canonical" in rel:
+            canonical.append(href)
+    url = _join(page.url, canonical[0]) if canonical else None
+    return _absolute(base, hrefs), None if url == page.url else url
 
 
-def page_canonical(page: Page) -> str | None:
-    """Return the absolute http(s) URL of `<link rel=canonical>`; None if there is none or it is the page itself."""
-    if _syntax(page) != "html":
-        return None
-    for tag, href, rel in _tags(page):
-        if tag == "link" and "canonical" in rel:
-            url = _join(page.url, href)
-            return None if url == page.url else url
-    return None
+def origin(url: str) -> str:
+    """Return scheme, host and port: a site, and what one robots.txt applies to."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc}"
 
 
-def _syntax(page: Page) -> str:
-    """Return how `page` writes links; an unknown type is taken for text."""
-    return (format_of_type(page.content_type) or TEXT).links
-
-
-def _tags(page: Page) -> Iterator[tuple[str, str, list[str]]]:
-    text = _HIDDEN.sub("", decode(page.body, page.charset, detect=False))
-    for match in _TAG.finditer(text):
+def _tags(text: str) -> Iterator[tuple[str, str, list[str]]]:
+    for match in _TAG.finditer(_HIDDEN.sub("", text)):
         href, rel = None, ""
         for name, *values in _ATTRIBUTE.findall(match.group(2)):
             if name.lower() == "href" and href is None:

@@ -132,7 +132,7 @@ def test_prompts_of_the_model_are_read_before_each_text(tmp_path: Path, minilm: 
     config.write_text('{"prompts": {"query": "query: ", "passage": "passage: "}}')
     prompted = load_embedder(str(tmp_path), device="cpu", backend="torch")
     assert prompted.chunk_prefix == "passage: "
-    assert prompted.count_tokens(["x"]) == minilm.count_tokens(["passage: x"])
+    assert prompted.counter.count_tokens(["x"]) == minilm.counter.count_tokens(["passage: x"])
     assert prompted.embed_chunks(["x"])[0] @ minilm.embed_chunks(["passage: x"])[0] == pytest.approx(1, abs=1e-5)
     assert prompted.embed_query("x") @ minilm.embed_query("query: x") == pytest.approx(1, abs=1e-5)
 

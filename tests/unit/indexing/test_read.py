@@ -11,7 +11,7 @@ import pytest
 
 from pipelines.indexing.reading.child_process import Child, ChildCrash, ChildTimeout
 from pipelines.indexing.reading.formats import MAX_BYTES
-from pipelines.indexing.reading.links import page_canonical, page_links
+from pipelines.indexing.reading.links import page_pointers
 from pipelines.indexing.reading.read import PageReader, read_page
 from pipelines.indexing.reading.text import UnreadablePage
 from pipelines.records import Document, Page
@@ -149,7 +149,7 @@ def test_links_are_absolute_once_and_real():
     <a href="mailto:a@b.c">4</a><!-- <a href="c.html"> --><script>"<a href='s.html'>"</script>
     <a title=">" href=b?x=1&amp;y=2>5</a>
     <a href="http://[">6</a><a href="javascript:x()">7</a><A HREF="//other.org/p q">8</A>"""
-    assert page_links(Page("https://x.org/p/q", html)) == (
+    assert page_pointers(Page("https://x.org/p/q", html))[0] == (
         "https://x.org/docs/a.html",
         "https://x.org/docs/b?x=1&y=2",
         "https://other.org/p%20q",
@@ -158,14 +158,17 @@ def test_links_are_absolute_once_and_real():
 
 def test_canonical_is_absolute_and_another():
     page = Page("https://x.org/p", b'<link rel="canonical" href="/q#frag">')
-    assert page_canonical(page) == "https://x.org/q"
-    assert page_canonical(Page("https://x.org/q", page.body)) is None
-    assert page_canonical(Page("https://x.org/q", b'<link rel="canonical" href="file:///x">')) is None
+    assert page_pointers(page)[1] == "https://x.org/q"
+    assert page_pointers(Page("https://x.org/q", page.body))[1] is None
+    assert page_pointers(Page("https://x.org/q", b'<link rel="canonical" href="file:///x">'))[1] is None
 
 
 @pytest.mark.parametrize("start", [b"<a", b'<a "', b"<!--", b"<a href='x", b"<script>"])
 def test_hostile_pages_do_not_hold_up_the_search_for_links(start):
-    assert page_links(Page("https://x.org/", start * 1_000_000)) == ()  # hours, if it took the square of that
+    assert page_pointers(Page("https://x.org/", start * 1_000_000)) == (
+        (),
+        None,
+    )  # hours, if it took the square of that
 
 
 @pytest.mark.parametrize(

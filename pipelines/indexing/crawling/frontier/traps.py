@@ -7,6 +7,8 @@ import re
 from collections import Counter
 from urllib.parse import parse_qsl, urlsplit
 
+from pipelines.indexing.reading.links import origin
+
 # Equal pages of one pattern before the others that they lead to are left alone. Real folders hold some: 30 versions of
 # an unchanged page are 30 equal pages, but none of them leads to one that is in no menu.
 MOST_EQUAL = 20
@@ -65,7 +67,7 @@ class LinkTraps:
 def _patterns(url: str) -> list[Pattern]:
     """Return what `url` has in common with others: one part of its path varies, its query, or how parts repeat."""
     parts = urlsplit(url)
-    base, path = f"{parts.scheme}://{parts.netloc}", re.split(r"[/;]", parts.path)[1:]
+    base, path = origin(url), re.split(r"[/;]", parts.path)[1:]
     names = [f"?{'&'.join(f'{name}={VARIES}' for name, _ in parse_qsl(parts.query, keep_blank_values=True))}"]
     query = [f"?{parts.query}"] if parts.query else []
     found: list[Pattern] = [(base, *path, *names)] if parts.query else []
