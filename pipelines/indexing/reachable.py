@@ -14,21 +14,13 @@ from urllib.parse import urlsplit
 
 from pipelines.indexing.crawling.crawl import CrawlSettings
 from pipelines.indexing.crawling.network import resolve_permitted, system_lookup
+from pipelines.text.phrases import read_table
 
 # A person hears of a silent host after so many seconds; TCP sends its first packet at 0, 1 and 3 s.
 QUIET_S = 3.0
 # A site that restarts refuses connections for a moment: it is asked again after each of these.
 RETRY_S = (0.5, 1.0)
-# What OpenSSL's codes of a refused certificate mean (X509_V_ERR_…).
-CERTIFICATE = {
-    9: "certificate not valid yet",
-    10: "certificate expired",
-    18: "certificate self-signed",
-    19: "certificate signed by an unknown authority",
-    20: "certificate signed by an unknown authority",
-    62: "certificate of another name",
-    64: "certificate of another address",
-}
+CERTIFICATE: dict[str, str] = read_table(__name__)["certificate"]
 
 Tell = Callable[[str], object]
 
@@ -112,7 +104,7 @@ def describe_error(error: OSError) -> str:
         case socket.gaierror():
             return "no name server answers" if error.errno == socket.EAI_AGAIN else "no such host"
         case ssl.SSLCertVerificationError():
-            return f"TLS: {CERTIFICATE.get(error.verify_code, error.verify_message)}"
+            return f"TLS: {CERTIFICATE.get(str(error.verify_code), error.verify_message)}"
         case ssl.SSLError():
             return f"TLS: {(error.reason or str(error)).replace('_', ' ').lower()}"
     return (error.strerror or str(error)).lower()

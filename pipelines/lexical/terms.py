@@ -12,26 +12,11 @@ from itertools import pairwise
 import tantivy
 from tantivy import Filter, TextAnalyzerBuilder, Tokenizer
 
-# Terms that every question has and that help to find no answer. In the headings of a manual ("How do I …?") they are
-# rare enough to outweigh the question's own words.
-STOP_TERMS = frozenset(
-    """
-    a about after all also am an and ani are as at be been befor but by can could did differ do doe for from get
-    give go had has have how i if in into is it its just like make me my need no not of on one onli or other our
-    out pleas possibl shall should so some tell than that the their them then there these they thing this those
-    to up us use via want was way we were what when where whether which while who whi will with without work
-    would you your
-    """.split()  # noqa: SIM905
-)
+from pipelines.text.phrases import read_names, read_table
 
-# Stemmers, beside English, by the language of a page (BCP 47).
-STEMMERS = {
-    "ar": "arabic", "da": "danish", "de": "german", "el": "greek", "es": "spanish", "fi": "finnish", "fr": "french",
-    "hu": "hungarian", "it": "italian", "nb": "norwegian", "nl": "dutch", "nn": "norwegian", "no": "norwegian",
-    "pt": "portuguese", "ro": "romanian", "ru": "russian", "sv": "swedish", "ta": "tamil", "tr": "turkish",
-}  # fmt: skip
-# Those of which tantivy knows no words that help to find no answer.
-_WITHOUT_STOP_WORDS = {"arabic", "greek", "romanian", "tamil", "turkish"}
+_NAMES = read_names(__name__)
+STOP_TERMS = _NAMES["stop"]
+STEMMERS: dict[str, str] = read_table(__name__)["stemmers"]
 
 _WORDS = re.compile(r"\w+(?:\.\w+)*(?:\+\+)?")
 # Kana, Han and Hangul.
@@ -128,7 +113,7 @@ def analyzer() -> tantivy.TextAnalyzer:
 @cache
 def _own_analyzer(stemmer: str, stop: bool) -> tantivy.TextAnalyzer:
     builder = _lower_case()
-    if stop and stemmer not in _WITHOUT_STOP_WORDS:
+    if stop and stemmer not in _NAMES["without_stop_words"]:
         builder = builder.filter(Filter.stopword(stemmer))
     return builder.filter(Filter.stemmer(stemmer)).build()
 

@@ -2,7 +2,7 @@
 
 A table has the lists that its module knows, and may have `patterns` and `phrases` by name. Each row of one is an
 alternative, a regular expression whose case does not matter; a phrase begins and ends with a whole word. `{name}` in a
-row stands for any row of that list of `parts`.
+row stands for any row of that list of `parts`. Its `names` are sets of words, each set a text.
 """
 
 import re
@@ -27,6 +27,11 @@ def read_table(module: str) -> dict[str, Any]:
 def read_phrases(module: str) -> dict[str, re.Pattern[str]]:
     """Return the patterns and the phrases of a module's table by their names."""
     return compile_phrases(read_table(module))
+
+
+def read_names(module: str) -> dict[str, frozenset[str]]:
+    """Return the sets of names of a module's table by what they are."""
+    return {kind: frozenset(names.split()) for kind, names in read_table(module)["names"].items()}
 
 
 def compile_phrases(table: Mapping[str, Any]) -> dict[str, re.Pattern[str]]:

@@ -15,32 +15,15 @@ from twisted.internet.interfaces import IHostnameResolver, IHostResolution
 from twisted.internet.threads import deferToThreadPool
 from zope.interface import implementer
 
-IPAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
+from pipelines.text.phrases import read_names
+
 Lookup = Callable[[str, int], Sequence[str]]
 
-# What is no ordinary public address: IANA's special-purpose registries for IPv4 and IPv6, written out because
-# `is_global` of the standard library knows some of their blocks only in some versions and takes others for public;
-# the retired blocks of both; and addresses that may reach a private one behind a gateway (NAT64, 6to4, Teredo).
-_SPECIAL = (
-    *("0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "192.0.0.0/24"),
-    *("192.0.2.0/24", "192.31.196.0/24", "192.52.193.0/24", "192.88.99.0/24", "192.168.0.0/16", "192.175.48.0/24"),
-    *("198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24", "224.0.0.0/4", "240.0.0.0/4"),
-    *("2001::/23", "2001:db8::/32", "2002::/16", "2620:4f:8000::/48", "3ffe::/16", "3fff::/20"),
-    "168.63.129.16/32",  # a cloud's platform services, on an address that looks public
-)
-_REFUSED_NETWORKS = tuple(map(ipaddress.ip_network, _SPECIAL))
+_NAMES = read_names(__name__)
+_REFUSED_NETWORKS = tuple(map(ipaddress.ip_network, _NAMES["special_networks"]))
 # IPv6's public addresses all lie here: outside are loopback, mapped and translated IPv4, discard-only, segment routing,
 # the retired site-local and 6bone blocks, local and multicast addresses, and what is not assigned.
 _PUBLIC_IPV6 = ipaddress.ip_network("2000::/3")
-# Names of this machine or of the platform it runs on, whatever a resolver answers.
-_REFUSED_NAMES = (
-    "localhost",
-    "metadata",
-    "metadata.google.internal",
-    "instance-data",
-    "kubernetes.default.svc",
-)
-_REFUSED_SUFFIXES = (".localhost", ".local", ".internal", ".localdomain", ".home.arpa", ".cluster.local")
 
 
 def address_refusal(address: str) -> str:
@@ -63,7 +46,7 @@ def address_refusal(address: str) -> str:
 def name_refusal(host: str) -> str:
     """Return why this host name may not be looked up; "" if it may."""
     name = host.rstrip(".").lower()
-    if name in _REFUSED_NAMES or name.endswith(_REFUSED_SUFFIXES):
+    if name in _NAMES["own_names"] or name.endswith(tuple(_NAMES["own_suffixes"])):
         return f"{host} names this machine or its private network"
     return ""
 

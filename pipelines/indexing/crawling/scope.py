@@ -11,33 +11,13 @@ from urllib.parse import unquote, urljoin, urlsplit, urlunsplit
 from w3lib.url import safe_url_string
 
 from pipelines.indexing.reading.formats import format_of_name
+from pipelines.text.phrases import read_names, read_phrases
 
 DEFAULT_PORTS = {"http": 80, "https": 443}
 # Longer URLs are traps or generated queries; browsers and servers begin to disagree here, too.
 MAX_URL_LENGTH = 2048
-# Never pages: neither requested nor recorded. For everything else the Content-Type decides.
-# fmt: off
-BINARY_SUFFIXES = frozenset([
-    "7z", "apk", "avi", "avif", "bin", "bmp", "bz2", "class", "css", "csv", "deb", "dll", "dmg", "doc",
-    "docx", "ear", "eot", "epub", "exe", "gif", "gz", "ico", "iso", "jar", "jpeg", "jpg", "js", "json",
-    "jsonl", "m4a", "m4v", "map", "mjs", "mkv", "mov", "mp3", "mp4", "mpeg", "mpg", "msi", "npy", "npz",
-    "odp", "ods", "odt", "ogg", "ogv", "otf", "parquet", "pkl", "png", "ppt", "pptx", "ps", "pyc", "rar",
-    "rpm", "so", "svg", "swf", "tar", "tgz", "tif", "tiff", "ttf", "wasm", "wav", "webm", "webmanifest",
-    "webp", "whl", "wmv", "woff", "woff2", "xls", "xlsx", "xz", "zip", "zst", "inv",
-])
-# fmt: on
-
-# Parameters that analytics, advertising and mailing services append (Google, Meta, Microsoft, Matomo, HubSpot,
-# Mailchimp and others): they say where a reader came from, never what page to show. Names that choose content somewhere
-# (ref, source, campaign) are not among them: a page that is the same with them as without is known by its content.
-_TRACKING = re.compile(
-    r"utm_\w+|mtm_\w+|pk_(?:campaign|kwd|keyword|source|medium|content|cid|cpn)|piwik_\w+|matomo_\w+|itm_\w+|at_medium|"
-    r"at_campaign|[dg]clid|gclsrc|[gw]braid|gad_\w+|srsltid|fbclid|fb_(?:action_ids|action_types|source|ref)|msclkid|"
-    r"yclid|ymclid|ysclid|_openstat|twclid|ttclid|li_fat_id|igshid|igsh|epik|rdt_cid|sccid|mc_[ce]id|mkt_tok|_hsenc|_hsmi|"
-    r"__hs(?:sc|tc|fp)|hsctatracking|hsa_\w+|vero_(?:id|conv)|oly_(?:anon|enc)_id|_ga|_gl|_ke|_kx|rb_clickid|wickedid|"
-    r"ml_subscriber(?:_hash)?|bsft_\w+|dm_i|trk_\w+|__s|_branch_match_id|ga_(?:source|medium|term|content|campaign|place)",
-    re.IGNORECASE,
-)
+BINARY_SUFFIXES = read_names(__name__)["binary_suffixes"]
+_TRACKING = read_phrases(__name__)["tracking"]
 
 
 @lru_cache(maxsize=1 << 16)  # every page of a site repeats its navigation, and a link takes 30 µs

@@ -1,6 +1,6 @@
 """What a documentation generator writes in its own way: one declaration says all of it.
 
-Knows no generator: each is a file in `generators/`.
+Knows no generator: each is a table in `generators/`.
 """
 
 from collections.abc import Callable
@@ -21,7 +21,7 @@ class InvalidSelector(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Generator:
-    """A generator by its names (of classes and roles, separated by spaces) and by CSS selectors.
+    """A generator by its names (of classes and roles, separated by spaces) and by CSS selectors: the keys of its table.
 
     What holds for a page of any generator, because themes borrow from one another: `main` are elements with a page's
     own content. `noise` are names, also ids, of boxes that are not its text. `listings` are names on pages without
@@ -31,7 +31,8 @@ class Generator:
     What holds for the pages that have one of the names `marks`: `listing` is an element that only pages without text
     have, `hidden` are parts that no reader sees, `boxed` are further boxes, `title` is the title of a page, `rewrite`
     makes plain HTML of the rest (`only_with` an element, if it is given). `sources` finds the folder of sources that
-    the generator publishes; `copies` are folders that it puts beside its pages.
+    the generator publishes: both are functions of the module beside the table. `copies` are folders that it puts beside
+    its pages.
     """
 
     name: str

@@ -42,29 +42,18 @@ from pipelines.indexing.reading.links import Targets
 from pipelines.indexing.reading.sections import OpenSections, SectionFrame
 from pipelines.markdown.text import LIST, below, in_list, join
 from pipelines.records import Block, Section
+from pipelines.text.phrases import read_names
 
-
-def _names(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
-_BLOCK = _names(
-    "address article aside blockquote body center dd details dialog dir div dl dt fieldset figcaption figure "
-    "footer form h1 h2 h3 h4 h5 h6 header hgroup hr legend li main menu nav ol optgroup option p pre section "
-    "tbody td tfoot th thead tr ul caption colgroup"
-)
+_NAMES = read_names(__name__)
+_BLOCK = _NAMES["block"]
 _BLOCK_IN_P = _BLOCK - {"p"}
 _TAG = attrgetter("tag")
 # Boxes beside the text: a heading in a box is the box's title, and the text after the box does not belong to it.
 _BOX = BOXES | {"callout"}
-_LAYOUT = _names("content main main-content page-content documentation")  # ids that themes give, not authors
-_TOC_KINDS = _names("topic local")
-_FLOW = _names("pre table ul ol blockquote")  # a name before one of them is its name
 _TITLED, _UNTITLED, _ROW = 7, 8, 9  # levels below all headings, of sections that begin at a name in the text
 _DEEP = 4  # the level from which a heading without an id is a part of its section (Parameters, Returns, Example)
 _LONG_TAB = 1500  # characters, about as many as a chunk holds
 _BESIDE = 0.1  # of the characters of an index: what it is, and how to use it
-_NOT_ENTRIES = _names("footnote citation field-list toc")
 
 
 def section_html(main: Element, url: str) -> tuple[Section, ...]:
@@ -126,7 +115,7 @@ class SectionWriter:
 
     def _element(self, element: Element) -> None:
         tag = element.tag
-        if tag in _FLOW:
+        if tag in _NAMES["flow"]:
             self._begin(TextRun(), element)
         if tag == "p":
             self._block_of_text(element)
@@ -147,7 +136,7 @@ class SectionWriter:
 
     def _other(self, element: Element) -> None:
         classes = (element.get("class") or "").split()
-        if not CONTENTS.isdisjoint(classes) or ("contents" in classes and not _TOC_KINDS.isdisjoint(classes)):
+        if not CONTENTS.isdisjoint(classes) or ("contents" in classes and not _NAMES["toc"].isdisjoint(classes)):
             return
         if label := element.get(LABEL):
             self._tab(label, element)
@@ -199,7 +188,7 @@ class SectionWriter:
             return bool(element.get("id")) or classes[0] == "refsynopsisdiv"
         if not element.get("id"):
             return False
-        if element.get("id") in _LAYOUT and element.tag == "div":
+        if element.get("id") in _NAMES["layout"] and element.tag == "div":
             return False
         return element.tag == "section" or (len(element) > 0 and element[0].tag in HEADINGS)
 
@@ -348,7 +337,7 @@ class SectionWriter:
                 continue
             if terms or (child is not None and child.tag == "dd"):
                 definition = child if child is not None and child.tag == "dd" else None
-                self._entry(terms, definition, linked=_NOT_ENTRIES.isdisjoint(classes))
+                self._entry(terms, definition, linked=_NAMES["not_entries"].isdisjoint(classes))
                 terms = []
                 if definition is not None:
                     continue

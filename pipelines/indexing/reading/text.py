@@ -10,20 +10,11 @@ from collections.abc import Sequence
 from pipelines.markdown.text import Mark, MarkKind, Text
 from pipelines.records import Page
 from pipelines.text.cleaning import clean_for_storage, clean_page
+from pipelines.text.phrases import read_names
 
 # What browsers take these names for (WHATWG Encoding Standard): a page declared latin-1 is windows-1252.
 _WEB_NAMES = {"iso8859-1": "cp1252", "ascii": "cp1252", "gb2312": "gb18030", "gbk": "gb18030"}
-# The encodings of that standard by Python's names. Python knows others that are no character sets or take time that
-# grows with the square of the text, such as punycode and idna.
-_OTHER_CHARSETS = (
-    "utf-8 utf-8-sig utf-16 utf-16-le utf-16-be utf-32 utf-32-le utf-32-be ascii cp866 cp874 tis-620 koi8-r koi8-u"
-    " mac-roman mac-cyrillic gb2312 gbk gb18030 big5 big5hkscs euc_jp iso2022_jp shift_jis cp932 euc_kr cp949"
-)
-_CHARSETS = {
-    *_OTHER_CHARSETS.split(),
-    *(f"iso8859-{number}" for number in (*range(1, 12), 13, 14, 15, 16)),
-    *(f"cp{number}" for number in range(1250, 1259)),
-}
+_CHARSETS = read_names(__name__)["charsets"]
 _BOMS = (
     (codecs.BOM_UTF8, "utf-8"),
     (codecs.BOM_UTF32_LE, "utf-32-le"),

@@ -1,12 +1,16 @@
 """The document formats: their suffixes, media types and limits, declared once.
 
-Crawler, folder and reader decide by this table. It loads no parser: `reading.read` names the function for each format.
+Crawler, folder and reader decide by the table formats.yaml beside this folder. No parser is loaded: `reading.read`
+names the function for each format.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
+from pydantic import TypeAdapter
+
 from pipelines.records import Page
+from pipelines.text.phrases import read_table
 
 # The largest of 5,012 pages of the Ray, Python and Postgres documentation has 2 MB (an index of all terms), the
 # largest with text of its own 0.6 MB; 5 MB take lxml 0.6 s.
@@ -14,7 +18,6 @@ MAX_BYTES = 5_000_000
 TIMEOUT_S = 2.0
 # Pages of 0.2 to 2 MB on five sites take 0.2 to 1 s a MB to be read and cut, on a busy core twice as long.
 SECONDS_PER_MB = 4.0
-MARKDOWN_TIMEOUT_S = 10.0  # markdown-it takes 0.6 s for 1 MB on an idle core; change logs have that
 # Media types of servers that do not know: the file name decides, then the first bytes.
 VAGUE_TYPES = ("", "text/plain", "application/octet-stream", "binary/octet-stream")
 
@@ -30,8 +33,8 @@ class DocumentFormat:
     may take `limit_s` of its size.
     """
 
-    suffixes: tuple[str, ...]
     media_types: tuple[str, ...]
+    suffixes: tuple[str, ...] = ()
     signatures: tuple[bytes, ...] = ()
     certain: bool = False
     links: Literal["html", "markdown", ""] = ""
@@ -49,62 +52,8 @@ class DocumentFormat:
         return self.timeout_s + SECONDS_PER_MB * size / 1e6
 
 
-HTML = DocumentFormat(
-    suffixes=("html", "htm"),
-    media_types=("text/html",),
-    signatures=(b"<!doctype html", b"<html"),
-    links="html",
-)
-XHTML = DocumentFormat(
-    suffixes=("xhtml",),
-    media_types=("application/xhtml+xml",),
-    links="html",
-)
-MARKDOWN = DocumentFormat(
-    suffixes=("md", "markdown"),
-    media_types=("text/markdown", "text/x-markdown", "text/vnd.daringfireball.markdown"),
-    links="markdown",
-    timeout_s=MARKDOWN_TIMEOUT_S,
-)
-MDX = DocumentFormat(
-    suffixes=("mdx",),
-    media_types=("text/mdx",),
-    links="markdown",
-    timeout_s=MARKDOWN_TIMEOUT_S,
-)
-PDF = DocumentFormat(
-    suffixes=("pdf",),
-    media_types=("application/pdf",),
-    signatures=(b"%pdf-",),
-    certain=True,
-    weight=0.9,
-    max_bytes=64_000_000,  # a manual of some thousand pages
-    timeout_s=120.0,  # 2 to 5 ms a page: R's reference manual of 2,415 pages takes 7 s
-)
-RESTRUCTURED_TEXT = DocumentFormat(
-    suffixes=("rst", "rest", "rst.txt"),
-    media_types=("text/x-rst", "text/prs.fallenstein.rst"),
-    weight=0.8,
-    timeout_s=20.0,  # docutils takes 0.7 s for the largest page of the Python documentation
-)
-NOTEBOOK = DocumentFormat(
-    suffixes=("ipynb",),
-    media_types=("application/x-ipynb+json", "application/vnd.jupyter"),
-    linked=False,
-    max_bytes=64_000_000,  # pictures are a part of it
-    timeout_s=20.0,
-)
-# Dialects of those formats, for files of a folder: they have no suffix of their own, and no server names their types.
-PYTHON_MARKDOWN = replace(MARKDOWN, suffixes=(), media_types=("text/x-mkdocs",))
-MYST = replace(MARKDOWN, suffixes=(), media_types=("text/x-myst",))
-MYST_NOTEBOOK = replace(NOTEBOOK, suffixes=(), media_types=("application/x-sphinx-ipynb",))
-TEXT = DocumentFormat(
-    suffixes=("txt", "text"),
-    media_types=("text/plain",),
-    links="markdown",
-    weight=0.8,
-)
-FORMATS = (HTML, XHTML, MARKDOWN, MDX, PDF, RESTRUCTURED_TEXT, NOTEBOOK, TEXT, PYTHON_MARKDOWN, MYST, MYST_NOTEBOOK)
+FORMATS = tuple(TypeAdapter(dict[str, DocumentFormat]).validate_python(read_table(__name__)).values())
+HTML, XHTML, MARKDOWN, MDX, PDF, RESTRUCTURED_TEXT, NOTEBOOK, TEXT, PYTHON_MARKDOWN, MYST, MYST_NOTEBOOK = FORMATS
 
 _BY_SUFFIX = {suffix: entry for entry in FORMATS for suffix in entry.suffixes}
 _BY_TYPE = {media_type: entry for entry in FORMATS for media_type in entry.media_types}

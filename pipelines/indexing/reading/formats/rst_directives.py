@@ -12,48 +12,18 @@ from docutils import nodes
 from docutils.parsers.rst import Directive, directives, roles
 from docutils.utils import unescape
 
+from pipelines.text.phrases import read_names, read_table
+
 LABEL = "raydex-label"  # the attribute of a reference that still needs the title of its target
 
 
-def _names(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
-# What a reader of the published page doesn't see, and what would read another file.
-_SILENT = _names(
-    "index highlight highlightlang sectionauthor moduleauthor codeauthor default-domain default-role tabularcolumns "
-    "testsetup testcleanup include literalinclude raw graphviz digraph graph mermaid uml inheritance-diagram meta "
-    "sidebar-links contents sectnum include-code toctree module py:module currentmodule py:currentmodule program"
-)
-_CODE = _names(
-    "code code-block sourcecode highlight-block doctest testcode testoutput ipython prompt productionlist plot "
-    "jupyter-execute code-cell cell parsed-code terminal console autosummary"
-)
-# Descriptions of objects, which their signatures are the arguments of; those with a domain (`c:function`) as well.
-_OBJECTS = _names(
-    "function class method attribute data exception classmethod staticmethod property decorator decoratormethod type "
-    "coroutinefunction coroutinemethod awaitablefunction awaitablemethod abstractmethod cfunction cmacro ctype cvar "
-    "cmember option cmdoption program-option envvar describe object opcode confval"
-)
-_CHANGES = {
-    "versionadded": "Added in version",
-    "versionchanged": "Changed in version",
-    "deprecated": "Deprecated since version",
-    "deprecated-removed": "Deprecated since version",
-    "versionremoved": "Removed in version",
-}
-_BOXES = {"seealso": "See also", "todo": "Todo", "impl-detail": "Implementation detail"}
-_UNTITLED = _names("only ifconfig hlist acks container tab-set grid glossary")  # their arguments are settings
-
-_OWN = _SILENT | _CODE | _OBJECTS | _UNTITLED | frozenset((*_CHANGES, *_BOXES))  # docutils knows some of these names
+_NAMES, _TABLE = read_names(__name__), read_table(__name__)
+_CHANGES: dict[str, str] = _TABLE["changes"]
+_BOXES: dict[str, str] = _TABLE["boxes"]
+# Docutils knows some of these names.
+_OWN = frozenset((*_CHANGES, *_BOXES)).union(*(_NAMES[kind] for kind in ("silent", "code", "objects", "untitled")))
 
 _TITLED = re.compile(r"(?P<title>.+?)\s*<(?P<target>[^<>]+)>", re.DOTALL)
-# Roles for prose; the words of every other role name something in code.
-_PROSE = _names(
-    "ref doc term numref any abbr guilabel menuselection dfn index download sup sub eq math emphasis strong "
-    "title title-reference pep rfc cve cwe keyword kbd issue gh pr user"
-)
-_CALLED = _names("func meth function method")
 
 
 class AnyOptions(dict[str, Any]):
@@ -79,9 +49,9 @@ class AnyDirective(Directive):  # type: ignore[misc]
 
     def run(self) -> list[nodes.Node]:
         name, argument = self.name.lower(), "".join(self.arguments).strip()
-        if name in _SILENT:
+        if name in _NAMES["silent"]:
             return self._paragraph(self.options.get("synopsis", ""))
-        if name in _CODE:
+        if name in _NAMES["code"]:
             lines = list(self.content) or argument.split("\n") * (name in ("productionlist", "plot"))
             return [*self._paragraph(self.options.get("caption", "")), *_code(lines)]
         content = nodes.Element()
@@ -90,9 +60,9 @@ class AnyDirective(Directive):  # type: ignore[misc]
             return [*self._paragraph(_change(name, argument)), *content.children]
         if name in _BOXES:
             return [nodes.admonition("", *_bold(_BOXES[name]), *self._paragraph(argument), *content.children)]
-        if ":" in name or name.startswith("auto") or name in _OBJECTS:
+        if ":" in name or name.startswith("auto") or name in _NAMES["objects"]:
             return [*_code(line.strip() for line in argument.split("\n")), *content.children]
-        return [*(() if name in _UNTITLED else _bold(argument)), *content.children]
+        return [*(() if name in _NAMES["untitled"] else _bold(argument)), *content.children]
 
     def _paragraph(self, text: str) -> list[nodes.Node]:
         """Return `text`, with its own mark-up, as a paragraph."""
@@ -127,12 +97,12 @@ def read_role(
     shown = titled["title"] if titled else words
     if role == "ref" and not titled:
         return [nodes.inline("", shown, **{LABEL: words})], []
-    if role in _PROSE:
+    if role in _NAMES["prose"]:
         return [nodes.inline("", shown.replace("-->", "→"))], []
     if role in ("samp", "file"):
         return [nodes.literal("", shown.replace("{", "").replace("}", ""))], []
     shown = shown[1:].rpartition(".")[2] if shown.startswith("~") else shown
-    called = role in _CALLED and not titled and not shown.endswith(")")
+    called = role in _NAMES["called"] and not titled and not shown.endswith(")")
     return [nodes.literal("", f"{shown}()" if called else shown)], []
 
 

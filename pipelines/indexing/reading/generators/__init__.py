@@ -1,17 +1,25 @@
-"""Documentation generators, one file each: a file in this folder with a `GENERATOR` is known.
+"""Documentation generators, a table each: a YAML file in this folder is known.
 
-What all of them call noise, listings, boxes, … is what a page of any site is read by.
+A module of its name has the functions that it needs. What all of them call noise, listings, boxes, … is what a page of
+any site is read by.
 """
 
 from collections.abc import Iterable
 from importlib import import_module
-from pkgutil import iter_modules
+from pathlib import Path
 
 from pipelines.indexing.reading.generator import Generator
+from pipelines.text.phrases import read_table
 
-GENERATORS: tuple[Generator, ...] = tuple(
-    import_module(f"{__name__}.{module.name}").GENERATOR for module in iter_modules(__path__)
-)
+
+def _read(table: Path) -> Generator:
+    name = f"{__name__}.{table.stem}"
+    module = import_module(name) if table.with_suffix(".py").is_file() else None
+    rewrite, sources = getattr(module, "rewrite", None), getattr(module, "sources", None)
+    return Generator(**read_table(name), rewrite=rewrite, sources=sources)
+
+
+GENERATORS = tuple(map(_read, sorted(Path(__file__).parent.glob("*.yaml"))))
 
 ANY = Generator("any")  # says nothing of its pages
 

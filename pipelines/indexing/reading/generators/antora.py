@@ -2,10 +2,9 @@
 
 from bs4 import BeautifulSoup
 
-from pipelines.indexing.reading.generator import Generator
 
-
-def _rewrite(soup: BeautifulSoup) -> None:
+def rewrite(soup: BeautifulSoup) -> None:
+    """Make plain HTML of a page."""
     for tab in soup.select(".tablist .tab"):
         tab["role"], tab["aria-controls"] = "tab", f"{tab.get('id')}--panel"
     for panel in soup.select(".tablist, .tabpanel"):
@@ -16,6 +15,3 @@ def _rewrite(soup: BeautifulSoup) -> None:
             number.string = f"({number.get_text()}) "
         for cell in place.select("td"):
             cell.unwrap()
-
-
-GENERATOR = Generator("Antora", marks="nav-container", noise="page-versions", rewrite=_rewrite)

@@ -2,12 +2,8 @@
 
 from bs4 import BeautifulSoup
 
-from pipelines.indexing.reading.generator import Generator
 
-
-def _rewrite(soup: BeautifulSoup) -> None:
+def rewrite(soup: BeautifulSoup) -> None:
+    """Make plain HTML of a page."""
     for table in soup.select("div.admonitionblock > table"):
         table["role"] = "presentation"
-
-
-GENERATOR = Generator("Asciidoctor", marks="admonitionblock", rewrite=_rewrite)

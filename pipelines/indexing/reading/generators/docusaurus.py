@@ -3,14 +3,14 @@
 import re
 
 from pipelines.indexing.reading.formats import MARKDOWN, MDX
-from pipelines.indexing.reading.generator import Generator
 from pipelines.indexing.reading.sources import Read, SourceFolder, first_file, types
 
 _CONFIGS = tuple(f"docusaurus.config.{suffix}" for suffix in ("js", "ts", "mjs", "cjs", "mts", "cts"))
 _COMMENTS, _DOCS = r"^\s*//[^\n]*|/\*.*?\*/", r"\bdocs\s*:\s*\{(.*?)^\s*\}"
 
 
-def _sources(read: Read, place: str) -> SourceFolder | None:
+def sources(read: Read, place: str) -> SourceFolder | None:
+    """Return the folder that a configuration in `place` publishes, None without one."""
     config = first_file(read, place, *_CONFIGS)
     if config is None:
         return None
@@ -20,7 +20,7 @@ def _sources(read: Read, place: str) -> SourceFolder | None:
     path = _text_key("path", options, "docs").strip("/") + "/"
     route = _text_key("routeBasePath", options, "docs").strip("/") + "/"
     return SourceFolder(
-        GENERATOR.name,
+        "Docusaurus",
         config[0],
         root=place,
         url_style="directory" if re.search(r"\btrailingSlash\s*:\s*true\b", text) else "bare",
@@ -33,13 +33,3 @@ def _sources(read: Read, place: str) -> SourceFolder | None:
 def _text_key(name: str, text: str, default: str) -> str:
     found = re.search(rf"\b{name}\s*:\s*(['\"`])(.*?)\1", text)
     return found[2] if found else default
-
-
-GENERATOR = Generator(
-    "Docusaurus",
-    noise="hash-link tableOfContents theme-doc-toc-desktop theme-doc-toc-mobile theme-doc-breadcrumbs "
-    "theme-edit-this-page theme-doc-footer pagination-nav theme-doc-version-badge",
-    boxes="alert",
-    code_lines="token-line",
-    sources=_sources,
-)

@@ -7,11 +7,11 @@ import re
 
 from bs4 import BeautifulSoup, Tag
 
-from pipelines.indexing.reading.generator import Generator
 from pipelines.indexing.reading.html.soup import become_listing, listing
 
 
-def _rewrite(soup: BeautifulSoup) -> None:
+def rewrite(soup: BeautifulSoup) -> None:
+    """Make plain HTML of a page."""
     contents = soup.select_one("div.contents")
     if contents is None:
         return
@@ -61,16 +61,3 @@ def _rewrite_member(soup: BeautifulSoup, member: Tag) -> None:
         if isinstance(target, Tag) and target.name == "a" and target.get("id"):
             member["id"] = target["id"]
             target.decompose()
-
-
-GENERATOR = Generator(
-    "Doxygen",
-    marks="headertitle textblock memitem fragment",
-    listings="classindex",
-    listing="div[class=fragment] > div[class=line] > a#l00001, div[class=fragment] > div[class=line] > a[name=l00001], "
-    "div[class=contents] > div[class=textblock]:contains('Here is a list of all')",
-    hidden=":is(span.permalink, p.definition, div.ttc, span.lineno, div.ingroups, tr[class^=separator], div.dynheader, "
-    "div.dyncontent, div.levels, span.arrow, span.icona)",
-    only_with="meta[name=generator][content^=Doxygen], div.headertitle",
-    rewrite=_rewrite,
-)

@@ -5,11 +5,11 @@ Until Java 15 each part was a list of one item, and the title stood outside the 
 
 from bs4 import BeautifulSoup, Tag
 
-from pipelines.indexing.reading.generator import Generator
 from pipelines.indexing.reading.html.soup import become_listing, children, lines_of
 
 
-def _rewrite(soup: BeautifulSoup) -> None:
+def rewrite(soup: BeautifulSoup) -> None:
+    """Make plain HTML of a page."""
     for part in soup.select(".blockList, .blockListLast"):
         part.name = "div"
     for title in soup.select("div[class=header] > h2[class=title]"):
@@ -38,13 +38,3 @@ def _rewrite_table(soup: BeautifulSoup, table: Tag) -> None:
         for cell, is_head in zip(cells[start : start + sum(heads)], heads[start:], strict=False):
             cell.name = "th" if is_head else "td"
             row.append(cell)
-
-
-GENERATOR = Generator(
-    "Javadoc",
-    marks="summary-table member-signature type-signature blockList blockListLast",
-    noise="nav-panel topNav subNav bottomNav skipNav",
-    listings="index-page tree-page package-tree-page",
-    hidden="caption span.tableTab, caption span.tabEnd",
-    rewrite=_rewrite,
-)

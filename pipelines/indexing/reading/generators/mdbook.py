@@ -2,11 +2,11 @@
 
 import tomllib
 
-from pipelines.indexing.reading.generator import Generator
 from pipelines.indexing.reading.sources import Read, SourceFolder, folder_below
 
 
-def _sources(read: Read, place: str) -> SourceFolder | None:
+def sources(read: Read, place: str) -> SourceFolder | None:
+    """Return the folder that a configuration in `place` publishes, None without one."""
     text = read(place + "book.toml")
     if text is None:
         return None
@@ -15,12 +15,9 @@ def _sources(read: Read, place: str) -> SourceFolder | None:
     except tomllib.TOMLDecodeError:
         book = {}
     return SourceFolder(
-        GENERATOR.name,
+        "mdBook",
         place + "book.toml",
         root=folder_below(place, book.get("src") if isinstance(book, dict) else None, "src"),
         url_style="html",
         exclude=(r"(^|/)SUMMARY\.md$",),
     )
-
-
-GENERATOR = Generator("mdBook", marks="boring", hidden="code span.boring", sources=_sources)

@@ -2,21 +2,13 @@
 
 from bs4 import BeautifulSoup, Tag
 
-from pipelines.indexing.reading.generator import Generator
 from pipelines.indexing.reading.html.soup import lines_of, listing
 
 
-def _rewrite(soup: BeautifulSoup) -> None:
+def rewrite(soup: BeautifulSoup) -> None:
+    """Make plain HTML of a page."""
     for declaration in soup.select("[id] > div.attr"):
         if (holder := declaration.parent) and isinstance(name := declaration.find("span", class_="name"), Tag):
             holder.name = "section"
             declaration.insert_after(listing(soup, " ".join(lines_of(declaration).split())))
             declaration.name, declaration.attrs, declaration.string = "h3", {}, name.get_text()
-
-
-GENERATOR = Generator(
-    "pdoc",
-    marks="pdoc",
-    hidden=".view-source-button, label[class*=view-source], div[class='pdoc-code codehilite']",
-    rewrite=_rewrite,
-)

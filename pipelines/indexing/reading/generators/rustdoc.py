@@ -5,13 +5,13 @@ Id and signature stand in the summary of a `<details>`, the text beside it; an i
 
 from bs4 import BeautifulSoup, Tag
 
-from pipelines.indexing.reading.generator import Generator
 from pipelines.indexing.reading.html.soup import become_listing, by_class, children, lines_of, listing
 
 _NAMES = ["fn", "fnname", "constant", "associatedtype", "type"]  # classes of the link that is an item's name
 
 
-def _rewrite(soup: BeautifulSoup) -> None:
+def rewrite(soup: BeautifulSoup) -> None:
+    """Make plain HTML of a page."""
     tags = by_class(soup)
     for frame in soup.find_all(id="main-content"):
         frame.name = "div"
@@ -63,14 +63,3 @@ def _adopt_text(holder: Tag) -> None:
     text = holder.find_next_sibling()
     if isinstance(text, Tag) and "docblock" in text.get_attribute_list("class"):
         holder.append(text)
-
-
-GENERATOR = Generator(
-    "rustdoc",
-    marks="rustdoc code-header",
-    listing="body.src, body.source",
-    hidden=":is(#copy-path, #toggle-all-docs, a[class=src], summary.hideme, .rightside, .out-of-band, .srclink, "
-    ".test-arrow, .notable-traits, .sub-heading, .rustdoc-breadcrumbs, .tooltip, .information, .doc-anchor, .anchor, "
-    ".sub-logo-container)",
-    rewrite=_rewrite,
-)

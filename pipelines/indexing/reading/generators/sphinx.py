@@ -4,14 +4,14 @@ import re
 from fnmatch import translate
 
 from pipelines.indexing.reading.formats import MARKDOWN, MYST, MYST_NOTEBOOK, NOTEBOOK, RESTRUCTURED_TEXT, TEXT
-from pipelines.indexing.reading.generator import Generator
 from pipelines.indexing.reading.sources import Read, SourceFolder, python_keys, types, upwards
 
 _A_KEY = r"^\s*(?:extensions|html_theme|project|source_suffix)\s*[+:=]"
 _BUILDS_FOLDERS = r"^\s*builder:\s*[\"']?dirhtml"
 
 
-def _sources(read: Read, place: str) -> SourceFolder | None:
+def sources(read: Read, place: str) -> SourceFolder | None:
+    """Return the folder that a configuration in `place` publishes, None without one."""
     text = read(place + "conf.py")
     if text is None or not re.search(_A_KEY, text, re.MULTILINE):
         return None
@@ -21,7 +21,7 @@ def _sources(read: Read, place: str) -> SourceFolder | None:
     text_is_source = TEXT.suffixes[0] in str(suffixes if isinstance(suffixes, str) else list(suffixes))
     notebooks = () if "nbsphinx" in text else ((NOTEBOOK, MYST_NOTEBOOK),)
     return SourceFolder(
-        GENERATOR.name,
+        "Sphinx",
         place + "conf.py",
         root=place,
         url_style="directory" if _builds_folders(read, place) else "html",
@@ -46,19 +46,3 @@ def _builds_folders(read: Read, place: str) -> bool:
     return any(
         re.search(_BUILDS_FOLDERS, read(above + name) or "", re.MULTILINE) for above in upwards(place) for name in names
     )
-
-
-GENERATOR = Generator(
-    "Sphinx",
-    marks="viewcode-link",
-    main="div[class=body], div[class=rst-content], div[class=document], div[class=bodywrapper]",
-    noise="headerlink viewcode-link viewcode-back sphinxsidebar related prev-next-area prev-next-bottom "
-    "prev-next-footer rst-footer-buttons wy-breadcrumbs bd-sidebar bd-toc bd-header-article page-toc edit-this-page "
-    "tocsection copybtn linenos linenodiv lineno skip-link skip-to-content back-to-top csat-widget sd-stretched-link",
-    hidden="span[class*=viewcode-link]",
-    listings="viewcode-back viewcode-block genindex-jumpbox modindex-jumpbox indextable",
-    boxes="admonition sidebar",
-    contents="toctree-wrapper local-toc",
-    copies="_sources _static",
-    sources=_sources,
-)

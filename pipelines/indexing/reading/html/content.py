@@ -18,25 +18,12 @@ from pipelines.indexing.reading.html.soup import rewritten
 from pipelines.indexing.reading.html.tabs import label_tabs
 from pipelines.indexing.reading.text import LINE_BREAK, as_paragraph
 from pipelines.text.cleaning import clean_page
-from pipelines.text.phrases import read_phrases
+from pipelines.text.phrases import read_names, read_phrases
 
-
-def _names(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
-_DROP = _names(
-    "script style noscript template nav button svg select textarea input iframe object embed canvas dialog audio "
-    "video footer link meta title"
-)
+_NAMES = read_names(__name__)
 _REPLACED = ("br", "img", "math")
-# Classes, ids and roles of elements that are not the page's own text: generators', and those found anywhere.
-_NOISE = NOISE | _names(
-    "navigation contentinfo banner search menu menubar toolbar breadcrumb breadcrumbs copy-button clipboard-copy "
-    "sr-only visually-hidden katex-html MathJax_Preview MathJax"
-)
-# Only where the page marks no main content: within main content, real text has these names as well.
-_OUTSIDE = _NOISE | _names("sidebar header footer menu navbar nav topbar toc")
+_NOISE = NOISE | _NAMES["noise"]
+_OUTSIDE = _NOISE | _NAMES["outside"]
 _SIGNS = frozenset(["", "¶", "#", "🔗", "§", "⚓", "∞", "link", "permalink", "anchor"])
 _NOISY = ("a", "div", "ul", "ol", "p", "table", "td", "aside", "header", "form", "section", "details")
 _NOISY_PARTS = etree.XPath(
@@ -130,7 +117,7 @@ def _size(element: Element) -> int:
 
 def _drop_noise(main: Element, marked: bool) -> None:
     noise = _NOISE if marked else _OUTSIDE
-    doomed = [element for element in main.iter(*_DROP) if not _is_kept(element)]
+    doomed = [element for element in main.iter(*_NAMES["dropped"]) if not _is_kept(element)]
     doomed += _NOISY_PARTS(main)
     doomed += [element for element in main.iter(*_NOISY) if element is not main and _is_noise(element, noise, marked)]
     drop(doomed)
