@@ -61,19 +61,12 @@ def record_run(lock: RunLock, kind: str, settings: Mapping[str, Any] | None) -> 
     record = RunRecord(lock.begin(kind, settings))
     try:
         yield record
-    except StoreUnavailable as error:
-        with suppress(StoreUnavailable):  # it has waited long enough; the next run would call this one abandoned
-            lock.finish(record.run, "failed", record.counts, _said(error), wait=False)
-        raise
-    except (KeyboardInterrupt, SystemExit):  # Ctrl-C, SIGTERM: whoever ends it does not wait for a database
-        with suppress(StoreUnavailable):
-            lock.finish(record.run, "interrupted", record.counts, None, wait=False)
-        raise
     except BaseException as error:
-        lock.finish(record.run, "failed", record.counts, _said(error))
+        interrupted = isinstance(error, KeyboardInterrupt | SystemExit)  # Ctrl-C, SIGTERM
+        said = None if interrupted else f"{type(error).__name__}: {error}"
+        # Whoever ends a run does not wait for a database, and a run that lost it has waited long enough.
+        wait = not interrupted and not isinstance(error, StoreUnavailable)
+        with suppress(StoreUnavailable):  # the next run would call this one abandoned
+            lock.finish(record.run, "interrupted" if interrupted else "failed", record.counts, said, wait)
         raise
     lock.finish(record.run, "done", record.counts, record.remark)
-
-
-def _said(error: BaseException) -> str:
-    return f"{type(error).__name__}: {error}"

@@ -4,12 +4,11 @@ Asks each host one small question before Ray is started and a crawl begins. The 
 retries; this only spares a person the wait for what can't work. Knows no database.
 """
 
-import contextlib
 import socket
 import ssl
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from urllib.parse import urlsplit
 
 from pipelines.indexing.crawling.crawl import CrawlSettings
@@ -83,17 +82,15 @@ class _Probe(threading.Thread):
             connection.recv(1)
         return ""
 
-    @contextlib.contextmanager
-    def _connected(self, addresses: Sequence[str], host: str, port: int, tls: bool) -> Iterator[socket.socket]:
-        """Yield a connection to the first address that takes one."""
-        with contextlib.ExitStack() as stack:
-            connection = stack.enter_context(_connect(addresses, port, self.host.timeout_s))
-            if tls:
-                context = ssl.create_default_context()
-                context.check_hostname = self.host.verify_tls
-                context.verify_mode = ssl.CERT_REQUIRED if self.host.verify_tls else ssl.CERT_NONE
-                connection = stack.enter_context(context.wrap_socket(connection, server_hostname=host))
-            yield connection
+    def _connected(self, addresses: Sequence[str], host: str, port: int, tls: bool) -> socket.socket:
+        """Return a connection to the first address that takes one."""
+        connection = _connect(addresses, port, self.host.timeout_s)
+        if not tls:
+            return connection
+        context = ssl.create_default_context()
+        context.check_hostname = self.host.verify_tls
+        context.verify_mode = ssl.CERT_REQUIRED if self.host.verify_tls else ssl.CERT_NONE
+        return context.wrap_socket(connection, server_hostname=host)  # which closes it if that fails
 
 
 def describe_error(error: OSError) -> str:

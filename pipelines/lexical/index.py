@@ -21,8 +21,8 @@ import tantivy
 
 from pipelines.lexical.documents import BOOSTS, WORDS, Marker, commit, make_document, make_schema, read_marker
 from pipelines.lexical.query import QueryBuilder
-from pipelines.lexical.spelling import correct
-from pipelines.lexical.terms import analyzer, question_terms, stemmed_language, word_analyzer
+from pipelines.lexical.spelling import Vocabulary, correct
+from pipelines.lexical.terms import analyzer, stemmed_language, word_analyzer
 from pipelines.records import Filters, Hit, Index, digest
 from pipelines.store import ChangesPruned
 
@@ -79,26 +79,6 @@ class _View:
     texts: Mapping[str, int]
 
 
-class _SearcherVocabulary:
-    """The words of a commit."""
-
-    def __init__(self, view: _View, known: str) -> None:
-        self._searcher, self._languages = view.searcher, view.texts
-        self._known = frozenset(known.lower().split())
-        self.texts = view.searcher.num_docs
-
-    def knows(self, word: str) -> bool:
-        return word in self._known or any(
-            all(map(self._has, question_terms(word, language))) for language in self._languages
-        )
-
-    def _has(self, term: str) -> bool:
-        return any(self._searcher.doc_freq(field, term) for field in BOOSTS)
-
-    def words(self, prefix: str) -> list[tuple[str, int]]:
-        return self._searcher.terms_with_prefix(WORDS, prefix)
-
-
 class LexicalIndex:
     """True BM25 (k1 1.2, b 0.75) over title, headings, URL words and text of one index's chunks.
 
@@ -149,7 +129,7 @@ class LexicalIndex:
         Words of `known` are right.
         """
         view = self._view
-        return correct(question, _SearcherVocabulary(view, known), is_english) if view else question
+        return correct(question, Vocabulary(view.searcher, view.texts, known), is_english) if view else question
 
     def sync(self, store: ChunkSource, index: Index) -> int:
         """Bring the folder to the newest revision of `index` and return that.

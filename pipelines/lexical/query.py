@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 import tantivy
 from tantivy import Occur, Query
@@ -21,20 +22,14 @@ def _rarity(texts: int, frequency: int) -> float:
     return math.log(1 + (texts - frequency + 0.5) / (frequency + 0.5))
 
 
+@dataclass(frozen=True, slots=True)
 class QueryBuilder:
     """Builds queries against one commit; `boosts` weighs the fields, `texts` counts those in each language."""
 
-    def __init__(
-        self,
-        schema: tantivy.Schema,
-        searcher: tantivy.Searcher,
-        boosts: Mapping[str, float],
-        texts: Mapping[str, int],
-    ) -> None:
-        self._schema = schema
-        self._searcher = searcher
-        self._boosts = boosts
-        self._texts = texts
+    schema: tantivy.Schema
+    searcher: tantivy.Searcher
+    boosts: Mapping[str, float]
+    texts: Mapping[str, int]
 
     def build(self, terms: Sequence[str], filters: Filters) -> Query | None:
         """Return the query: any of `terms` in any field, in chunks that `filters` keep. None without terms.
@@ -44,7 +39,7 @@ class QueryBuilder:
         wanted: list[tuple[Occur, Query]] = [
             (Occur.Should, Query.boost_query(self._has_term(field, term), boost * weight))
             for term, weight in zip(terms, map(self._weight, terms), strict=True)
-            for field, boost in self._boosts.items()
+            for field, boost in self.boosts.items()
         ]
         if not wanted:
             return None
@@ -54,19 +49,19 @@ class QueryBuilder:
 
     def full_score(self, terms: Sequence[str]) -> float:
         """Return the BM25 score of a text of average length that holds each of `terms` once."""
-        texts = self._searcher.num_docs
-        return sum(_rarity(texts, self._searcher.doc_freq("text", term)) * self._weight(term) for term in terms)
+        texts = self.searcher.num_docs
+        return sum(_rarity(texts, self.searcher.doc_freq("text", term)) * self._weight(term) for term in terms)
 
     def _weight(self, term: str) -> float:
         """Return how rare a term is among the texts in its language, of how rare among all.
 
         Else the few pages in another language would win wherever they share a word with the question.
         """
-        own = self._texts[language_of(term)]
-        if not own or len(self._texts) == 1:
+        own = self.texts[language_of(term)]
+        if not own or len(self.texts) == 1:
             return 1.0
-        frequency = self._searcher.doc_freq("text", term)
-        return _rarity(max(own, frequency), frequency) / _rarity(self._searcher.num_docs, frequency)
+        frequency = self.searcher.doc_freq("text", term)
+        return _rarity(max(own, frequency), frequency) / _rarity(self.searcher.num_docs, frequency)
 
     def terms(self, question: str, language: str = "") -> Sequence[str]:
         """Return a question's distinct terms for pages in `language`; of a very long one, the rarest that occur."""
@@ -74,32 +69,30 @@ class QueryBuilder:
         distinct = question_terms(words, language)
         if len(distinct) <= MAX_TERMS:
             return distinct
-        frequency = {term: self._searcher.doc_freq("text", term) for term in distinct}
+        frequency = {term: self.searcher.doc_freq("text", term) for term in distinct}
         return sorted((term for term in distinct if frequency[term]), key=frequency.__getitem__)[:MAX_TERMS]
 
     def fitting(self, searched: Sequence[Sequence[str]]) -> Sequence[str]:
         """Return the terms of the language that fits a question best: fewest are in no text, then most are."""
         if len(searched) == 1:
             return searched[0]
-        return min(
-            searched, key=lambda terms: (sum(not self._searcher.doc_freq("text", t) for t in terms), -len(terms))
-        )
+        return min(searched, key=lambda terms: (sum(not self.searcher.doc_freq("text", t) for t in terms), -len(terms)))
 
     def _has_term(self, field: str, term: str) -> Query:
-        return Query.term_query(self._schema, field, term, index_option="freq")
+        return Query.term_query(self.schema, field, term, index_option="freq")
 
     def _conditions(self, filters: Filters) -> Iterator[Query]:
         if filters.tags:
-            yield Query.term_set_query(self._schema, "tag", [clean_for_storage(tag) for tag in filters.tags])
+            yield Query.term_set_query(self.schema, "tag", [clean_for_storage(tag) for tag in filters.tags])
         for field, value in (("version", filters.version), ("language", filters.language)):
             if value is not None:
-                yield Query.term_query(self._schema, field, clean_for_storage(value), index_option="basic")
+                yield Query.term_query(self.schema, field, clean_for_storage(value), index_option="basic")
         if filters.url_prefix:
             yield self._has_prefix(clean_for_storage(filters.url_prefix))
 
     def _has_prefix(self, prefix: str) -> Query:
         """Match chunks whose URL starts with `prefix`: a folder is one term, any other prefix the terms it starts."""
         if prefix.endswith("/"):
-            return Query.term_query(self._schema, "address", prefix, index_option="basic")
-        addresses = [term for term, _ in self._searcher.terms_with_prefix("address", prefix)]
-        return Query.term_set_query(self._schema, "address", addresses)
+            return Query.term_query(self.schema, "address", prefix, index_option="basic")
+        addresses = [term for term, _ in self.searcher.terms_with_prefix("address", prefix)]
+        return Query.term_set_query(self.schema, "address", addresses)

@@ -1,16 +1,19 @@
 """Corrects words of a question that the index does not hold, by the words that it holds.
 
-Knows words and how many chunks have them; no chunks and no model. Only plain words are corrected: code names, names in
-capitals, quoted words and what is not in the index's own vocabulary for good reasons stay as they are.
+Knows the words of a commit and how many chunks have them; no chunks and no model. Only plain words are corrected: code
+names, names in capitals, quoted words and what is not in the index's own vocabulary for good reasons stay as they are.
 """
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Protocol
 
+import tantivy
 from rapidfuzz import process
 from rapidfuzz.distance import OSA
+
+from pipelines.lexical.documents import BOOSTS, WORDS
+from pipelines.lexical.terms import question_terms
 
 # Chosen on 1,884 users' questions to their own site, where nearly all corrections are right, and to two other sites,
 # whose product names must stay as they are (`dataframe` is no `datagram`): docs/quality.md.
@@ -23,18 +26,26 @@ _TOKEN = re.compile(r"(?P<quoted>`[^`]*`|\"[^\"]*\"|(?<!\w)'[^']*'(?!\w))|[^\s`\
 _EDGE = re.compile(r"^([^\w]*)(.*?)([^\w]*)$", re.DOTALL)
 
 
-class Vocabulary(Protocol):
-    """The words of an index. `texts` is the number of its chunks."""
+class Vocabulary:
+    """The words of a commit of an index, and those of `known`, which are right; `languages` are those of its texts."""
 
-    texts: int
+    def __init__(self, searcher: tantivy.Searcher, languages: Iterable[str], known: str) -> None:
+        self._searcher, self._languages = searcher, languages
+        self._known = frozenset(known.lower().split())
+        self.texts = searcher.num_docs
 
-    def knows(self, word: str, /) -> bool:
-        """Whether the index has the word, in any of its forms."""
-        ...
+    def knows(self, word: str) -> bool:
+        """Return whether the index has the word, in any of its forms."""
+        return word in self._known or any(
+            all(map(self._has, question_terms(word, language))) for language in self._languages
+        )
 
-    def words(self, prefix: str, /) -> Sequence[tuple[str, int]]:
-        """The words with that beginning, in lower case, and in how many chunks each is."""
-        ...
+    def _has(self, term: str) -> bool:
+        return any(self._searcher.doc_freq(field, term) for field in BOOSTS)
+
+    def words(self, prefix: str) -> list[tuple[str, int]]:
+        """Return the words with that beginning, in lower case, and in how many chunks each is."""
+        return self._searcher.terms_with_prefix(WORDS, prefix)
 
 
 @dataclass(frozen=True, slots=True)

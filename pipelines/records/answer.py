@@ -2,7 +2,8 @@
 
 import functools
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, astuple, dataclass, field
+from operator import add
 from typing import Any, Literal
 
 from pydantic import TypeAdapter
@@ -30,12 +31,7 @@ class Usage:
     cost: float = 0.0
 
     def __add__(self, other: "Usage") -> "Usage":
-        return Usage(
-            self.prompt_tokens + other.prompt_tokens,
-            self.completion_tokens + other.completion_tokens,
-            self.calls + other.calls,
-            self.cost + other.cost,
-        )
+        return Usage(*map(add, astuple(self), astuple(other)))
 
 
 # Why a completion ended, in OpenAI's words: it was whole, or else "length" or "content_filter".

@@ -4,19 +4,11 @@ The only package that uses psycopg. Statements lie by name in the .sql files bes
 Every method is one transaction; loading staging tables may be repeated after any failure and stores nothing twice.
 """
 
-from pipelines.store.collections import (
-    Announced,
-    Announcements,
-    Copies,
-    ListedPage,
-    NoSuchCollection,
-    Outline,
-    Outlines,
-    Place,
-    SectionStart,
-    copy_name,
-    is_copy,
-)
+from pipelines.store.collections.announcements import Announced, Announcements
+from pipelines.store.collections.catalog import NoSuchCollection, is_copy
+from pipelines.store.collections.copies import Copies, copy_name
+from pipelines.store.collections.documents import ListedPage
+from pipelines.store.collections.outline import Outline, Outlines, Place, SectionStart
 from pipelines.store.collections.trials import ModelTrial, ModelTrials
 from pipelines.store.collections.verified import (
     NoSuchAnswer,
@@ -36,7 +28,7 @@ from pipelines.store.database.address import (
 from pipelines.store.database.errors import DatabaseFull, StoreUnavailable, UnusableDatabase
 from pipelines.store.evaluations import EvaluatedQuestion, Evaluations, JudgementRow
 from pipelines.store.indexes import ChangesPruned, Indexes, NoLiveIndex, NoSuchIndex, SearchResult
-from pipelines.store.insights import FOUND, AskedQuestion, AskedQuestions
+from pipelines.store.insights.asked import FOUND, AskedQuestion, AskedQuestions
 from pipelines.store.keys import (
     ASK,
     CHANGES,
@@ -51,7 +43,8 @@ from pipelines.store.keys import (
     TokenGrant,
     key_hash,
 )
-from pipelines.store.migrations import MigrationFailed, Schema, give_database
+from pipelines.store.migrations.migrate import MigrationFailed, Schema
+from pipelines.store.migrations.owner import give_database
 from pipelines.store.page_states import READ_ATTEMPTS, Pages, PageToIndex
 from pipelines.store.publish import (
     BuildResources,

@@ -15,7 +15,7 @@ from psycopg import sql
 from psycopg.rows import DictRow, dict_row, tuple_row
 
 from pipelines.records import Filters, Hit, Index, IndexSettings
-from pipelines.store.chunks import CHUNK_COLUMNS, ChunkColumns, ChunkTables, RankableChunk, chunk_table, drop_index
+from pipelines.store.chunks import ChunkColumns, ChunkTables, RankableChunk, chunk_table, drop_index
 from pipelines.store.database.connection import EF_SEARCH, HUGE_EF_SEARCH, HUGE_GRAPH, Connection, snapshot, statement
 from pipelines.text.cleaning import clean_for_storage
 
@@ -71,20 +71,17 @@ class SearchResult:
     live: Sequence[Mapping[str, Any]] = ()
 
 
+@dataclass(frozen=True, slots=True)
 class IndexSnapshot:
     """Reads one state of `index`, in the pipelined transaction of `connection`: what ranking needs, then hits.
 
     A statement is given up after `timeout_s` (None: without limit).
     """
 
-    def __init__(
-        self,
-        connection: Connection,
-        index: Index,
-        columns: ChunkColumns = CHUNK_COLUMNS,
-        timeout_s: float | None = None,
-    ) -> None:
-        self._connection, self._index, self._columns, self._timeout_s = connection, index, columns, timeout_s
+    connection: Connection
+    index: Index
+    columns: ChunkColumns
+    timeout_s: float | None
 
     def search(
         self,
@@ -104,7 +101,7 @@ class IndexSnapshot:
         try:
             return self._search(vectors, ids, k, kept, collection)
         except psycopg.errors.QueryCanceled:
-            self._connection.rollback()
+            self.connection.rollback()
             found = self._search((), ids, k, kept, collection)
             return replace(found, nearest=[[] for _ in vectors], too_slow=True)
 
@@ -113,21 +110,21 @@ class IndexSnapshot:
         try:
             rows = self._send("page_rankable", {"url": clean_for_storage(url)}).fetchall()
         except psycopg.errors.QueryCanceled:
-            self._connection.rollback()
+            self.connection.rollback()
             raise
         return [RankableChunk(*row) for row in rows]
 
     def hits(self, ids: Sequence[str]) -> dict[str, Hit]:
         """Return the chunks with these ids; unknown ids are left out."""
         cursor = self._send("get_chunks", {"ids": list(ids)}, row_factory=dict_row)
-        return {row["id"]: self._columns.read_hit(row) for row in cursor.fetchall()}
+        return {row["id"]: self.columns.read_hit(row) for row in cursor.fetchall()}
 
     def _search(
         self, vectors: Sequence[np.ndarray], ids: Sequence[str], k: int, kept: Mapping[str, Any], name: str | None
     ) -> SearchResult:
         """Send all that can be sent, then read the results in the same order."""
         self._tune(k)
-        collections = self._send("live_revisions", {"index": self._index.id, "collection": name}, row_factory=dict_row)
+        collections = self._send("live_revisions", {"index": self.index.id, "collection": name}, row_factory=dict_row)
         named = self._send("get_rankable", {"ids": list(ids)}, kept) if ids else None
         few = self._keeps_few(kept) if kept and vectors else False
         way = "search_exactly" if few else "search_chunks"
@@ -135,7 +132,7 @@ class IndexSnapshot:
         live = collections.fetchall()
         revision = next((row["searched"] for row in live if row["searched"] is not None), None)
         if revision is None:
-            raise NoSuchIndex(f"index {self._index.id} of collection {self._index.collection!r} was pruned")
+            raise NoSuchIndex(f"index {self.index.id} of collection {self.index.collection!r} was pruned")
         by_id = {row[0]: RankableChunk(*row) for row in named.fetchall()} if named else {}
         found = [_scored(cursor.fetchall()) for cursor in nearest]
         if way == "search_chunks":  # the graph may end before the filter has kept enough
@@ -146,13 +143,13 @@ class IndexSnapshot:
 
     def _tune(self, k: int) -> None:
         """Until the transaction ends, visit enough of the graph for `k`, and give up a statement after some time."""
-        timeout_ms = max(1, int(self._timeout_s * 1000)) if self._timeout_s else 0
+        timeout_ms = max(1, int(self.timeout_s * 1000)) if self.timeout_s else 0
         lists = {"k": k, "most": MOST_EF_SEARCH, "ef": EF_SEARCH, "huge_ef": HUGE_EF_SEARCH, "huge": HUGE_GRAPH}
         self._send("tune_search", {**lists, "table": self._table, "timeout_ms": str(timeout_ms)})
 
     @property
     def _table(self) -> str:
-        return f"chunk_{self._index.id:d}"
+        return f"chunk_{self.index.id:d}"
 
     def _keeps_few(self, kept: Mapping[str, Any]) -> bool:
         bounds = {"share": EXACT_SHARE, "least": EXACT_LEAST, "most": EXACT_MOST}
@@ -168,8 +165,8 @@ class IndexSnapshot:
         row_factory: psycopg.rows.RowFactory[Any] = tuple_row,
     ) -> psycopg.Cursor[Any]:
         """Send a statement. Its plan is kept, unless the values of filters decide what is best."""
-        text = _search_statement(name, self._index.id, self._index.settings.vector_type, tuple(kept), k, self._columns)
-        cursor = self._connection.cursor(binary=True, row_factory=row_factory)
+        text = _search_statement(name, self.index.id, self.index.settings.vector_type, tuple(kept), k, self.columns)
+        cursor = self.connection.cursor(binary=True, row_factory=row_factory)
         return cursor.execute(text, {**kept, **values}, prepare=not kept)
 
 
@@ -285,9 +282,7 @@ class Indexes(ChunkTables):
     def scan_chunks(self, index: int) -> Iterator[tuple[int, Iterator[Hit]]]:
         """Yield one snapshot of a whole index: its revision and its chunks, streamed through a server-side cursor."""
         with self._connection() as connection, _existing(index), snapshot(connection):
-            row = connection.execute(statement("get_index"), {"index": index}).fetchone()
-            if row is None:
-                raise NoSuchIndex(f"index {index} was pruned")
+            row = index_row(connection, index)
             with connection.cursor("scan") as cursor:
                 cursor.itersize = 2_000
                 cursor.execute(statement("scan_chunks", chunk=chunk_table(index), **self.columns.parts))
@@ -308,9 +303,7 @@ class Indexes(ChunkTables):
 
         def work(connection: Connection) -> tuple[int, list[tuple[str, Hit | None]]]:
             with _existing(index), snapshot(connection):
-                row = connection.execute(statement("get_index"), {"index": index}).fetchone()
-                if row is None:
-                    raise NoSuchIndex(f"index {index} was pruned")
+                row = index_row(connection, index)
                 if not row["revision"] - CHANGES_KEPT <= revision <= row["revision"]:
                     raise ChangesPruned(
                         f"index {index}: changes from revision {revision} to {row['revision']} are no longer stored"
@@ -332,6 +325,14 @@ def _existing(index: int) -> Iterator[None]:
         yield
     except psycopg.errors.UndefinedTable as error:
         raise NoSuchIndex(f"index {index} was pruned") from error
+
+
+def index_row(connection: Connection, index: int) -> DictRow:
+    """Return the row of an index. Raises NoSuchIndex if it was pruned."""
+    row = connection.execute(statement("get_index"), {"index": index}).fetchone()
+    if row is None:
+        raise NoSuchIndex(f"index {index} was pruned")
+    return row
 
 
 def _index(row: Mapping[str, Any]) -> Index:

@@ -131,13 +131,7 @@ class Pages(Database):
         """Return those of `urls` whose current input `index` (None: a new one) does not hold, with their bodies."""
         values = {"collection": collection, "run": run, "index": index, "rules": rules, "urls": list(urls)}
         rows = self._all("pages_to_index", values | {"attempts": attempts})
-        return [
-            PageToIndex(
-                Page(row["url"], zlib.decompress(row["body"]), row["content_type"], row["charset"]),
-                row["input_hash"],
-            )
-            for row in rows
-        ]
+        return [PageToIndex(page_of(row), row["input_hash"]) for row in rows]
 
     def layout_sample(self, collection: str, least: int, most: int) -> dict[str, str]:
         """Return `most` HTML pages of each site that has `least` of them: content hashes by URL, the same each time."""
@@ -147,7 +141,7 @@ class Pages(Database):
     def page_bodies(self, collection: str, urls: Sequence[str]) -> list[Page]:
         """Return the stored pages at `urls`."""
         rows = self._all("page_bodies", {"collection": collection, "urls": list(urls)})
-        return [Page(row["url"], zlib.decompress(row["body"]), row["content_type"], row["charset"]) for row in rows]
+        return [page_of(row) for row in rows]
 
     def layouts(self, collection: str) -> tuple[str, dict[str, Any]]:
         """Return the layouts of a collection's sites as they were saved, and the hash of what they were learnt from."""
@@ -190,6 +184,11 @@ class Pages(Database):
         """Return the URLs of pages that `run` saw and that failed for `reason`."""
         rows = self._all("pages_failed_with", {"collection": collection, "run": run, "reason": reason})
         return [row["url"] for row in rows]
+
+
+def page_of(row: Mapping[str, Any]) -> Page:
+    """Return the page of a row with its body, as stored."""
+    return Page(row["url"], zlib.decompress(row["body"]), row["content_type"], row["charset"])
 
 
 def _page_row(collection: str, run: int, page: FetchedPage) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from pipelines.store.database.connection import (
     Connection,
     statement,
 )
-from pipelines.store.indexes import CHANGES_KEPT, NoSuchIndex
+from pipelines.store.indexes import CHANGES_KEPT, NoSuchIndex, index_row
 from pipelines.store.runs import RunLock
 
 log = logging.getLogger(__name__)
@@ -108,9 +108,7 @@ def publish_in_place(lock: RunLock, run: int, index: Index, delete: Deleting) ->
     def change(connection: Connection) -> dict[str, Any]:
         vectors, chunk = vectors_of(connection), chunk_table(index.id)
         parts = {**lock.store.columns.parts, "chunk": chunk, "vectors": vectors}
-        current = connection.execute(statement("get_index"), {"index": index.id}).fetchone()
-        if current is None:
-            raise NoSuchIndex(f"index {index.id} was pruned")
+        current = index_row(connection, index.id)
         revision = current["revision"] + 1
         values = {"run": run, "index": index.id, "collection": lock.collection, "revision": revision,
                   **_deleting(delete), "returned_to": None}  # fmt: skip
@@ -211,9 +209,7 @@ def return_to_revision(lock: RunLock, run: int, index: Index, revision: int) -> 
     """
 
     def undo(connection: Connection) -> dict[str, Any]:
-        current = connection.execute(statement("get_index"), {"index": index.id}).fetchone()
-        if current is None:
-            raise NoSuchIndex(f"index {index.id} was pruned")
+        current = index_row(connection, index.id)
         rows = connection.execute(statement("publications"), {"index": index.id}).fetchall()
         if revision not in returnable(rows, current["revision"]):
             raise NoSuchRevision(lock.collection, revision)

@@ -10,7 +10,7 @@ import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import psycopg
 from psycopg import sql
@@ -211,10 +211,5 @@ def _read_verified(connection: Connection, collection: str, archive: zipfile.Zip
 
 def _copy(connection: Connection, query: sql.Composed, archive: zipfile.ZipFile, name: str) -> None:
     with archive.open(name) as member, connection.cursor().copy(query) as copy:
-        _pump(member, copy)
-
-
-def _pump(member: Any, copy: Any) -> None:
-    source: BinaryIO = member
-    while piece := source.read(PIECE):
-        copy.write(piece)
+        while piece := member.read(PIECE):
+            copy.write(piece)

@@ -74,14 +74,7 @@ def run_dataset(dataset: Dataset) -> Iterator[pa.Table]:
 def build(pages: Dataset, job: BuildJob) -> Dataset:
     """Chain pages → chunks → vectors → store: URLs in, one row per stored batch out (see store_vectors)."""
     pools = job.pools
-    chunked = pages.map_batches(
-        cast(Any, chunk_batch),
-        batch_size=None,
-        batch_format="pyarrow",
-        fn_kwargs={"job": job},
-        num_cpus=pools.task_cpus,
-        compute=TaskPoolStrategy(size=pools.tasks),
-    )
+    chunked = _in_tasks(pages, chunk_batch, pools.task_cpus, pools.tasks, job=job)
     embedded = chunked.map_batches(
         EmbedTexts,
         batch_size=GPU_BATCH if pools.gpus else None,
@@ -91,41 +84,32 @@ def build(pages: Dataset, job: BuildJob) -> Dataset:
         num_cpus=pools.cpus,
         num_gpus=pools.gpus,
     )
-    return embedded.map_batches(
-        cast(Any, store_batch),
-        batch_size=None,
-        batch_format="pyarrow",
-        fn_kwargs={"job": job},
-        num_cpus=pools.light_cpus,
-        compute=TaskPoolStrategy(size=pools.tasks),
-    )
+    return _in_tasks(embedded, store_batch, pools.light_cpus, pools.tasks, job=job)
 
 
 def stored_pages(ranges: Sequence[Mapping[str, Any]], job: BuildJob) -> Dataset:
     """Return the URLs of stored pages, one task for each range {first, last}."""
     rows = [{"first": part["first"], "last": part["last"]} for part in ranges]
     source = ray.data.from_items(rows, override_num_blocks=len(rows))
-    return source.map_batches(
-        cast(Any, urls_of_ranges),
-        batch_size=None,
-        batch_format="pyarrow",
-        fn_kwargs={"job": job},
-        num_cpus=job.pools.task_cpus,
-        compute=TaskPoolStrategy(size=job.pools.tasks),
-    )
+    return _in_tasks(source, urls_of_ranges, job.pools.task_cpus, job.pools.tasks, job=job)
 
 
 def crawled_pages(hosts: Sequence[CrawlSettings], job: BuildJob) -> Dataset:
     """Return the URLs of pages as they are crawled, one task (and crawler process) for each host."""
     rows = [{"host": number} for number in range(len(hosts))]
     source = ray.data.from_items(rows, override_num_blocks=len(rows))
+    return _in_tasks(source, crawl_batch, job.pools.light_cpus, job.pools.crawls, job=job, hosts=list(hosts))
+
+
+def _in_tasks(source: Dataset, function: Any, cpus: float, most: int | None, **arguments: Any) -> Dataset:
+    """Return what `function` makes of each block, in tasks of so many CPUs, at most `most` at once."""
     return source.map_batches(
-        cast(Any, crawl_batch),
-        batch_size=1,
+        function,
+        batch_size=None,
         batch_format="pyarrow",
-        fn_kwargs={"job": job, "hosts": list(hosts)},
-        num_cpus=job.pools.light_cpus,
-        compute=TaskPoolStrategy(size=job.pools.crawls),
+        fn_kwargs=arguments,
+        num_cpus=cpus,
+        compute=TaskPoolStrategy(size=most),
     )
 
 
@@ -158,12 +142,13 @@ def urls_of_ranges(batch: pa.Table, job: BuildJob) -> Iterator[pa.Table]:
 
 
 def crawl_batch(batch: pa.Table, job: BuildJob, hosts: list[CrawlSettings]) -> Iterator[pa.Table]:
-    """Crawl one host.
+    """Crawl the host of a batch.
 
     Ray Data holds output back until a block is full, so each batch is padded to a block: pages reach the next stage
     within a second, however slow the site is.
     """
-    for urls in crawl_host(hosts[batch["host"][0].as_py()], job, _store(job.database_url)):
+    (host,) = batch["host"].to_pylist()
+    for urls in crawl_host(hosts[host], job, _store(job.database_url)):
         yield pa.table({"url": pa.array(urls, pa.string()), "filler": _filler(len(urls))})
 
 

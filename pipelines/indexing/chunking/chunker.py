@@ -6,8 +6,8 @@ Of the model it knows the token counts only. Knows no HTML.
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
+from pipelines.embedding.tokens import TokenCounter
 from pipelines.indexing.chunking.atoms import to_atoms
 from pipelines.indexing.chunking.outline import with_outlines
 from pipelines.indexing.chunking.packing import Packer, split_words
@@ -30,18 +30,6 @@ DEFAULTS = IndexSettings()
 
 class InvalidChunkSize(ValueError):
     """Chunk size and overlap contradict each other or the embedding model."""
-
-
-class TokenLimits(Protocol):
-    """The token limits of an embedding model; `pipelines.embedding.tokens.TokenCounter` is one."""
-
-    @property
-    def identity(self) -> str: ...
-    @property
-    def max_tokens(self) -> int: ...
-    @property
-    def chunk_prefix(self) -> str: ...
-    def count_tokens(self, texts: Sequence[str]) -> list[int]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +56,7 @@ class Chunker:
 
     def __init__(
         self,
-        counter: TokenLimits,
+        counter: TokenCounter,
         size: int = DEFAULTS.chunk_size,
         overlap: int = DEFAULTS.chunk_overlap,
         unit: ChunkUnit = DEFAULTS.chunk_unit,

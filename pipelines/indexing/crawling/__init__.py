@@ -2,5 +2,3 @@
 
 `crawl.crawl` runs one host in a process of its own; Scrapy and Twisted are imported in that process only.
 """
-
-from pipelines.indexing.crawling.crawl import CrawlFailed, CrawlReport, CrawlSettings, PageLedger

@@ -6,7 +6,6 @@ closed.
 """
 
 import asyncio
-import importlib
 import json
 import logging
 import os
@@ -17,6 +16,7 @@ import traceback
 import warnings
 from collections.abc import AsyncIterator, Callable
 from dataclasses import asdict
+from pkgutil import resolve_name
 from typing import Any, TextIO
 from urllib.parse import urlsplit
 
@@ -42,7 +42,7 @@ class CrawlJob:
         self.run: int = values["run"]
         self._flush: tuple[int, float] = values["flush_pages"], values["flush_s"]
         self._answers = answers
-        self.ledger = open_ledger(values["ledger"], values["ledger_url"])
+        self.ledger: PageLedger = resolve_name(values["ledger"])(values["ledger_url"])
 
     def outbox(self, count_queued: Callable[[], int]) -> Outbox:
         return Outbox(self._save, lambda urls: self.say(ok=urls, queued=count_queued()), *self._flush)
@@ -53,12 +53,6 @@ class CrawlJob:
 
     def _save(self, pages: list[FetchedPage]) -> None:
         self.ledger.save_pages(self.collection, self.run, pages)
-
-
-def open_ledger(factory: str, url: str) -> PageLedger:
-    """Open the ledger at `url` by the callable named "module:callable"."""
-    module, _, name = factory.partition(":")
-    return getattr(importlib.import_module(module), name)(url)
 
 
 class SiteSpider(scrapy.Spider):

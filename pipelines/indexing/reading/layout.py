@@ -7,7 +7,10 @@ however often it repeats (a warning, an install command, a licence). Code is nev
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from operator import itemgetter
 from typing import Any
+
+from pydantic import TypeAdapter
 
 from pipelines.indexing.reading.links import origin
 from pipelines.markdown.text import divide, join
@@ -107,15 +110,10 @@ class Layouts:
     @classmethod
     def from_json(cls, values: Mapping[str, Mapping[str, Any]]) -> "Layouts":
         """Restore layouts from `as_json` after a round trip through JSON."""
-        return cls(tuple((site, _layout(values[site])) for site in sorted(values)))
+        return cls(tuple(sorted(TypeAdapter(dict[str, Layout]).validate_python(values).items(), key=itemgetter(0))))
 
 
 NO_LAYOUTS = Layouts()
-
-
-def _layout(values: Mapping[str, Any]) -> Layout:
-    plain: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in values.items()}
-    return Layout(**plain)
 
 
 def learn_layout(documents: Sequence[Document], known: Layout | None = None) -> Layout:

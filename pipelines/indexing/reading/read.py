@@ -6,7 +6,6 @@ parser survives.
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from types import TracebackType
 from typing import Any, Generic, TypeVar
 
 from pipelines.indexing.reading.child_process import Child, ChildNotStarted, ChildTimeout
@@ -104,7 +103,5 @@ class PageReader(Generic[T]):
     def __enter__(self) -> "PageReader[T]":
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()

@@ -1,7 +1,6 @@
 """The pages that an index holds: which there are, and each as it was when it was indexed."""
 
 import itertools
-import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -9,6 +8,7 @@ from psycopg import sql
 
 from pipelines.records import Index, Page
 from pipelines.store.chunks import ChunkTables, chunk_table
+from pipelines.store.page_states import page_of
 from pipelines.text.cleaning import clean_for_storage
 
 BEGINNING = 300  # characters of a page's first text in a listing: a sentence or two
@@ -44,7 +44,7 @@ class Documents(ChunkTables):
         """Return a page with the body that the index was made of; None if that is no longer stored."""
         values = {"index": index.id, "collection": index.collection, "url": clean_for_storage(url)}
         row = self._one("indexed_body", values)
-        return Page(row["url"], zlib.decompress(row["body"]), row["content_type"], row["charset"]) if row else None
+        return page_of(row) if row else None
 
     def common_url(self, index: int) -> str:
         """Return what the URLs of all pages of an index begin with, up to a slash; "" if they are of several hosts."""

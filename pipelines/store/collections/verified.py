@@ -100,19 +100,10 @@ def restore_answers(connection: Connection, collection: str, dumped: bytes) -> N
 
     Raises pydantic's ValidationError for anything else.
     """
-    for answer in TypeAdapter(list[_DumpedAnswer]).validate_json(dumped):
-        of_answer = VerifiedAnswer(collection, tuple(answer.questions), answer.answer, tuple(answer.sections))
-        values = {**_values(of_answer), "retired": answer.retired, "written": answer.written}
+    rows = [{**row, "collection": collection} for row in TypeAdapter(list[dict[str, Any]]).validate_json(dumped)]
+    for answer in TypeAdapter(list[VerifiedAnswer]).validate_python(rows):
+        values = {**_values(answer), "retired": answer.retired, "written": answer.written}
         connection.execute(statement("restore_verified_answer"), values)
-
-
-@dataclass(frozen=True)
-class _DumpedAnswer:
-    questions: list[str]
-    answer: str
-    sections: list[PinnedSection]
-    retired: bool
-    written: datetime
 
 
 def _values(answer: VerifiedAnswer) -> dict[str, Any]:

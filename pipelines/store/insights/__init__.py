@@ -1,3 +1,1 @@
 """What insights read of the database: questions without names, pages and sections of an index."""
-
-from pipelines.store.insights.asked import FOUND, AskedQuestion, AskedQuestions

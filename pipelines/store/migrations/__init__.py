@@ -2,6 +2,3 @@
 
 A change to a table is one more file NNN_name.sql here, with the next number; a file that was released never changes.
 """
-
-from pipelines.store.migrations.migrate import Migration, MigrationFailed, Schema, read_migrations
-from pipelines.store.migrations.owner import give_database

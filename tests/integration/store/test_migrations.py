@@ -16,7 +16,7 @@ from pipelines.records import Answer, Citation, Claims, Route, Usage
 from pipelines.store import MigrationFailed, Store, UnusableDatabase, give_database, key_hash
 from pipelines.store.database.jsonb import to_jsonb
 from pipelines.store.migrations import migrate as migrating
-from pipelines.store.migrations import read_migrations
+from pipelines.store.migrations.migrate import read_migrations
 
 DATA = Path(__file__).parents[2] / "data"
 TOKEN = "rdx_" + "A" * 43

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.store.migrations import read_migrations
+from pipelines.store.migrations.migrate import read_migrations
 
 ROOT = Path(__file__).parents[3]
 

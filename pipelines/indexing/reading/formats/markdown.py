@@ -71,27 +71,18 @@ def docutils_slug(title: str) -> str:
     return make_id(title)
 
 
-def _count_on(name: str, count: int) -> str:
-    return f"{name}-{count}"
-
-
-def _repeat(name: str, count: int) -> str:
-    return name
-
-
-def _count_with_underscore(name: str, count: int) -> str:
-    return f"{name or ''}_{count}"
-
-
 # ---------------------------------------------------------------------------------------------- dialects
 
 
 @dataclass(frozen=True)
 class Dialect:
-    """How Markdown is read: the ids of headings, the sign of boxes, what is done to the text before."""
+    """How Markdown is read: the ids of headings, the sign of boxes, what is done to the text before.
+
+    `repeated` is the form of an id that comes again.
+    """
 
     slug: Callable[[str], str] = slug
-    repeated: Callable[[str, int], str] = _count_on
+    repeated: str = "{name}-{count}"
     box: str = ":"
     prepare: Callable[[str], str] = str
     indented_code: bool = True
@@ -106,9 +97,9 @@ def _boxes_of_tabs(text: str) -> str:
 DIALECTS: dict[DocumentFormat, Dialect] = {
     MARKDOWN: Dialect(),
     MDX: Dialect(prepare=without_jsx, indented_code=False),
-    PYTHON_MARKDOWN: Dialect(python_markdown_slug, _count_with_underscore, "/", _boxes_of_tabs),
+    PYTHON_MARKDOWN: Dialect(python_markdown_slug, "{name}_{count}", "/", _boxes_of_tabs),
     MYST: Dialect(docutils_slug, prepare=from_myst),
-    NOTEBOOK: Dialect(jupyter_slug, _repeat),
+    NOTEBOOK: Dialect(jupyter_slug, "{name}"),
     MYST_NOTEBOOK: Dialect(docutils_slug, prepare=from_myst),
 }
 
@@ -146,7 +137,7 @@ def _parser(dialect: Dialect) -> MarkdownIt:
     parser = MarkdownIt("commonmark").enable(["table", "strikethrough"])
     parser.use(front_matter_plugin).use(deflist_plugin).use(footnote_plugin).use(admon_plugin)
     parser.use(container_plugin, "box", dialect.box, validate=_is_box, render=_render_box)
-    parser.add_render_rule("footnote_anchor", _render_nothing)
+    parser.add_render_rule("footnote_anchor", lambda *_: "")
     parser.add_render_rule("text", _render_text)
     return parser if dialect.indented_code else parser.disable("code")
 
@@ -162,10 +153,6 @@ def _render_box(_renderer: Any, tokens: Sequence[Token], place: int, *_: Any) ->
     name = match[1] if match else ""
     title = (match["bracket"] or match["bar"] or match["plain"] if match else "") or name.capitalize()
     return f'<div class="admonition"><p>{escapeHtml(title.strip())}</p>\n'
-
-
-def _render_nothing(*_: Any) -> str:
-    return ""
 
 
 def _render_text(_renderer: Any, tokens: Sequence[Token], place: int, *_: Any) -> str:
@@ -196,4 +183,4 @@ def _words(inline: Token) -> str:
 def _unique(name: str, seen: dict[str, int], dialect: Dialect) -> str:
     count = seen.get(name, 0)
     seen[name] = count + 1
-    return dialect.repeated(name, count) if count else name
+    return dialect.repeated.format(name=name, count=count) if count else name

@@ -81,13 +81,10 @@ def _parse(text: str) -> nodes.document:
 
 def _drop_page_fields(document: nodes.document) -> None:
     """Remove `:orphan:` and other fields for the generator before the page's first text."""
-    for child in document.children:
-        if isinstance(child, nodes.field_list):
-            document.remove(child)
-        elif not isinstance(child, nodes.comment | nodes.target | nodes.system_message):
-            break
-        if isinstance(child, nodes.field_list):
-            break
+    silent = nodes.comment | nodes.target | nodes.system_message
+    first = next((child for child in document.children if not isinstance(child, silent)), None)
+    if isinstance(first, nodes.field_list):
+        document.remove(first)
 
 
 def _show_broken(document: nodes.document) -> None:
