@@ -24,16 +24,14 @@ class EmbeddingFailed(RuntimeError):
 class Embedder(ABC):
     """Turns texts into float32 vectors of length 1.
 
-    Of a text longer than `max_tokens` only the beginning is read (`are_too_long` names them); the chunker makes no such
-    chunk.
+    Of a text longer than the counter's `max_tokens` only the beginning is read (`are_too_long` names them); the chunker
+    makes no such chunk.
     """
 
     def __init__(self, counter: TokenCounter) -> None:
         self.counter = counter
         self.model = counter.model
         self.dimension = counter.dimension
-        self.max_tokens = counter.max_tokens
-        self.chunk_prefix = counter.chunk_prefix
 
     def embed_chunks(self, texts: Sequence[str]) -> Vectors:
         """Return one row for each text, in order. Pass large lists: they are sorted by length and batched.
@@ -52,7 +50,7 @@ class Embedder(ABC):
 
     def are_too_long(self, texts: Sequence[str]) -> list[bool]:
         """Return for each chunk's text whether only its beginning is read."""
-        return [count > self.max_tokens for count in self.counter.count_tokens(texts)]
+        return [count > self.counter.max_tokens for count in self.counter.count_tokens(texts)]
 
     @abstractmethod
     def _vectors(self, texts: list[str], prefix: str) -> NDArray[Any]:

@@ -50,10 +50,8 @@ def complete(model: EmbeddingModel, folder: Path | None, has_prefixes: bool) -> 
     `has_prefixes`: those in its folder's own settings, which then are the only ones.
     """
     family, given = family_of(model.name, folder), (model.query_prefix, model.chunk_prefix)
-    if has_prefixes or not (family.query or family.chunk):
-        known: tuple[str | None, str | None] = (None, None)
-    else:
-        known = (family.query, family.chunk)
+    needs = not has_prefixes and (family.query or family.chunk)
+    known = (family.query, family.chunk) if needs else (None, None)
     query, chunk = (own if own is not None else need for own, need in zip(given, known, strict=True))
     unpooled = folder is not None and not (folder / "modules.json").is_file()
     return EmbeddingModel(model.name, query, chunk, model.pooling or (family.pooling if unpooled else None))

@@ -13,17 +13,13 @@ from pipelines.embedding.embedder import Embedder, EmbeddingFailed
 from pipelines.embedding.families import family_of
 from pipelines.embedding.tokens import ModelNotFound, TokenCounter
 from pipelines.text.cleaning import clean_for_tokenizer
+from pipelines.text.phrases import read_table
 
 # OpenAI refuses requests of more than 2,048 inputs or 300,000 tokens (embeddings API reference). Fewer inputs keep a
 # response at some 10 MB; the token budget counts bytes, of which a token has at least one.
 BATCH = 256
 BATCH_TOKENS = 300_000
-# Vector lengths from OpenAI's embeddings guide; that of any other endpoint model is learned by embedding a word.
-OPENAI_DIMENSIONS = {
-    "text-embedding-3-small": 1536,
-    "text-embedding-3-large": 3072,
-    "text-embedding-ada-002": 1536,
-}
+DIMENSIONS: dict[str, str] = read_table(__name__)["dimensions"]
 OPENAI_MAX_TOKENS = 8191  # per input, OpenAI's embeddings guide
 TIMEOUT_S = 60.0
 RETRIES = 6  # the client waits 0.5 to 8 s between them, or as long as Retry-After demands
@@ -35,7 +31,7 @@ def count_for_openai(model: str) -> TokenCounter:
     if not name:
         raise ModelNotFound(f"{model} names no model: write openai:<model>, for example openai:text-embedding-3-small")
     limit = family_of(model).tokens or OPENAI_MAX_TOKENS
-    return TokenCounter(model, model, OPENAI_DIMENSIONS.get(name, 0), limit, count_bytes)
+    return TokenCounter(model, model, int(DIMENSIONS.get(name, 0)), limit, count_bytes)
 
 
 def count_bytes(texts: list[str]) -> list[int]:

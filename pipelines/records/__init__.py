@@ -14,7 +14,6 @@ from pipelines.records.answer import (
     SOME,
     SUMMARY,
     VERIFIED,
-    WITHOUT_MODEL,
     WRITTEN,
     Answer,
     Citation,
@@ -24,7 +23,6 @@ from pipelines.records.answer import (
     Exchange,
     Form,
     Message,
-    Role,
     Route,
     Usage,
     WrittenBy,
@@ -48,6 +46,5 @@ from pipelines.records.indexes import (
     Hit,
     Index,
     IndexSettings,
-    IndexState,
     VectorType,
 )

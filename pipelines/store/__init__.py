@@ -5,8 +5,7 @@ Every method is one transaction; loading staging tables may be repeated after an
 """
 
 from pipelines.store.collections.announcements import Announced, Announcements
-from pipelines.store.collections.catalog import NoSuchCollection, is_copy
-from pipelines.store.collections.copies import Copies, copy_name
+from pipelines.store.collections.catalog import Catalog, NoSuchCollection, copy_name, is_copy
 from pipelines.store.collections.documents import ListedPage
 from pipelines.store.collections.outline import Outline, Outlines, Place, SectionStart
 from pipelines.store.collections.trials import ModelTrial, ModelTrials
@@ -28,7 +27,7 @@ from pipelines.store.database.address import (
 from pipelines.store.database.errors import DatabaseFull, StoreUnavailable, UnusableDatabase
 from pipelines.store.evaluations import EvaluatedQuestion, Evaluations, JudgementRow
 from pipelines.store.indexes import ChangesPruned, Indexes, NoLiveIndex, NoSuchIndex, SearchResult
-from pipelines.store.insights.asked import FOUND, AskedQuestion, AskedQuestions
+from pipelines.store.insights.asked import AskedQuestion, AskedQuestions
 from pipelines.store.keys import (
     ASK,
     CHANGES,
@@ -67,19 +66,7 @@ from pipelines.store.upkeep import Upkeep
 
 
 class Store(
-    Schema,
-    Copies,
-    Pages,
-    Staging,
-    Indexes,
-    Outlines,
-    Questions,
-    Keys,
-    Evaluations,
-    VerifiedAnswers,
-    ModelTrials,
-    AskedQuestions,
-    Upkeep,
-    Announcements,
-):
+    Schema, Catalog, Pages, Staging, Indexes, Outlines, Questions, Keys, Evaluations, VerifiedAnswers, ModelTrials,
+    AskedQuestions, Upkeep, Announcements,
+):  # fmt: skip
     """One database with everything that Raydex stores. Its constructor is Database's."""

@@ -68,14 +68,8 @@ class Evaluations(Database):
 
         If there is none, or with `fresh`, start a new one.
         """
-        values: dict[str, Any] = {
-            "fingerprint": fingerprint,
-            "collection": collection,
-            "index": index,
-            "revision": revision,
-            "dataset": to_jsonb(dataset),
-            "configuration": to_jsonb(configuration),
-        }
+        values: dict[str, Any] = {"dataset": to_jsonb(dataset), "configuration": to_jsonb(configuration)}
+        values |= {"fingerprint": fingerprint, "collection": collection, "index": index, "revision": revision}
         row = None if fresh else self._one("resume_evaluation", values)
         return int((row or self._one("begin_evaluation", values) or {})["id"])
 

@@ -154,14 +154,8 @@ class Pages(Database):
 
     def save_crawl(self, run: int, host: str, complete: bool, stopped_by: str, counts: Mapping[str, Any]) -> None:
         """Record how the crawl of one host ended."""
-        values = {
-            "run": run,
-            "host": host,
-            "complete": complete,
-            "stopped_by": stopped_by,
-            "counts": Jsonb(dict(counts)),
-        }
-        self._run("save_crawl", values)
+        values = {"run": run, "host": host, "complete": complete, "stopped_by": stopped_by}
+        self._run("save_crawl", values | {"counts": Jsonb(dict(counts))})
 
     def crawls(self, run: int) -> list[DictRow]:
         """Return how the crawls of `run` ended: host, complete, stopped_by, counts."""

@@ -214,14 +214,8 @@ def return_to_revision(lock: RunLock, run: int, index: Index, revision: int) -> 
         if revision not in returnable(rows, current["revision"]):
             raise NoSuchRevision(lock.collection, revision)
         parts = {**lock.store.columns.parts, "chunk": chunk_table(index.id)}
-        values = {
-            "run": run,
-            "index": index.id,
-            "collection": lock.collection,
-            "revision": current["revision"] + 1,
-            "to": revision,
-            "returned_to": revision,
-        }
+        values = {"run": run, "index": index.id, "collection": lock.collection, "to": revision, "returned_to": revision}
+        values["revision"] = current["revision"] + 1
         counts = {name: connection.execute(statement(name, **parts), values).rowcount for name in UNDOING}
         _announce(connection, values)
         save_stats(connection, index.id)

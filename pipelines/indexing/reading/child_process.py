@@ -47,8 +47,7 @@ class ChildNotStarted(RuntimeError):
 class Child:
     """Calls functions, which must be picklable, in a child process.
 
-    `memory` limits what the process may allocate (bytes). Threads may share a Child; their calls queue. A pickled
-    Child is not started.
+    `memory` limits what the process may allocate (bytes). Threads may share a Child; their calls queue.
     """
 
     def __init__(self, memory: int = 2 * 2**30) -> None:
@@ -57,9 +56,6 @@ class Child:
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
         self._pipe: Connection | None = None
-
-    def __reduce__(self) -> tuple[Callable[..., "Child"], tuple[Any, ...]]:
-        return Child, (self._memory,)
 
     def __del__(self) -> None:
         self.close()

@@ -1,4 +1,4 @@
-"""The collections of a database: what there is, the state of each, and which one is the default."""
+"""The collections of a database and their copies, the state of each, and which is the default."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -23,6 +23,11 @@ def is_copy(name: str) -> bool:
     return COPY_MARK in name
 
 
+def copy_name(collection: str, fingerprint: str) -> str:
+    """Return the name of the copy of `collection` whose index has this fingerprint."""
+    return f"{collection}{COPY_MARK}{fingerprint[:12]}"
+
+
 class NoSuchCollection(LookupError):
     """There is no collection with that name; there are `names`."""
 
@@ -30,8 +35,8 @@ class NoSuchCollection(LookupError):
         super().__init__(f"there is no collection {collection!r}; there are: {', '.join(names) or 'none'}")
 
 
-class Collections(Database):
-    """Collections."""
+class Catalog(Database):
+    """Collections and their copies."""
 
     def collections(self) -> list[DictRow]:
         """Return every collection: name, is_default; of its live index: id, revision, stats, settings, published_at."""
@@ -117,3 +122,27 @@ class Collections(Database):
             return indexes
 
         return self._do(work)
+
+    # -- copies: the pages of a collection under another name, to be indexed with other settings
+
+    def copy_pages(self, collection: str, copy: str, run: int) -> int:
+        """Give `copy` the current pages of `collection`, as if `run` had seen them; return how many."""
+        values = {"collection": collection, "copy": copy, "run": run}
+
+        def work(connection: Connection) -> int:
+            copied = connection.execute(statement("copy_pages"), values).rowcount
+            gone = {"collection": copy, "run": run, "prefix": "", "error": f"is no longer a page of {collection}"}
+            connection.execute(statement("mark_unseen"), gone)
+            return copied
+
+        return self._do(work)
+
+    def copies(self, collection: str) -> list[str]:
+        """Return the names of the copies of a collection."""
+        return [row["name"] for row in self._all("copies", {"collection": collection, "mark": COPY_MARK})]
+
+    def drop_copy(self, copy: str) -> list[int]:
+        """Drop a copy with its indexes; return their ids. Raises ValueError if it is not a copy."""
+        if not is_copy(copy):
+            raise ValueError(f"{copy!r} is no copy (its name has no {COPY_MARK!r}): nothing is dropped")
+        return self.drop([copy])

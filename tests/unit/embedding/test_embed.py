@@ -75,7 +75,7 @@ def test_texts_embedded_are_counted_by_the_hash_embedder() -> None:
 def test_counts_are_those_of_the_model_itself(minilm: Embedder) -> None:
     own = minilm._encoder.tokenizer(TEXTS, truncation=False)["input_ids"]  # type: ignore[attr-defined]
     assert minilm.counter.count_tokens(TEXTS) == [len(ids) for ids in own]
-    assert (minilm.max_tokens, minilm.dimension) == (256, 384)
+    assert (minilm.counter.max_tokens, minilm.dimension) == (256, 384)
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, 0.0])
@@ -131,7 +131,7 @@ def test_prompts_of_the_model_are_read_before_each_text(tmp_path: Path, minilm: 
     config = tmp_path / "config_sentence_transformers.json"
     config.write_text('{"prompts": {"query": "query: ", "passage": "passage: "}}')
     prompted = load_embedder(str(tmp_path), device="cpu", backend="torch")
-    assert prompted.chunk_prefix == "passage: "
+    assert prompted.counter.chunk_prefix == "passage: "
     assert prompted.counter.count_tokens(["x"]) == minilm.counter.count_tokens(["passage: x"])
     assert prompted.embed_chunks(["x"])[0] @ minilm.embed_chunks(["passage: x"])[0] == pytest.approx(1, abs=1e-5)
     assert prompted.embed_query("x") @ minilm.embed_query("query: x") == pytest.approx(1, abs=1e-5)
