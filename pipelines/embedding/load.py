@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from pipelines.embedding import tokens
 from pipelines.embedding.cpu import multiplies_int8
 from pipelines.embedding.embedder import Embedder
 from pipelines.embedding.families import complete, missing_prefixes
@@ -16,16 +17,6 @@ from pipelines.embedding.hashed import HashEmbedder, count_for_hash
 from pipelines.embedding.onnx.embedder import OnnxEmbedder
 from pipelines.embedding.onnx.export import ExportFailed
 from pipelines.embedding.openai import OpenAIEmbedder, count_for_openai
-from pipelines.embedding.tokens import (
-    INT8,
-    PACKAGED,
-    ModelNotFound,
-    TokenCounter,
-    count_for_files,
-    hub_name,
-    model_folder,
-    own_prefixes,
-)
 from pipelines.embedding.torch import TorchEmbedder
 from pipelines.records import EmbeddingModel
 
@@ -44,8 +35,8 @@ class Engine:
     `remote`: an endpoint computes, reached over the network.
     """
 
-    count: Callable[[str], TokenCounter]
-    embed: Callable[[TokenCounter, str | None, str | None], Embedder]
+    count: Callable[[str], tokens.TokenCounter]
+    embed: Callable[[tokens.TokenCounter, str | None, str | None], Embedder]
     remote: bool = False
 
 
@@ -56,7 +47,7 @@ ENGINES = {
 }
 
 
-def load_tokenizer(model: str | EmbeddingModel) -> TokenCounter:
+def load_tokenizer(model: str | EmbeddingModel) -> tokens.TokenCounter:
     """Return the counter of `model`: a packaged name, a folder, `hash:<dimension>`, `openai:<model>` or a hub name.
 
     `int8:` may stand before a name or folder. A name alone means the model as its family needs it, an EmbeddingModel
@@ -65,7 +56,7 @@ def load_tokenizer(model: str | EmbeddingModel) -> TokenCounter:
     if isinstance(model, str):
         model = complete_model(EmbeddingModel(model))
     engine = _engine_of(model.name)
-    counter = (engine.count if engine else count_for_files)(model.name)
+    counter = (engine.count if engine else tokens.count_for_files)(model.name)
     return counter.using(model)
 
 
@@ -83,11 +74,11 @@ def _own_files(model: str) -> tuple[Path | None, bool]:
     """Return the folder of a model of files, and whether it has prefixes of its own. Raises ModelNotFound."""
     if _engine_of(model):
         return None, False
-    plain = model.removeprefix(INT8)
-    if plain != model and (not plain or plain.startswith(INT8) or _engine_of(plain)):
-        raise ModelNotFound(f"{model} names no model of files: write int8:<name or folder>")
-    folder = model_folder(model)
-    return folder, any(own_prefixes(folder))
+    plain = model.removeprefix(tokens.INT8)
+    if plain != model and (not plain or plain.startswith(tokens.INT8) or _engine_of(plain)):
+        raise tokens.ModelNotFound(f"{model} names no model of files: write int8:<name or folder>")
+    folder = tokens.model_folder(model)
+    return folder, any(tokens.own_prefixes(folder))
 
 
 def load_embedder(
@@ -121,10 +112,10 @@ def load_embedder(
 
 def runs_int8(model: str) -> bool:
     """Return whether `model`, on this machine's CPUs, runs in int8."""
-    return model.startswith(INT8) and multiplies_int8()
+    return model.startswith(tokens.INT8) and multiplies_int8()
 
 
-def _load_onnx(counter: TokenCounter, backend: str, cache: Path | None, threads: int | None) -> Embedder | None:
+def _load_onnx(counter: tokens.TokenCounter, backend: str, cache: Path | None, threads: int | None) -> Embedder | None:
     """Return None if the export fails and "auto" may fall back to torch."""
     if cache is None:
         raise UnknownBackend(f"backend {backend!r} needs a folder for the exported model: pass cache=")
@@ -148,11 +139,11 @@ def is_here(model: str) -> bool:
     """Return whether using `model` downloads nothing: it is no hub model, or cached."""
     from huggingface_hub import try_to_load_from_cache
 
-    model = model.removeprefix(INT8)
-    if model in PACKAGED or _engine_of(model) or Path(model).is_dir():
+    model = model.removeprefix(tokens.INT8)
+    if model in tokens.PACKAGED or _engine_of(model) or Path(model).is_dir():
         return True
     try:
-        return isinstance(try_to_load_from_cache(hub_name(model), "modules.json"), str)
+        return isinstance(try_to_load_from_cache(tokens.hub_name(model), "modules.json"), str)
     except ValueError:  # no name that the hub could have: loading says so
         return True
 

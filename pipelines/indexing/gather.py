@@ -6,7 +6,7 @@ run.py.
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing, suppress
+from contextlib import ExitStack, closing
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -26,6 +26,7 @@ from pipelines.indexing.crawling.frontier.queue import DEFAULT_MAX_PAGES
 from pipelines.indexing.crawling.scope import spellings
 from pipelines.indexing.folders.files import limit_files, save_files
 from pipelines.indexing.layouts import SAMPLE, find_unmatched, has_learnt, known_layouts, learn_layouts
+from pipelines.indexing.publish import find_live_index
 from pipelines.indexing.reachable import SiteUnreachable, find_unreachable
 from pipelines.indexing.reading.child_process import Child
 from pipelines.indexing.reading.html.site import selectors_of
@@ -35,7 +36,7 @@ from pipelines.indexing.settings import ReindexOptions
 from pipelines.indexing.summary import RunLog
 from pipelines.indexing.watch import RunWatch
 from pipelines.records import Index, IndexSettings
-from pipelines.store import READ_ATTEMPTS, NoLiveIndex, Store
+from pipelines.store import READ_ATTEMPTS, Store
 from pipelines.text.progress import Passing
 
 if TYPE_CHECKING:
@@ -116,8 +117,7 @@ class Gatherer:
                 self._learn_layouts()
                 self._check_selectors()
             if ranges := self.ranges_to_index(PAGES_PER_RANGE):
-                pages, size = (sum(part[name] for part in ranges) for name in ("pages", "bytes"))
-                with self._log.timed("embed"), self._watch.embedding(self._input_rules, pages, size):
+                with self._log.timed("embed"), self._watch.embedding(self._input_rules, *_size(ranges)):
                     self._embed(ranges)
                     self._retry_slow_pages()
                 self._store.mark_duplicates(self._name, self._run)
@@ -209,10 +209,7 @@ class Gatherer:
         return wanted and not options.no_ray
 
     def _is_little(self, ranges: Sequence[dict[str, Any]]) -> bool:
-        if self._wants_ray():
-            return False
-        pages, size = (sum(part[name] for part in ranges) for name in ("pages", "bytes"))
-        return self._options.no_ray or is_little(pages, size, count_cpus(), has_gpu())
+        return not self._wants_ray() and (self._options.no_ray or is_little(*_size(ranges), count_cpus(), has_gpu()))
 
     @cached_property
     def _local(self) -> LocalBuilder:
@@ -270,16 +267,13 @@ class Gatherer:
 
     def _to_index(self, more: int = 0) -> tuple[int, int]:
         """Return how many pages are to be indexed, `more` that are not stored yet among them, and their bytes."""
-        ranges = self.ranges_to_index()
-        pages, size = (sum(part[name] for part in ranges) for name in ("pages", "bytes"))
+        pages, size = _size(self.ranges_to_index())
         return pages + more, size + more * PAGE_BYTES
 
     @cached_property
     def _costs(self) -> Costs:
         usual = self._settings.model.removeprefix(INT8) == INDEX.model and not has_gpu()
-        before = self._base
-        with suppress(NoLiveIndex):
-            before = before or self._store.live_index(self._name)
+        before = self._base or find_live_index(self._store, self._name)
         shown = before.id if before and before.settings.model == self._settings.model else None
         return costs_of(self._store.status(self._name)["runs"], shown, usual)
 
@@ -377,6 +371,11 @@ def for_tasks(ranges: Iterable[dict[str, Any]], actors: int) -> list[dict[str, A
     size = min(RANGES_PER_TASK, max(1, int(len(parts) * LOSS / actors)))
     groups = [parts[start : start + size] for start in range(0, len(parts), size)]
     return [{"first": group[0]["first"], "last": group[-1]["last"]} for group in groups]
+
+
+def _size(ranges: Sequence[Mapping[str, Any]]) -> tuple[int, int]:
+    """Return how many pages are in `ranges`, and their bytes."""
+    return sum(part["pages"] for part in ranges), sum(part["bytes"] for part in ranges)
 
 
 def _cpus(node: Node) -> float:

@@ -6,6 +6,7 @@ neither Ray nor the source of pages.
 
 import math
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Literal
@@ -42,9 +43,9 @@ class Deletion:
     reason: str = ""
 
 
-def decide_deletion(deletable: int, pages: int, complete: bool, stopped_by: str, most: float) -> Deletion:
-    """Allow deletion after a complete run, if at most the share `most` of the index's pages has vanished."""
-    if not complete:
+def decide_deletion(deletable: int, pages: int, stopped_by: str, most: float) -> Deletion:
+    """Allow deletion after a complete run (not `stopped_by`), if at most the share `most` of the index has vanished."""
+    if stopped_by:
         return Deletion(False, f"the crawl is not complete ({stopped_by}): nothing is deleted")
     if pages and deletable / pages > most:
         return Deletion(
@@ -57,10 +58,9 @@ def decide_deletion(deletable: int, pages: int, complete: bool, stopped_by: str,
 
 def find_live_index(store: Store, collection: str) -> Index | None:
     """Return the live index, if there is one."""
-    try:
+    with suppress(NoLiveIndex):
         return store.live_index(collection)
-    except NoLiveIndex:
-        return None
+    return None
 
 
 def find_own_index(store: Store, collection: str) -> Index | None:
@@ -103,10 +103,9 @@ def publish_run(
     Readers see the old state until the new one is complete. Raises LostCollection, VectorsMissing.
     """
     changed = store.staged_changes(run, base.id) if base else 0
+    may_change = publish or (base is not None and base.state == "candidate")  # it is seen at once
     in_place = base is not None and is_cheaper_in_place(changed, store.index_stats(base.id)["chunks"])
-    if base is not None and (
-        not _changes_anything(store, lock, run, base, delete) or (in_place and _may_change_in_place(base, publish))
-    ):
+    if base is not None and (not _changes_anything(store, lock, run, base, delete) or (in_place and may_change)):
         publication = publish_in_place(lock, run, base, delete)
     else:
         publication = build_index(lock, run, settings, base, delete, resources)
@@ -145,11 +144,9 @@ def known_states(store: Store, collection: str) -> list[KnownState]:
 
 def _state_of(live: Index, revision: int, publications: Mapping[int, Mapping[str, Any]]) -> KnownState:
     kind: Literal["live", "earlier"] = "live" if revision == live.revision else "earlier"
-    row = publications.get(revision)
-    if row is None:
-        return KnownState(live.id, revision, kind)
-    changes = {name: row[name] for name in COUNTED}
-    return KnownState(live.id, revision, kind, row["published_at"], changes, row["returned_to"])
+    row = publications.get(revision, {})
+    changes = {name: row[name] for name in COUNTED if row}
+    return KnownState(live.id, revision, kind, row.get("published_at"), changes, row.get("returned_to"))
 
 
 def rollback(store: Store, lock: RunLock, run: int, to: KnownState | None = None) -> tuple[Index, int, int]:
@@ -172,8 +169,3 @@ def _changes_anything(store: Store, lock: RunLock, run: int, base: Index, delete
     staged = store.staged_counts(run)["pages"]
     only = None if isinstance(delete, bool) else delete
     return bool(staged or (delete and store.deletable_pages(lock.collection, base.id, only)[0]))
-
-
-def _may_change_in_place(base: Index, publish: bool) -> bool:
-    """Return whether a change in place may be seen: without publishing, only a candidate may change."""
-    return publish or base.state == "candidate"

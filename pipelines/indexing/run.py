@@ -13,20 +13,13 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
+from pipelines.indexing import publish
 from pipelines.indexing.building.pools import check_request
 from pipelines.indexing.collection import Collection
 from pipelines.indexing.crawling.crawl import CrawlSettings, survey
 from pipelines.indexing.crawling.scope import spellings
 from pipelines.indexing.gather import Gatherer
 from pipelines.indexing.lock import RunRecord, hold_collection, record_run
-from pipelines.indexing.publish import (
-    Deletion,
-    decide_deletion,
-    find_base_index,
-    find_live_index,
-    find_own_index,
-    publish_run,
-)
 from pipelines.indexing.reading.layout import Layouts
 from pipelines.indexing.reading.text import NEEDS_JAVASCRIPT
 from pipelines.indexing.settings import SHOWN, ReindexOptions, check_changes, first_of, index_settings
@@ -87,8 +80,8 @@ def plan_reindex(
     Raises SiteUnreachable, and CrawlFailed for a start page that can't be read.
     """
     check_request_of(collection, options, progress)
-    settings = index_settings(collection.index, options, find_own_index(store, collection.name), collection.html.chosen)
-    base = find_base_index(store, collection.name, settings)
+    settings = _settings(store, collection, options)
+    base = publish.find_base_index(store, collection.name, settings)
     gatherer = Gatherer(store, collection, settings, 0, base, options, RunLog(progress))
     gatherer.check_sites()
     sites = [_plan_site(store, collection.name, host) for host in gatherer.hosts]
@@ -131,6 +124,11 @@ def check_request_of(collection: Collection, options: ReindexOptions, progress: 
             progress(f"WARNING: robots.txt of {', '.join(site.start_urls)} is IGNORED (--ignore-robots)")
 
 
+def _settings(store: Store, collection: Collection, options: ReindexOptions) -> IndexSettings:
+    own = publish.find_own_index(store, collection.name)
+    return index_settings(collection.index, options, own, collection.html.chosen)
+
+
 def _run(
     kind: str,
     store: Store,
@@ -155,7 +153,7 @@ def open_run(
 
     A run over single pages leaves the collection's settings as they are. Raises as `reindex`.
     """
-    settings = index_settings(collection.index, options, find_own_index(store, collection.name), collection.html.chosen)
+    settings = _settings(store, collection, options)
     with hold_collection(store, collection.name, options.wait, progress) as lock:
         before = store.collection_settings(collection.name)
         with (
@@ -191,7 +189,7 @@ class ReindexRun:
     def __call__(self) -> ReindexSummary:
         store, name, log = self.store, self.collection.name, self.log
         with log.timed("total"):
-            base = self._live_base() if self.options.changes else find_base_index(store, name, self.settings)
+            base = self._live_base() if self.options.changes else publish.find_base_index(store, name, self.settings)
             gatherer = Gatherer(store, self.collection, self.settings, self.run, base, self.options, log)
             gatherer.check_sites()
             gatherer()
@@ -206,7 +204,7 @@ class ReindexRun:
             left = f", about {describe_seconds(PUBLISH_S * staged['chunks'])} left" if staged["chunks"] else ""
             log.tell(Passing(f"{staged['pages']:,} pages, publishing {staged['chunks']:,} chunks{left}"))
             with log.timed("publish"):
-                live = find_live_index(store, name)
+                live = publish.find_live_index(store, name)
                 deletion = self._decide_deletion(live or base, gatherer.stopped_by)
                 needs_look = gatherer.failed or not (deletion.allowed or gatherer.stopped_by)
                 may_publish = self._may_publish(base, live, deletion, needs_look)
@@ -260,17 +258,19 @@ class ReindexRun:
         """The pages that alone may be deleted, None for any."""
         return sorted(spellings(self.options.changes.deleted)) if self.options.changes else None
 
-    def _decide_deletion(self, index: Index | None, stopped_by: str) -> Deletion:
+    def _decide_deletion(self, index: Index | None, stopped_by: str) -> publish.Deletion:
         only = self._named_as_deleted
         deletable, pages = self.store.deletable_pages(self.collection.name, index.id, only) if index else (0, 0)
         if not deletable:
-            return Deletion(True)
-        deletion = decide_deletion(deletable, pages, not stopped_by, stopped_by, self.collection.max_delete_ratio)
+            return publish.Deletion(True)
+        deletion = publish.decide_deletion(deletable, pages, stopped_by, self.collection.max_delete_ratio)
         if not (deletion.allowed or stopped_by):
             self.log.warn(deletion.reason)
         return deletion
 
-    def _may_publish(self, base: Index | None, live: Index | None, deletion: Deletion, needs_look: bool) -> bool:
+    def _may_publish(
+        self, base: Index | None, live: Index | None, deletion: publish.Deletion, needs_look: bool
+    ) -> bool:
         """Return whether what the run changes may be published before it is judged; nothing is worse than no index."""
         if not self.options.publish or live is None or self.options.most_unjudged >= 1:
             return self.options.publish
@@ -278,7 +278,9 @@ class ReindexRun:
         changed = self.store.staged_counts(self.run)["pages"] + (vanished if deletion.allowed else 0)
         return not needs_look and base == live and changed <= self.options.most_unjudged * pages
 
-    def _publish(self, base: Index | None, live: Index | None, deletion: Deletion, publish: bool) -> Publication | None:
+    def _publish(
+        self, base: Index | None, live: Index | None, deletion: publish.Deletion, may_publish: bool
+    ) -> Publication | None:
         if base is None and not self.store.staged_counts(self.run)["pages"]:
             self.log.warn("no page could be indexed: nothing is published")
             return None
@@ -286,10 +288,10 @@ class ReindexRun:
         keeps = deletion.allowed or live is None or live == base
         if not keeps:
             self.log.warn("the index with the new settings lacks those pages: it is left as a candidate")
-        publish, resources = keeps and publish, self.options.resources
         only = self._named_as_deleted
         delete = deletion.allowed if only is None else only if deletion.allowed else ()
-        return publish_run(self.store, self.lock, self.run, self.settings, base, delete, resources, publish)
+        resources, goes_live = self.options.resources, keeps and may_publish
+        return publish.publish_run(self.store, self.lock, self.run, self.settings, base, delete, resources, goes_live)
 
     def _summarize(
         self,

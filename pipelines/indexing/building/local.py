@@ -14,17 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipelines.cluster import JOB_NICENESS
-from pipelines.indexing.building.steps import (
-    BLOCK_BYTES,
-    PAGES_PER_STEP,
-    TEXTS,
-    BuildJob,
-    EmbedTexts,
-    chunk_pages,
-    crawl_host,
-    make_reader,
-    store_vectors,
-)
+from pipelines.indexing.building import steps
 from pipelines.indexing.building.threads import ThreadedIterator
 from pipelines.indexing.crawling.crawl import CrawlSettings
 from pipelines.indexing.reading.child_process import Child
@@ -45,11 +35,11 @@ PATIENCE = 4.0
 class LocalBuilder:
     """Builds in this process, reads in `child`. Yields rows as `store_vectors` returns them; close it at the end."""
 
-    def __init__(self, job: BuildJob, child: Child) -> None:
+    def __init__(self, job: steps.BuildJob, child: Child) -> None:
         self._job, self._child = job, child
         self._store = Store(job.database_url, pool_size=4, retry_s=DATABASE_PATIENCE_S)
-        self._read = make_reader(job.settings, job.layouts, child=child)
-        self._embed: EmbedTexts | None = None
+        self._read = steps.make_reader(job.settings, job.layouts, child=child)
+        self._embed: steps.EmbedTexts | None = None
 
     def __enter__(self) -> "LocalBuilder":
         return self
@@ -61,7 +51,7 @@ class LocalBuilder:
     def use(self, layouts: Layouts) -> None:
         """Leave out these layouts from now on."""
         if layouts != self._job.layouts:
-            self._read = make_reader(self._job.settings, layouts, child=self._child)
+            self._read = steps.make_reader(self._job.settings, layouts, child=self._child)
             self._job = replace(self._job, layouts=layouts)
 
     def crawled(
@@ -84,7 +74,7 @@ class LocalBuilder:
 
     def patiently(self, urls: Iterable[str]) -> Generator[pa.Table]:
         """Build from stored pages that took too long: each alone, and with PATIENCE."""
-        reader, self._read = self._read, make_reader(self._job.settings, self._job.layouts, PATIENCE, self._child)
+        reader, self._read = self._read, steps.make_reader(self._job.settings, self._job.layouts, PATIENCE, self._child)
         try:
             yield from self._build([url] for url in urls)
         finally:
@@ -98,12 +88,12 @@ class LocalBuilder:
         job = self._job
         urls = [u for part in ranges for u in self._store.urls_in_range(job.collection, part["first"], part["last"])]
         random.Random(0).shuffle(urls)
-        steps = range(0, len(urls), PAGES_PER_STEP)
-        yield from self._build(urls[start : start + PAGES_PER_STEP] for start in steps)
+        starts = range(0, len(urls), steps.PAGES_PER_STEP)
+        yield from self._build(urls[start : start + steps.PAGES_PER_STEP] for start in starts)
 
     def _crawl(self, hosts: Iterable[CrawlSettings]) -> Generator[list[str]]:
         for host in hosts:
-            yield from crawl_host(host, self._job, self._store)
+            yield from steps.crawl_host(host, self._job, self._store)
 
     def _build(self, urls: Iterable[list[str]]) -> Iterator[pa.Table]:
         with (
@@ -114,24 +104,24 @@ class LocalBuilder:
 
     def _gathered(self, urls: Iterable[list[str]]) -> Generator[pa.Table]:
         """Yield blocks of texts: the first texts at once, then full blocks or what has come in GATHER_S."""
-        began, parts, least = time.monotonic(), [TEXTS.empty_table()], 1
+        began, parts, least = time.monotonic(), [steps.TEXTS.empty_table()], 1
         for batch in urls:
-            for texts in chunk_pages(batch, self._job, self._store, self._read):
+            for texts in steps.chunk_pages(batch, self._job, self._store, self._read):
                 parts.append(texts)
                 if sum(part.nbytes for part in parts) >= least or time.monotonic() - began >= GATHER_S:
                     yield pa.concat_tables(parts)
-                    began, parts, least = time.monotonic(), [TEXTS.empty_table()], BLOCK_BYTES
+                    began, parts, least = time.monotonic(), [steps.TEXTS.empty_table()], steps.BLOCK_BYTES
         yield pa.concat_tables(parts)
 
     def _stored_vectors(self, blocks: Iterable[pa.Table]) -> Generator[pa.Table]:
         for block in blocks:
             if len(block) and self._embed is None:
-                self._embed = EmbedTexts(self._job)
+                self._embed = steps.EmbedTexts(self._job)
             by_length = block.take(pc.sort_indices(pc.utf8_length(block["embed_text"])))
             for start in range(0, len(block), SLICE):
                 assert self._embed is not None
                 vectors = self._embed(by_length.slice(start, SLICE))
-                yield store_vectors(vectors, self._job, self._store)
+                yield steps.store_vectors(vectors, self._job, self._store)
 
 
 def _after(wait_for: int, learn: Callable[[], None], batches: Iterable[list[str]]) -> Iterator[list[str]]:

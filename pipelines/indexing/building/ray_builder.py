@@ -15,16 +15,8 @@ import ray.data
 from ray.data import ActorPoolStrategy, DataContext, Dataset, ExecutionResources, TaskPoolStrategy
 from ray.exceptions import ActorUnschedulableError, StreamingGeneratorReplayInconsistentError
 
+from pipelines.indexing.building import steps
 from pipelines.indexing.building.pools import Node, held_by_others
-from pipelines.indexing.building.steps import (
-    BLOCK_BYTES,
-    BuildJob,
-    EmbedTexts,
-    chunk_pages,
-    crawl_host,
-    make_reader,
-    store_vectors,
-)
 from pipelines.indexing.chunking.page_cutter import PageChunks
 from pipelines.indexing.crawling.crawl import CrawlSettings
 from pipelines.indexing.reading.layout import Layouts
@@ -47,7 +39,7 @@ class DatasetLost(RuntimeError):
 class RayBuilder:
     """Builds on what is `free` on the nodes of the connected Ray, as `LocalBuilder` does in one process."""
 
-    def __init__(self, job: BuildJob, free: Iterable[Node]) -> None:
+    def __init__(self, job: steps.BuildJob, free: Iterable[Node]) -> None:
         self._job, self.embedders = job, job.pools.embedders
         total = ray.cluster_resources()  # type: ignore[no-untyped-call]
         self._held = held_by_others(total, free)
@@ -71,12 +63,12 @@ def run_dataset(dataset: Dataset) -> Iterator[pa.Table]:
         raise DatasetLost(str(error)) from error
 
 
-def build(pages: Dataset, job: BuildJob) -> Dataset:
+def build(pages: Dataset, job: steps.BuildJob) -> Dataset:
     """Chain pages → chunks → vectors → store: URLs in, one row per stored batch out (see store_vectors)."""
     pools = job.pools
     chunked = _in_tasks(pages, chunk_batch, pools.task_cpus, pools.tasks, job=job)
     embedded = chunked.map_batches(
-        EmbedTexts,
+        steps.EmbedTexts,
         batch_size=GPU_BATCH if pools.gpus else None,
         batch_format="pyarrow",
         fn_constructor_kwargs={"job": job},
@@ -87,14 +79,14 @@ def build(pages: Dataset, job: BuildJob) -> Dataset:
     return _in_tasks(embedded, store_batch, pools.light_cpus, pools.tasks, job=job)
 
 
-def stored_pages(ranges: Sequence[Mapping[str, Any]], job: BuildJob) -> Dataset:
+def stored_pages(ranges: Sequence[Mapping[str, Any]], job: steps.BuildJob) -> Dataset:
     """Return the URLs of stored pages, one task for each range {first, last}."""
     rows = [{"first": part["first"], "last": part["last"]} for part in ranges]
     source = ray.data.from_items(rows, override_num_blocks=len(rows))
     return _in_tasks(source, urls_of_ranges, job.pools.task_cpus, job.pools.tasks, job=job)
 
 
-def crawled_pages(hosts: Sequence[CrawlSettings], job: BuildJob) -> Dataset:
+def crawled_pages(hosts: Sequence[CrawlSettings], job: steps.BuildJob) -> Dataset:
     """Return the URLs of pages as they are crawled, one task (and crawler process) for each host."""
     rows = [{"host": number} for number in range(len(hosts))]
     source = ray.data.from_items(rows, override_num_blocks=len(rows))
@@ -120,7 +112,7 @@ def configure(slow_source: bool, held: Node) -> None:
     """
     context = DataContext.get_current()
     context.execution_options.exclude_resources = ExecutionResources(cpu=held["CPU"], gpu=held["GPU"])
-    context.target_max_block_size = BLOCK_BYTES
+    context.target_max_block_size = steps.BLOCK_BYTES
     context.execution_no_progress_timeout_s = -1 if slow_source else 1800
     # An actor that has a batch and another one waiting is enough work to start one more, where a node has room.
     context.autoscaling_config.actor_pool_util_upscaling_threshold = 1.0
@@ -134,35 +126,37 @@ def configure(slow_source: bool, held: Node) -> None:
 # ---------------------------------------------------------------------------------------------- tasks
 
 
-def urls_of_ranges(batch: pa.Table, job: BuildJob) -> Iterator[pa.Table]:
+def urls_of_ranges(batch: pa.Table, job: steps.BuildJob) -> Iterator[pa.Table]:
     store = _store(job.database_url)
     for part in batch.to_pylist():
         urls = store.urls_in_range(job.collection, part["first"], part["last"])
         yield pa.table({"url": pa.array(urls, pa.string())})
 
 
-def crawl_batch(batch: pa.Table, job: BuildJob, hosts: list[CrawlSettings]) -> Iterator[pa.Table]:
+def crawl_batch(batch: pa.Table, job: steps.BuildJob, hosts: list[CrawlSettings]) -> Iterator[pa.Table]:
     """Crawl the host of a batch.
 
     Ray Data holds output back until a block is full, so each batch is padded to a block: pages reach the next stage
     within a second, however slow the site is.
     """
     (host,) = batch["host"].to_pylist()
-    for urls in crawl_host(hosts[host], job, _store(job.database_url)):
+    for urls in steps.crawl_host(hosts[host], job, _store(job.database_url)):
         yield pa.table({"url": pa.array(urls, pa.string()), "filler": _filler(len(urls))})
 
 
-def chunk_batch(batch: pa.Table, job: BuildJob) -> Iterator[pa.Table]:
-    return chunk_pages(batch["url"].to_pylist(), job, _store(job.database_url), _reader(job.settings, job.layouts))
+def chunk_batch(batch: pa.Table, job: steps.BuildJob) -> Iterator[pa.Table]:
+    return steps.chunk_pages(
+        batch["url"].to_pylist(), job, _store(job.database_url), _reader(job.settings, job.layouts)
+    )
 
 
-def store_batch(batch: pa.Table, job: BuildJob) -> pa.Table:
-    return store_vectors(batch, job, _store(job.database_url))
+def store_batch(batch: pa.Table, job: steps.BuildJob) -> pa.Table:
+    return steps.store_vectors(batch, job, _store(job.database_url))
 
 
 def _filler(rows: int) -> pa.Array:
     """Return bytes that make `rows` rows slightly larger than one block."""
-    return pa.array([b"\0" * (BLOCK_BYTES * 5 // 4 // rows)] * rows, pa.binary())
+    return pa.array([b"\0" * (steps.BLOCK_BYTES * 5 // 4 // rows)] * rows, pa.binary())
 
 
 @functools.cache
@@ -172,4 +166,4 @@ def _store(url: str) -> Store:
 
 @functools.cache
 def _reader(settings: IndexSettings, layouts: Layouts) -> PageReader[PageChunks]:
-    return make_reader(settings, layouts)
+    return steps.make_reader(settings, layouts)

@@ -11,6 +11,7 @@ import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Protocol
@@ -151,15 +152,17 @@ def crawl(
     generator kills the crawler. Raises CrawlFailed.
     """
     job = dict(settings=settings.model_dump(), ledger_url=ledger_url, ledger=ledger, collection=collection, run=run)
-    with _CrawlerProcess({**job, "flush_pages": flush_pages, "flush_s": flush_s}) as child:
-        for message in child.messages():
+    with _crawler_process({**job, "flush_pages": flush_pages, "flush_s": flush_s}) as (process, last_lines):
+        for message in map(json.loads, process.stdout or ()):
             if "report" in message:
                 return CrawlReport(**message["report"])
             if "error" in message:
                 raise CrawlFailed(message["error"])
             note_queue(message["queued"])
             yield message["ok"]
-        raise CrawlFailed(f"the crawler ended with status {child.wait()}:\n{child.last_words()}")
+        process.wait()
+    words = "".join(last_lines).strip() or "(nothing on stderr)"
+    raise CrawlFailed(f"the crawler ended with status {process.returncode}:\n{words}")
 
 
 def survey(settings: CrawlSettings, ledger_url: str, collection: str) -> list[str]:
@@ -168,57 +171,36 @@ def survey(settings: CrawlSettings, ledger_url: str, collection: str) -> list[st
     return [url for urls in batches for url in urls]
 
 
-class _CrawlerProcess:
-    """The crawler process. It ends when its stdin is closed, so it can't outlive a parent that is killed."""
+@contextmanager
+def _crawler_process(job: dict[str, Any]) -> Iterator[tuple[subprocess.Popen[str], deque[str]]]:
+    """Yield the crawler process, and the last lines of its stderr, which are complete when it has ended.
 
-    def __init__(self, job: dict[str, Any]):
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "pipelines.indexing.crawling.spider"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            cwd=PROJECT_ROOT,
-            start_new_session=True,
-            encoding="utf-8",
-            errors="replace",
-        )
-        self._stderr: deque[str] = deque(maxlen=20)
-        self._reader = threading.Thread(target=self._forward_stderr, daemon=True)
-        self._reader.start()
-        self._send(job)
+    It ends when its stdin is closed, so it can't outlive a parent that is killed.
+    """
+    process = subprocess.Popen(
+        [sys.executable, "-m", "pipelines.indexing.crawling.spider"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        cwd=PROJECT_ROOT,
+        start_new_session=True,
+        encoding="utf-8",
+        errors="replace",
+    )
+    last_lines = deque[str](maxlen=20)
 
-    def __enter__(self) -> "_CrawlerProcess":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._process.kill()
-        self.wait()
-        for stream in (self._process.stdin, self._process.stdout, self._process.stderr):
-            if stream is not None:
-                stream.close()
-
-    def messages(self) -> Iterator[dict[str, Any]]:
-        assert self._process.stdout is not None
-        return map(json.loads, self._process.stdout)
-
-    def wait(self) -> int:
-        status = self._process.wait()
-        self._reader.join(timeout=5)
-        return status
-
-    def last_words(self) -> str:
-        return "".join(self._stderr).strip() or "(nothing on stderr)"
-
-    def _send(self, job: dict[str, Any]) -> None:
-        assert self._process.stdin is not None
-        try:
-            self._process.stdin.write(json.dumps(job) + "\n")
-            self._process.stdin.flush()
-        except BrokenPipeError:  # it died at once; messages() ends, and its stderr has the reason
-            pass
-
-    def _forward_stderr(self) -> None:
-        assert self._process.stderr is not None
-        for line in self._process.stderr:
-            self._stderr.append(line)
+    def forward_stderr() -> None:
+        for line in process.stderr or ():
+            last_lines.append(line)
             sys.stderr.write(line)
+
+    reader = threading.Thread(target=forward_stderr, daemon=True)
+    reader.start()
+    with process:
+        try:
+            with suppress(BrokenPipeError):  # it died at once; its stderr has the reason
+                print(json.dumps(job), file=process.stdin, flush=True)
+            yield process, last_lines
+        finally:
+            process.kill()
+            reader.join(timeout=5)

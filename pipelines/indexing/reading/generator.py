@@ -53,14 +53,6 @@ class Generator:
     rewrite: Callable[[BeautifulSoup], None] | None = None
     sources: Callable[[Read, str], SourceFolder | None] | None = None
 
-    def is_listing(self, root: Element) -> bool:
-        """Return whether the page `root`, which bears a mark, has no text of its own."""
-        return bool(found(self.listing, root))
-
-    def hidden_parts(self, root: Element) -> list[Element]:
-        """Return what a reader of the page `root`, which bears a mark, does not see."""
-        return found(self.hidden, root)
-
     def rewrites(self, root: Element) -> bool:
         """Return whether the page `root`, which bears a mark, holds what `rewrite` changes."""
         return self.rewrite is not None and (not self.only_with or bool(found(self.only_with, root)))

@@ -8,18 +8,8 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Generic, TypeVar
 
+from pipelines.indexing.reading import formats
 from pipelines.indexing.reading.child_process import Child, ChildNotStarted, ChildTimeout
-from pipelines.indexing.reading.formats import (
-    HTML,
-    MYST_NOTEBOOK,
-    NOTEBOOK,
-    PDF,
-    RESTRUCTURED_TEXT,
-    TEXT,
-    XHTML,
-    DocumentFormat,
-    format_of_page,
-)
 from pipelines.indexing.reading.text import TOO_SLOW, UnreadablePage
 from pipelines.records import Document, Page
 
@@ -33,7 +23,7 @@ def read_page(page: Page, html: Mapping[str, Any] = NO_SELECTORS) -> Document:
     `html` are the selectors of its collection, as the settings of an index hold them. May take arbitrarily long on
     hostile input: jobs use PageReader.
     """
-    entry = format_of_page(page)
+    entry = formats.format_of_page(page)
     if entry is None:
         raise UnreadablePage(page.url, f"unsupported type {page.content_type!r}")
     if not page.body.strip():
@@ -43,22 +33,22 @@ def read_page(page: Page, html: Mapping[str, Any] = NO_SELECTORS) -> Document:
     return reader_of(entry, html)(page)
 
 
-def reader_of(entry: DocumentFormat, html: Mapping[str, Any] = NO_SELECTORS) -> Callable[[Page], Document]:
+def reader_of(entry: formats.DocumentFormat, html: Mapping[str, Any] = NO_SELECTORS) -> Callable[[Page], Document]:
     """Return the function that reads pages of a format, by `html` as read_page does.
 
     Parsers are slow to load: only its own is imported.
     """
-    if entry in (HTML, XHTML):
+    if entry in (formats.HTML, formats.XHTML):
         from pipelines.indexing.reading.formats.html import read_html
 
         return partial(read_html, html=html)
-    if entry is TEXT:
+    if entry is formats.TEXT:
         from pipelines.indexing.reading.formats.plain_text import read_text as read
-    elif entry is PDF:
+    elif entry is formats.PDF:
         from pipelines.indexing.reading.formats.pdf import read_pdf as read
-    elif entry is RESTRUCTURED_TEXT:
+    elif entry is formats.RESTRUCTURED_TEXT:
         from pipelines.indexing.reading.formats.restructured_text import read_restructured_text as read
-    elif entry in (NOTEBOOK, MYST_NOTEBOOK):
+    elif entry in (formats.NOTEBOOK, formats.MYST_NOTEBOOK):
         from pipelines.indexing.reading.formats.notebook import read_notebook as read
     else:
         from pipelines.indexing.reading.formats.markdown import read_markdown as read
@@ -83,7 +73,7 @@ class PageReader(Generic[T]):
 
         ChildNotStarted, which is not the page's fault, passes through.
         """
-        entry = format_of_page(page)
+        entry = formats.format_of_page(page)
         if entry is None or len(page.body) > entry.max_bytes:
             return self._read(page)  # refuses it, without sending it through a pipe
         try:

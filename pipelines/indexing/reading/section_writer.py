@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 from lxml.etree import _Element as Element
 
+from pipelines.indexing.reading import blocks
 from pipelines.indexing.reading.anchors import (
     MUCH,
     TextRun,
@@ -21,18 +22,6 @@ from pipelines.indexing.reading.anchors import (
     is_named_item,
     name_around,
     named_parts,
-)
-from pipelines.indexing.reading.blocks import (
-    BULLET,
-    Numbering,
-    code_block,
-    is_data_table,
-    line_of,
-    signature_block,
-    signature_name,
-    table_block,
-    table_rows,
-    text_of,
 )
 from pipelines.indexing.reading.generators import BOXES, CONTENTS, SECTIONS
 from pipelines.indexing.reading.html.elements import HEADINGS
@@ -81,7 +70,7 @@ class SectionWriter:
         self._targets: list[str] = []  # ids since the last text: they belong to the next one
         self._within: tuple[int, ...] = ()  # the lists and notes around the text
         self._notes = 0
-        self._numberings: list[Numbering] = []  # of the open lists
+        self._numberings: list[blocks.Numbering] = []  # of the open lists
         self._marker = ""
         self._tight = False
         self._term = False  # the next paragraph stands below its term
@@ -122,7 +111,7 @@ class SectionWriter:
         elif tag in HEADINGS:
             self._heading(element)
         elif tag == "pre":
-            self._add(code_block(element))
+            self._add(blocks.code_block(element))
         elif tag == "table":
             self._table(element)
         elif tag == "dl":
@@ -209,7 +198,7 @@ class SectionWriter:
         return taken
 
     def _heading(self, element: Element) -> None:
-        title = text_of(element).replace("\n", " ")
+        title = blocks.text_of(element).replace("\n", " ")
         own_id = element.get("id") or next(inner_ids(element), None)
         anchors = [own_id] if own_id else []
         if not title or (self._boxes and not anchors):
@@ -274,18 +263,18 @@ class SectionWriter:
             self._marker, self._targets = "", []
 
     def _table(self, element: Element) -> None:
-        if not is_data_table(element):
+        if not blocks.is_data_table(element):
             self.walk(element)
             return
         for caption in element.iter("caption"):
-            self._paragraph(line_of(caption))
-        header, rows = table_rows(element)
+            self._paragraph(blocks.line_of(caption))
+        header, rows = blocks.table_rows(element)
         header, rows = self._absolute(header), [(self._absolute(line), cells) for line, cells in rows]
         with self.sections.within():
             for names, title, lines in named_parts(rows):
                 if names:
                     self.sections.open_scope(title, _ROW, names)
-                self._add(table_block(header, lines))
+                self._add(blocks.table_block(header, lines))
 
     # -- lists --------------------------------------------------------------------------------------------
 
@@ -296,7 +285,7 @@ class SectionWriter:
         outer, within, linking, text = self._tight, self._within, self._linking, self.sections.innermost.text
         self._linking = linking or self._is_contents(element)
         self._within += (LIST,)
-        self._numberings.append(Numbering(element))
+        self._numberings.append(blocks.Numbering(element))
         with text.group(text.lead) if text.lead else nullcontext():
             self.walk(element)
         self._numberings.pop()
@@ -312,7 +301,7 @@ class SectionWriter:
     def _item(self, element: Element) -> None:
         outer = self._within
         self._within = outer if LIST in outer else (*outer, LIST)
-        self._marker = self._numberings[-1].mark(element) if self._numberings else BULLET
+        self._marker = self._numberings[-1].mark(element) if self._numberings else blocks.BULLET
         if not self._boxes and is_named_item(element, named=bool(self._targets)):
             self._write_into(SectionFrame(self.sections.innermost, self._take_targets([])), element)
         else:
@@ -355,7 +344,7 @@ class SectionWriter:
         outer = self._tight
         with self.sections.innermost.text.group():
             for term in terms:
-                words = line_of(term)
+                words = blocks.line_of(term)
                 self._paragraph(join([words, ":"]) if words[-1:].isalnum() else words)
             self._tight, self._term = True, bool(terms)
             if definition is not None:
@@ -364,12 +353,12 @@ class SectionWriter:
 
     def _linked_entry(self, ids: Sequence[str], terms: Sequence[Element], definition: Element | None) -> None:
         named = next((term for term in terms if term.get("id")), None)
-        heading = signature_name(terms[0] if named is None else named)
+        heading = blocks.signature_name(terms[0] if named is None else named)
         anchors = self._take_targets([*dict.fromkeys(ids[::-1])])
         self.sections.close_scopes(_UNTITLED)
         endless = definition is not None and named is None and holds_heading(definition)
         frame = SectionFrame(self.sections.innermost, anchors, heading, _UNTITLED if endless else 0, not endless)
-        signatures = signature_block(terms)
+        signatures = blocks.signature_block(terms)
         if signatures.text not in ("", heading):
             frame.text.add_block(signatures)
             frame.is_source = True

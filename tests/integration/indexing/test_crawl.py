@@ -527,14 +527,8 @@ HANGING = {"/": page("/hang"), "/hang": slow(20)}
 
 def test_closing_the_generator_ends_the_child(ledger):
     with Site(HANGING) as site:
-        pages = crawl(
-            CrawlSettings(start_urls=(site.url,), allow_private=True),
-            str(ledger),
-            "docs",
-            1,
-            ledger=LEDGER,
-            flush_s=0.1,
-        )
+        job = CrawlSettings(start_urls=(site.url,), allow_private=True)
+        pages = crawl(job, str(ledger), "docs", 1, ledger=LEDGER, flush_s=0.1)
         next(pages)
         (child,) = _children(os.getpid())
         pages.close()

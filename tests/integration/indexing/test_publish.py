@@ -198,7 +198,7 @@ def test_a_page_that_comes_back_is_indexed_again_without_embedding(store, worksh
     ],
 )
 def test_deletion_needs_a_complete_run_and_a_small_share(deletable, pages, complete, allowed):
-    deletion = decide_deletion(deletable, pages, complete, "error: x", 0.2)
+    deletion = decide_deletion(deletable, pages, "" if complete else "error: x", 0.2)
     assert deletion.allowed is allowed
     assert allowed or deletion.reason
 

@@ -20,16 +20,7 @@ from mdit_py_plugins.deflist import deflist_plugin
 from mdit_py_plugins.footnote import footnote_plugin
 from mdit_py_plugins.front_matter import front_matter_plugin
 
-from pipelines.indexing.reading.formats import (
-    MARKDOWN,
-    MDX,
-    MYST,
-    MYST_NOTEBOOK,
-    NOTEBOOK,
-    PYTHON_MARKDOWN,
-    DocumentFormat,
-    format_of_page,
-)
+from pipelines.indexing.reading import formats
 from pipelines.indexing.reading.formats.html import document_of_html
 from pipelines.indexing.reading.formats.mdx import without_jsx
 from pipelines.indexing.reading.formats.myst import from_myst
@@ -94,19 +85,19 @@ def _boxes_of_tabs(text: str) -> str:
     return "".join(part if odd % 2 else _TAB.sub(r"\1!!! tab\2", part) for odd, part in enumerate(parts))
 
 
-DIALECTS: dict[DocumentFormat, Dialect] = {
-    MARKDOWN: Dialect(),
-    MDX: Dialect(prepare=without_jsx, indented_code=False),
-    PYTHON_MARKDOWN: Dialect(python_markdown_slug, "{name}_{count}", "/", _boxes_of_tabs),
-    MYST: Dialect(docutils_slug, prepare=from_myst),
-    NOTEBOOK: Dialect(jupyter_slug, "{name}"),
-    MYST_NOTEBOOK: Dialect(docutils_slug, prepare=from_myst),
+DIALECTS: dict[formats.DocumentFormat, Dialect] = {
+    formats.MARKDOWN: Dialect(),
+    formats.MDX: Dialect(prepare=without_jsx, indented_code=False),
+    formats.PYTHON_MARKDOWN: Dialect(python_markdown_slug, "{name}_{count}", "/", _boxes_of_tabs),
+    formats.MYST: Dialect(docutils_slug, prepare=from_myst),
+    formats.NOTEBOOK: Dialect(jupyter_slug, "{name}"),
+    formats.MYST_NOTEBOOK: Dialect(docutils_slug, prepare=from_myst),
 }
 
 
 def dialect_of(page: Page) -> Dialect:
     """Return the dialect of a page or notebook."""
-    return DIALECTS.get(format_of_page(page) or MARKDOWN, DIALECTS[MARKDOWN])
+    return DIALECTS.get(formats.format_of_page(page) or formats.MARKDOWN, DIALECTS[formats.MARKDOWN])
 
 
 def read_markdown(page: Page) -> Document:

@@ -5,6 +5,8 @@ A directive with text becomes a box or its text, one with code becomes code, a r
 
 import re
 
+from pipelines.text.phrases import read_names
+
 _FENCE = re.compile(r"^(?P<indent>[ \t]*)(?P<sign>`{3,}|~{3,}|:{3,})[ \t]*(?P<info>.*?)[ \t]*$")
 _DIRECTIVE = re.compile(r"\{(?P<name>[\w:.+-]+)\}[ \t]*(?P<argument>.*)")
 _LABEL = re.compile(r"^\(([^()\n]+)\)=[ \t]*$")
@@ -12,14 +14,7 @@ _ROLE = re.compile(r"\{([\w:+-]+)\}(`+)(.+?)\2(?!`)", re.DOTALL)
 _TITLED = re.compile(r"(.+?)\s*<([^<>]+)>", re.DOTALL)
 _OPTION = re.compile(r"^[ \t]*:[\w-]+:.*$")
 _COMMENT = re.compile(r"^%.*$")
-_CODE = frozenset(("code-block", "code", "sourcecode", "code-cell", "parsed-literal", "testcode", "doctest", "prompt"))
-_SILENT = frozenset(
-    ("toctree", "index", "include", "literalinclude", "image", "raw", "mermaid", "contents", "tableofcontents",
-     "bibliography", "iframe", "video", "embed")
-)  # fmt: skip
-_PROSE_ROLES = frozenset(
-    ("ref", "doc", "term", "numref", "any", "abbr", "guilabel", "sub", "sup", "cite", "kbd", "math")
-)
+_NAMES = read_names(__name__)
 
 
 def from_myst(text: str) -> str:
@@ -58,9 +53,9 @@ def _convert_fence(fence: re.Match[str], lines: list[str], opening: int, closing
         done += lines[opening : closing + 1]
         return
     name, first = directive["name"], _after_options(lines, opening + 1, closing)
-    if name in _SILENT:
+    if name in _NAMES["silent"]:
         return
-    if name in _CODE:
+    if name in _NAMES["code"]:
         done += [f"{fence['indent']}````````", *lines[first:closing], f"{fence['indent']}````````"]
         return
     title = directive["argument"] or name.rpartition(":")[2].replace("-", " ").capitalize()
@@ -91,6 +86,6 @@ def _words(role: re.Match[str]) -> str:
     """Return what a reader sees of a role: its title, or its target without the sign for a short name."""
     titled = _TITLED.fullmatch(role[3])
     shown = titled[1] if titled else role[3]
-    if role[1].rpartition(":")[2] in _PROSE_ROLES:
+    if role[1].rpartition(":")[2] in _NAMES["prose"]:
         return shown
     return f"`{shown.rpartition('.')[2] if shown.startswith('~') else shown.lstrip('!')}`"

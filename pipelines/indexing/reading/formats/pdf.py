@@ -7,13 +7,7 @@ from itertools import takewhile
 
 import pypdfium2
 
-from pipelines.indexing.reading.formats.pdf_layout import (
-    blocks_of,
-    body_height,
-    is_heading,
-    without_contents,
-    without_running_lines,
-)
+from pipelines.indexing.reading.formats import pdf_layout
 from pipelines.indexing.reading.formats.pdf_lines import Line, PageLines, lines_of
 from pipelines.indexing.reading.text import UnreadablePage
 from pipelines.records import Document, Page, Section
@@ -64,7 +58,7 @@ def _title_on(pages: Sequence[PageLines], sections: Sequence[Section]) -> str:
     lines = next((page.lines for page in pages if page.lines), ())
     largest = max((line.height for line in lines), default=0.0)
     titles = [next((section.headings[0] for section in sections if section.headings), "")]
-    if largest >= 1.2 * body_height(pages):
+    if largest >= 1.2 * pdf_layout.body_height(pages):
         first = next(place for place, line in enumerate(lines) if line.height >= 0.7 * largest)
         height = lines[first].height
         alike = takewhile(lambda line: abs(line.height - height) < 0.05 * height, lines[first : first + _MAX_TITLE])
@@ -75,14 +69,14 @@ def _title_on(pages: Sequence[PageLines], sections: Sequence[Section]) -> str:
 def _sections(url: str, pages: Sequence[PageLines], outline: Sequence[Entry]) -> Iterator[Section]:
     headings: tuple[str, ...] = ()
     fonts = FontHeadings()
-    shown = [without_contents(page) for page in without_running_lines(pages)]
-    body = body_height(shown)
+    shown = [pdf_layout.without_contents(page) for page in pdf_layout.without_running_lines(pages)]
+    body = pdf_layout.body_height(shown)
     for number, page in enumerate(shown):
         starting = [entry for entry in outline if entry.page == number]
         parts = _split_at(page.lines, starting, headings) if outline else fonts.split(page.lines, body)
         for path, lines in parts:
             headings = path
-            blocks = blocks_of(lines)
+            blocks = pdf_layout.blocks_of(lines)
             if blocks:
                 yield Section(url, (f"page={number + 1}",), path, blocks)
 
@@ -155,7 +149,7 @@ class FontHeadings:
 
     def _end_of_heading(self, lines: Sequence[Line], place: int, body: float) -> int:
         end = place
-        while end < min(len(lines), place + _MAX_TITLE) and is_heading(lines[end], body):
+        while end < min(len(lines), place + _MAX_TITLE) and pdf_layout.is_heading(lines[end], body):
             if lines[end].height != lines[place].height:
                 break
             end += 1

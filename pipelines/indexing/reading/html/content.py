@@ -62,7 +62,7 @@ def main_content(root: Element, names: frozenset[str], own: Generator = ANY, *, 
 def _plain_html(root: Element, generators: Sequence[Generator], names: frozenset[str], listed: bool) -> Element:
     """Return the page without what `generators` hide, and in plain HTML: sections, boxes, tables, labels of tabs."""
     for generator in generators:
-        drop(generator.hidden_parts(root))
+        drop(found(generator.hidden, root))
         for box in found(generator.boxed, root):
             box.tag = "div"
             box.set("class", f"{box.get('class', '')} {min(BOXES)}")

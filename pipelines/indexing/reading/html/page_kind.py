@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 from lxml import etree
 from lxml.etree import _Element as Element
 
+from pipelines.indexing.reading.generator import found
 from pipelines.indexing.reading.generators import LISTINGS, generators_of
 from pipelines.indexing.reading.text import as_paragraph
 from pipelines.text.phrases import read_phrases
@@ -69,7 +70,7 @@ def _is_listing(root: Element, names: frozenset[str]) -> bool:
     """
     if not LISTINGS.isdisjoint(names) or _SEARCH(root):
         return True
-    return any(generator.is_listing(root) for generator in generators_of(names))
+    return any(found(generator.listing, root) for generator in generators_of(names))
 
 
 def _is_redirect(root: Element) -> bool:

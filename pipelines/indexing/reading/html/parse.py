@@ -22,15 +22,10 @@ def parse_html(text: str) -> Element | None:
     """
     parser = etree.HTMLParser(encoding="utf-8", remove_comments=True, remove_pis=True, no_network=True)
     try:
-        root = etree.fromstring(_limit_attributes(text).encode("utf-8", "ignore"), parser)
+        root = etree.fromstring(re.sub(_LONG_TAG, _cut_attributes, text).encode("utf-8", "ignore"), parser)
     except etree.XMLSyntaxError:
         return None
     return None if any("Excessive depth" in entry.message for entry in parser.error_log) else root
-
-
-def _limit_attributes(text: str) -> str:
-    """Return `text` without the attributes of tags that have more than _MAX_ATTRIBUTES."""
-    return re.sub(_LONG_TAG, _cut_attributes, text)
 
 
 def _cut_attributes(found: re.Match[str]) -> str:
