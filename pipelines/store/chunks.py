@@ -12,7 +12,7 @@ from psycopg import sql
 
 from pipelines.records import Hit
 from pipelines.store.database.connection import Connection, Database, statement
-from pipelines.text.cleaning import clean_for_storage
+from pipelines.text.cleaning import clean_value
 
 
 class RankableChunk(NamedTuple):
@@ -82,13 +82,6 @@ def _defaults(columns: Iterable[Column]) -> sql.Composed:
     return sql.SQL("jsonb_build_object({})").format(sql.SQL(", ").join(parts))
 
 
-def _clean(value: Any) -> Any:
-    """Return a value as COPY takes it: clean text, and lists for tuples."""
-    if isinstance(value, str):
-        return clean_for_storage(value)
-    return [clean_for_storage(part) for part in value] if isinstance(value, tuple) else value
-
-
 class ChunkColumns:
     """The columns of a chunk table but its embedding, and what statements take from them.
 
@@ -137,7 +130,7 @@ class ChunkColumns:
 
     def values(self, page: object, chunk: object) -> list[Any]:
         """Return what is stored of a chunk of a page, in the order of the columns."""
-        return [_clean(getattr(page if column.of == "page" else chunk, column.name)) for column in self._columns]
+        return [clean_value(getattr(page if column.of == "page" else chunk, column.name)) for column in self._columns]
 
     def read_hit(self, row: Mapping[str, Any]) -> Hit:
         """Return a row of {hit} as a Hit, which has no score."""

@@ -17,7 +17,7 @@ from psycopg.rows import DictRow, dict_row, tuple_row
 from pipelines.records import Filters, Hit, Index, IndexSettings
 from pipelines.store.chunks import ChunkColumns, ChunkTables, RankableChunk, chunk_table, drop_index
 from pipelines.store.database.connection import EF_SEARCH, HUGE_EF_SEARCH, HUGE_GRAPH, Connection, snapshot, statement
-from pipelines.text.cleaning import clean_for_storage
+from pipelines.text.cleaning import clean_parameters
 
 T = TypeVar("T")
 
@@ -108,7 +108,7 @@ class IndexSnapshot:
     def page(self, url: str) -> list[RankableChunk]:
         """Return the chunks of a page in reading order. If that takes too long, what is read later is a newer state."""
         try:
-            rows = self._send("page_rankable", {"url": clean_for_storage(url)}).fetchall()
+            rows = self._send("page_rankable", {"url": url}).fetchall()
         except psycopg.errors.QueryCanceled:
             self.connection.rollback()
             raise
@@ -167,7 +167,7 @@ class IndexSnapshot:
         """Send a statement. Its plan is kept, unless the values of filters decide what is best."""
         text = _search_statement(name, self.index.id, self.index.settings.vector_type, tuple(kept), k, self.columns)
         cursor = self.connection.cursor(binary=True, row_factory=row_factory)
-        return cursor.execute(text, {**kept, **values}, prepare=not kept)
+        return cursor.execute(text, clean_parameters({**kept, **values}), prepare=not kept)
 
 
 @lru_cache(maxsize=1_000)
@@ -273,7 +273,7 @@ class Indexes(ChunkTables):
 
     def chunks_of_pages(self, index: int, urls: Collection[str]) -> list[Hit]:
         """Return the chunks of these pages, page by page in reading order. Raises NoSuchIndex."""
-        values = {"urls": list(map(clean_for_storage, urls))}
+        values = {"urls": list(urls)}
         with _existing(index):
             rows = self._all("chunks_of_pages", values, chunk=chunk_table(index), **self.columns.parts)
         return [self.columns.read_hit(row) for row in rows]
@@ -342,6 +342,4 @@ def _index(row: Mapping[str, Any]) -> Index:
 
 def _parameters(filters: Filters) -> dict[str, Any]:
     """Return the filters that are set, as parameters."""
-    values = {**asdict(filters), "tags": [clean_for_storage(tag) for tag in filters.tags]}
-    given = {name: value for name, value in values.items() if value not in (None, [])}
-    return {name: clean_for_storage(value) if isinstance(value, str) else value for name, value in given.items()}
+    return {name: value for name, value in asdict(filters).items() if value not in (None, (), [])}

@@ -162,7 +162,7 @@ class Keys(Database):
                 "rate": rate_per_minute,
                 "seconds": None if expires_days is None else expires_days * DAY_S,
                 "origins": list(dict.fromkeys(map(normal_origin, origins))),
-                "collections": [clean_for_storage(name) for name in dict.fromkeys(collections)],
+                "collections": list(dict.fromkeys(collections)),
             },
         )
         if row is None:
@@ -175,7 +175,7 @@ class Keys(Database):
 
     def revoke_key(self, name: str) -> Key:
         """Revoke a key; revoking it again changes nothing. Raises NoSuchKey."""
-        row = self._one("revoke_key", {"name": clean_for_storage(name)})
+        row = self._one("revoke_key", {"name": name})
         if row is None:
             raise NoSuchKey(name)
         return _key(row)

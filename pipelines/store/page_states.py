@@ -5,7 +5,7 @@ Knows neither chunks nor indexes, except to find the pages that an index does no
 
 import zlib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 from psycopg.rows import DictRow
@@ -14,7 +14,6 @@ from psycopg.types.json import Jsonb
 from pipelines.fetched import FetchedPage, KnownPage
 from pipelines.records import Page, content_hash
 from pipelines.store.database.connection import Connection, Database, statement
-from pipelines.text.cleaning import clean_for_storage
 
 # A page that could not be read is tried this often (the machine may have been busy), then only on request.
 READ_ATTEMPTS = 3
@@ -72,7 +71,7 @@ class Pages(Database):
 
     def fail_pages(self, collection: str, failures: Iterable[tuple[str, str]]) -> None:
         """Record (url, reason) of pages that could not be read; what an index holds of them stays."""
-        rows = [{"collection": collection, "url": url, "error": clean_for_storage(reason)} for url, reason in failures]
+        rows = [{"collection": collection, "url": url, "error": reason} for url, reason in failures]
         if rows:
             self._do(lambda connection: self._for_each(connection, statement("fail_page"), rows))
 
@@ -187,19 +186,8 @@ def page_of(row: Mapping[str, Any]) -> Page:
 
 def _page_row(collection: str, run: int, page: FetchedPage) -> dict[str, Any]:
     body = page.body
-    return {
-        "collection": collection,
-        "run": run,
-        "url": clean_for_storage(page.url),
-        "state": page.state,
-        "http_status": page.http_status,
-        "etag": clean_for_storage(page.etag) if page.etag else None,
-        "content_hash": None if body is None else content_hash(body, page.content_type, page.charset),
-        "body": None if body is None else zlib.compress(body, 6),
-        "content_type": clean_for_storage(page.content_type),
-        "charset": clean_for_storage(page.charset) if page.charset else None,
-        "links": [clean_for_storage(link) for link in page.links],
-        "canonical": clean_for_storage(page.canonical) if page.canonical else None,
-        "error": clean_for_storage(page.error) if page.error else None,
-        "stamp": page.stamp,
-    }
+    row = {field.name: getattr(page, field.name) for field in fields(page)}
+    row |= {"collection": collection, "run": run, "content_hash": None}
+    if body is not None:
+        row |= {"content_hash": content_hash(body, page.content_type, page.charset), "body": zlib.compress(body, 6)}
+    return row

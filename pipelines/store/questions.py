@@ -85,7 +85,7 @@ class Questions(Database):
 
     def question(self, id: str) -> RecordedQuestion | None:
         """Return a question, None if it does not exist (yet)."""
-        row = self._one("question", {"id": clean_for_storage(id)})
+        row = self._one("question", {"id": id})
         return _from_row(row) if row else None
 
     def named_question(self, name: str, collection: str | None = None) -> RecordedQuestion | None:
@@ -105,9 +105,9 @@ class Questions(Database):
 
         Only turns asked with the key `key_name` ("": without a key): guessing an id shows nobody else's turns.
         """
-        ids = None if among is None else [clean_for_storage(id) for id in among]
-        place = {"conversation": clean_for_storage(id), "key_name": key_name, "among": ids}
-        rows = self._all("conversation", {**place, "most": most})
+        ids = None if among is None else list(among)
+        values = {"conversation": id, "key_name": key_name, "among": ids, "most": most}
+        rows = self._all("conversation", values)
         return [Turn(row["question"], row["answer"], tuple(row["cited"] or ())) for row in reversed(rows)]
 
     def readable_answer(self, id: str, key_name: str | None, all: bool = False) -> RecordedQuestion | None:
@@ -116,7 +116,7 @@ class Questions(Database):
         Only one that was asked with the key `key_name` (None: by nobody who can be known again) or is shared, or any
         one (`all`); None for any other, and for a question that failed.
         """
-        row = self._one("readable_answer", {"id": clean_for_storage(id), "key_name": key_name, "all": all})
+        row = self._one("readable_answer", {"id": id, "key_name": key_name, "all": all})
         return _from_row(row) if row else None
 
     def share_answer(self, id: str, key_name: str | None, shared: bool = True, all: bool = False) -> bool:
@@ -124,7 +124,7 @@ class Questions(Database):
 
         One that is shared already stays shared since then.
         """
-        values = {"id": clean_for_storage(id), "key_name": key_name, "shared": shared, "all": all}
+        values = {"id": id, "key_name": key_name, "shared": shared, "all": all}
         return self._run("share_answer", values) > 0
 
     def record_feedback(
@@ -138,25 +138,17 @@ class Questions(Database):
             raise BadRating(f"the rating is {rating!r}: it must be -1, 0 or 1")
         if unknown := [reason for reason in reasons if reason not in REASONS]:
             raise BadRating(f"the reason is {unknown[0]!r}: it must be one of {', '.join(REASONS)}")
-        row = self._one(
-            "record_feedback",
-            {
-                "question_id": clean_for_storage(question_id),
-                "rating": rating,
-                "comment": clean_for_storage(comment),
-                "key_name": key_name,
-                "reasons": list(dict.fromkeys(reasons)),
-            },
-        )
+        values = {"question_id": question_id, "rating": rating, "comment": comment, "key_name": key_name}
+        row = self._one("record_feedback", {**values, "reasons": list(dict.fromkeys(reasons))})
         return int((row or {})["id"])
 
     def feedback(self, question_id: str) -> list[dict[str, Any]]:
         """Return all feedback on an answer (rating, comment, reasons, created, key_name), oldest first."""
-        return [dict(row) for row in self._all("feedback_of", {"question_id": clean_for_storage(question_id)})]
+        return [dict(row) for row in self._all("feedback_of", {"question_id": question_id})]
 
     def rated_questions(self, collection: str) -> list[RecordedQuestion]:
         """Return the answered questions to a collection that were rated, oldest first, with their ratings' sum."""
-        return [_from_row(row) for row in self._all("rated_questions", {"collection": clean_for_storage(collection)})]
+        return [_from_row(row) for row in self._all("rated_questions", {"collection": collection})]
 
     def recent_questions(
         self, collection: str | None = None, before: datetime | None = None, unknown: bool = False, most: int = 100

@@ -12,7 +12,6 @@ import numpy as np
 from pipelines.records import Chunk
 from pipelines.store.chunks import ChunkTables, vectors_of
 from pipelines.store.database.connection import Connection, statement
-from pipelines.text.cleaning import clean_for_storage
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,5 +107,4 @@ class Staging(ChunkTables):
 
 def _staged_page_row(run: int, page: StagedPage) -> dict[str, Any]:
     row = {field.name: getattr(page, field.name) for field in fields(page)}
-    texts = {"title": clean_for_storage(page.title), "language": clean_for_storage(page.language)}
-    return row | texts | {"run": run, "tags": list(page.tags), "chunks": len(page.chunks)}
+    return row | {"run": run, "chunks": len(page.chunks)}

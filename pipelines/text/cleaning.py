@@ -7,6 +7,8 @@ read their own script. Knows nothing of the receivers.
 
 import re
 import unicodedata
+from collections.abc import Mapping
+from typing import Any
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _LINE_END = re.compile("\r\n?|[\u0085\u2028\u2029]")
@@ -36,6 +38,18 @@ _GARBAGE = re.compile(
 def clean_for_storage(text: str) -> str:
     """Remove NUL and lone surrogates: Postgres and JSON in UTF-8 refuse them, and one aborts a whole COPY."""
     return text.replace("\0", "").encode("utf-8", "ignore").decode("utf-8")
+
+
+def clean_parameters(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the parameters of a statement with their texts, also in lists and tuples, cleaned for storage."""
+    return {name: clean_value(value) for name, value in values.items()}
+
+
+def clean_value(value: Any) -> Any:
+    """Return a value cleaned for storage, a tuple as the list that Postgres takes."""
+    if isinstance(value, str):
+        return clean_for_storage(value)
+    return [clean_value(part) for part in value] if isinstance(value, list | tuple) else value
 
 
 def clean_for_tokenizer(text: str) -> str:

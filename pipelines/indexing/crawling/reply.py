@@ -101,7 +101,7 @@ def _success(reply: HttpReply, known: KnownPage | None) -> FetchedPage:
     kind = kind or _sniff(reply.body)
     if not format_of_type(kind):
         return _other(reply, known, "skipped", f"content type {kind!r}")
-    etag = reply.headers.get("etag")
+    etag = reply.headers.get("etag") or None
     return FetchedPage(reply.url, "ok", 200, etag, reply.body, kind, charset)
 
 

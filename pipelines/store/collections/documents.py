@@ -9,7 +9,6 @@ from psycopg import sql
 from pipelines.records import Index, Page
 from pipelines.store.chunks import ChunkTables, chunk_table
 from pipelines.store.page_states import page_of
-from pipelines.text.cleaning import clean_for_storage
 
 BEGINNING = 300  # characters of a page's first text in a listing: a sentence or two
 
@@ -28,7 +27,7 @@ class Documents(ChunkTables):
 
     def list_pages(self, index: int, after: str = "", most: int = 1_000) -> list[ListedPage]:
         """Return the first `most` pages with text whose URL comes after `after`, in the order of their URLs."""
-        values = {"after": clean_for_storage(after), "most": most, "characters": BEGINNING}
+        values = {"after": after, "most": most, "characters": BEGINNING}
         return [ListedPage(**row) for row in self._all("list_pages", values, chunk=chunk_table(index))]
 
     def indexed_urls(self, index: int) -> list[str]:
@@ -37,12 +36,12 @@ class Documents(ChunkTables):
 
     def find_pages(self, index: Index, urls: Sequence[str]) -> list[str]:
         """Return the pages of an index at one of `urls`, or of which such a page is a copy."""
-        values = {"index": index.id, "collection": index.collection, "urls": list(map(clean_for_storage, urls))}
+        values = {"index": index.id, "collection": index.collection, "urls": list(urls)}
         return [row["url"] for row in self._all("find_pages", values)]
 
     def indexed_page(self, index: Index, url: str) -> Page | None:
         """Return a page with the body that the index was made of; None if that is no longer stored."""
-        values = {"index": index.id, "collection": index.collection, "url": clean_for_storage(url)}
+        values = {"index": index.id, "collection": index.collection, "url": url}
         row = self._one("indexed_body", values)
         return page_of(row) if row else None
 

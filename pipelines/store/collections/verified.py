@@ -13,7 +13,7 @@ from pydantic import TypeAdapter
 
 from pipelines.store.database.connection import Connection, Database, statement
 from pipelines.store.database.jsonb import to_jsonb
-from pipelines.text.cleaning import clean_for_storage
+from pipelines.text.cleaning import clean_parameters
 
 
 class NoSuchAnswer(LookupError):
@@ -103,15 +103,15 @@ def restore_answers(connection: Connection, collection: str, dumped: bytes) -> N
     rows = [{**row, "collection": collection} for row in TypeAdapter(list[dict[str, Any]]).validate_json(dumped)]
     for answer in TypeAdapter(list[VerifiedAnswer]).validate_python(rows):
         values = {**_values(answer), "retired": answer.retired, "written": answer.written}
-        connection.execute(statement("restore_verified_answer"), values)
+        connection.execute(statement("restore_verified_answer"), clean_parameters(values))
 
 
 def _values(answer: VerifiedAnswer) -> dict[str, Any]:
     return {
         "id": answer.id,
         "collection": answer.collection,
-        "questions": [clean_for_storage(question) for question in answer.questions],
-        "answer": clean_for_storage(answer.answer),
+        "questions": list(answer.questions),
+        "answer": answer.answer,
         "sections": to_jsonb([asdict(section) for section in answer.sections]),
     }
 

@@ -24,6 +24,7 @@ from psycopg_pool import ConnectionPool
 
 from pipelines.store.database.address import PAUSE_S, check_url
 from pipelines.store.database.errors import StoreUnavailable, TransactionConflict, is_worth_waiting, translate_errors
+from pipelines.text.cleaning import clean_parameters
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -156,7 +157,7 @@ class Database:
     def _for_each(self, connection: Connection, statement: sql.Composed, rows: Iterable[dict[str, Any]]) -> None:
         """Run `statement` once for each row, in the order of their URLs: tasks that do so at once can't deadlock."""
         with connection.cursor() as cursor:
-            cursor.executemany(statement, sorted(rows, key=itemgetter("url")))
+            cursor.executemany(statement, sorted(map(clean_parameters, rows), key=itemgetter("url")))
 
     def _read(self, work: Callable[[Connection], T]) -> T:
         """Run `work`, which only reads, in one transaction; a session that has ended is noticed by using it.
@@ -180,10 +181,12 @@ class Database:
         return self._do(work)
 
     def _all(self, name: str, parameters: Mapping[str, Any] | None = None, **parts: sql.Composable) -> list[DictRow]:
+        values = parameters and clean_parameters(parameters)
+
         def work(connection: Connection) -> list[DictRow]:
             connection.autocommit = True  # one statement is a transaction: no round trips for BEGIN and COMMIT
             try:
-                return connection.execute(statement(name, **parts), parameters).fetchall()
+                return connection.execute(statement(name, **parts), values).fetchall()
             finally:
                 with suppress(psycopg.Error):  # the connection may be lost
                     connection.autocommit = False
@@ -195,7 +198,7 @@ class Database:
         return rows[0] if rows else None
 
     def _run(self, name: str, parameters: Mapping[str, Any]) -> int:
-        return self._do(lambda c: c.execute(statement(name), parameters).rowcount)
+        return self._do(lambda c: c.execute(statement(name), clean_parameters(parameters)).rowcount)
 
 
 @contextmanager
