@@ -26,6 +26,7 @@ VERBS = {
     "keys": ("jobs.keys", "create, list and revoke API keys"),
     "nightly": ("jobs.nightly", "update a collection by night; publish only what is not worse"),
     "plan": ("jobs.plan", "say what the next night would do"),
+    "report": ("jobs.report", "report on the last days of a collection, and send it"),
     "publish": ("jobs.publish", "make a candidate index live"),
     "rollback": ("jobs.rollback", "undo updates, or make the previous index live again"),
     "prune": ("jobs.prune", "delete retired indexes"),

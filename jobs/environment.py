@@ -165,6 +165,17 @@ def embedding_endpoint() -> dict[str, Any]:
     }
 
 
+def tell_secrets() -> dict[str, str]:
+    """Return the secrets by which nights and reports are told, and the address of Slack's Web API."""
+    given = {
+        "webhook": os.environ.get("RAYDEX_WEBHOOK_SECRET"),
+        "slack": os.environ.get("SLACK_BOT_TOKEN"),
+        "smtp": os.environ.get("RAYDEX_SMTP_PASSWORD"),
+        "slack_api": os.environ.get("SLACK_API_URL"),
+    }
+    return {name: value for name, value in given.items() if value}
+
+
 def variables() -> Mapping[str, str]:
     """Return all variables, for a part that names those that it takes."""
     return dict(os.environ)

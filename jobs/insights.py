@@ -13,12 +13,8 @@ from typing import Any
 
 from jobs.cli import DONE, BadInput, Messages, add_collection, add_json, check_range, command, finish, main
 from jobs.environment import open_store, read_configuration
-from pipelines.answering.factory import make_embedder
-from pipelines.insights.groups import EmbedderOf
-from pipelines.insights.insights import Period, gather_insights
+from pipelines.insights.insights import Period, embedders_of, gather_insights
 from pipelines.insights.report import write_report
-from pipelines.records import EmbeddingModel
-from pipelines.store import Store
 from pipelines.text.progress import describe_seconds
 
 SHOWN = 5
@@ -64,27 +60,13 @@ def run(args: argparse.Namespace) -> int:
     if args.out and args.out.suffix not in ("", ".html", ".json"):
         raise BadInput(f"--out is {args.out}: name a folder, or a file that ends with .html or .json")
     with open_store() as store, Messages() as messages:
-        insights = gather_insights(store, embedders(store), period, args.collection, messages)
+        insights = gather_insights(store, embedders_of(store, read_configuration()), period, args.collection, messages)
         view = insights.view(args.collection or "")
         written = write_report(args.out, insights) if args.out else []
     seconds = time.monotonic() - started
     summary = {**view, "written": [str(path) for path in written], "took": round(seconds, 1)}
     finish(summary, args.json, describe(summary))
     return DONE
-
-
-def embedders(store: Store) -> EmbedderOf:
-    """Return what gives the embedder of a collection's own model; each model is loaded once."""
-    settings = read_configuration()
-    loaded: dict[EmbeddingModel, Any] = {}
-
-    def embedder_of(collection: str) -> Any:
-        model = store.live_index(collection).settings.embedding
-        if model not in loaded:
-            loaded[model] = make_embedder(settings, model)
-        return loaded[model]
-
-    return embedder_of
 
 
 # ---------------------------------------------------------------------------------------------- for a person

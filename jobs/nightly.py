@@ -10,11 +10,20 @@ from dataclasses import asdict
 from pathlib import Path
 
 from jobs.cli import DONE, NOT_ACCEPTED, Messages, add_json, add_wait, command, finish, main
-from jobs.environment import embedding_endpoint, home, in_ray_job, open_store, ray_address, read_configuration
+from jobs.environment import (
+    embedding_endpoint,
+    home,
+    in_ray_job,
+    open_store,
+    ray_address,
+    read_configuration,
+    tell_secrets,
+)
 from pipelines.evaluation.run import EvaluationOptions
 from pipelines.indexing.collection import load_collection
 from pipelines.indexing.settings import ReindexOptions
 from pipelines.nights.night import run_night
+from pipelines.nights.notices.teller import TellSecrets
 from pipelines.nights.telling import describe_night
 
 
@@ -40,7 +49,14 @@ def run(args: argparse.Namespace) -> int:
     evaluation, folder = EvaluationOptions(ray_address=ray_address()), args.file.parent
     with open_store() as store, Messages() as messages:
         result = run_night(
-            store, collection, settings, options, folder=folder, evaluation=evaluation, progress=messages
+            store,
+            collection,
+            settings,
+            options,
+            folder=folder,
+            evaluation=evaluation,
+            secrets=TellSecrets(**tell_secrets()),
+            progress=messages,
         )
     finish(asdict(result), args.json, describe_night(result))
     return NOT_ACCEPTED if result.verdict == "refused" else DONE

@@ -9,9 +9,12 @@ from datetime import UTC, datetime, timedelta
 from functools import lru_cache, partial
 from typing import Any
 
+from pipelines.answering.factory import make_embedder
+from pipelines.answering.settings import AnswerSettings
 from pipelines.insights.groups import MOST_WORDINGS, EmbedderOf, Meanings
 from pipelines.insights.masking import mask
 from pipelines.insights.view import AskedSite, make_view
+from pipelines.records import EmbeddingModel
 from pipelines.store import AskedQuestion, NoSuchCollection, Store
 from pipelines.text.progress import Passing
 
@@ -87,6 +90,19 @@ def gather_insights(
     names = [collection] if collection else sorted({row.collection for row in rows})
     sites = {name: _site(store, name, indexes.get(name), rows, embedder_of, say) for name in names}
     return Insights(rows, sites, period, [*_notes(total, sites)])
+
+
+def embedders_of(store: Store, settings: AnswerSettings) -> EmbedderOf:
+    """Return what gives the embedder of a collection's own model; each model is loaded once."""
+    loaded: dict[EmbeddingModel, Any] = {}
+
+    def embedder_of(collection: str) -> Any:
+        model = store.live_index(collection).settings.embedding
+        if model not in loaded:
+            loaded[model] = make_embedder(settings, model)
+        return loaded[model]
+
+    return embedder_of
 
 
 def _read(store: Store, collection: str | None, period: Period, total: int, say: Say) -> list[AskedQuestion]:

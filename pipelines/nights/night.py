@@ -7,10 +7,10 @@ command line and no environment.
 """
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from pipelines.answering.settings import AnswerSettings
 from pipelines.evaluation.dataset import read_datasets
@@ -20,42 +20,22 @@ from pipelines.indexing.publish import find_live_index
 from pipelines.indexing.run import ReindexRun, check_request_of, open_run, silent
 from pipelines.indexing.settings import ReindexOptions
 from pipelines.indexing.summary import Outcome
-from pipelines.nights.gate import IndexGate, WorseQuestion, plan_of, worse_questions
+from pipelines.nights.gate import IndexGate, plan_of, worse_questions
 from pipelines.nights.journal import NIGHTLY, Journal, StepResult
+from pipelines.nights.notices.notice import Notice
+from pipelines.nights.notices.teller import Teller, TellSecrets
 from pipelines.nights.regression import gather_regression_set
+from pipelines.nights.result import REFUSED, NightResult
+from pipelines.nights.telling import failure_notice, refusal_notice
 from pipelines.nights.upkeep import NightUpkeep, dump_name
 from pipelines.records import digest
-from pipelines.store import Store, promote_index
+from pipelines.store import CollectionBusy, Store, promote_index
 from pipelines.text.progress import Progress
 
-INDEX, JUDGE, PUBLISH = "index", "judge", "publish"
+INDEX, JUDGE, PUBLISH, TELL = "index", "judge", "publish", "tell"
 WORSE_SHOWN = 10
 EVALUATION = EvaluationOptions()
-
-Verdict = Literal["published", "unchanged", "refused"]
-
-
-@dataclass(frozen=True, slots=True)
-class NightResult:
-    """How a night ended: its verdict, the reason of a refusal, and each step with what it did.
-
-    `index` is the summary of the reindex, `judged` the gate's JSON (empty if nothing had to be judged), `worse` the
-    questions that got worse, the worst first.
-    """
-
-    collection: str
-    run: int
-    verdict: Verdict
-    reason: str
-    index: Mapping[str, Any]
-    judged: Mapping[str, Any] = field(default_factory=dict)
-    worse: Sequence[WorseQuestion] = ()
-    steps: Mapping[str, str] = field(default_factory=dict)
-
-    def as_counts(self) -> dict[str, Any]:
-        """Return what the row of the run keeps: no question's text is in it."""
-        night = {"verdict": self.verdict, "reason": self.reason, "judged": dict(self.judged)}
-        return {**self.index, "night": night}
+NO_SECRETS = TellSecrets()
 
 
 def run_night(
@@ -66,12 +46,34 @@ def run_night(
     *,
     folder: Path = Path(),
     evaluation: EvaluationOptions = EVALUATION,
+    secrets: TellSecrets = NO_SECRETS,
     progress: Progress = silent,
 ) -> NightResult:
-    """Do one night, or what a killed one left of it; files that `night` names are relative to `folder`.
+    """Do one night, or what a killed one left of it, and tell whom the file names if it is refused or fails.
 
-    Raises UnknownMeasure, and as `reindex`, `evaluate` and `read_datasets` do; what was done until then is kept.
+    Files that `night` names are relative to `folder`. Raises MissingSecret, UnknownMeasure, BadDumpFolder, and as
+    `reindex`, `evaluate` and `read_datasets` do; what was done until then is kept.
     """
+    teller = Teller(collection.night.tell, secrets)
+    try:
+        return _run_night(store, collection, settings, options, folder, evaluation, teller, progress)
+    except CollectionBusy:
+        raise
+    except Exception as error:
+        _tell(teller, failure_notice(collection.name, error), progress)
+        raise
+
+
+def _run_night(
+    store: Store,
+    collection: Collection,
+    settings: AnswerSettings,
+    options: ReindexOptions,
+    folder: Path,
+    evaluation: EvaluationOptions,
+    teller: Teller,
+    progress: Progress,
+) -> NightResult:
     night = collection.night
     check_request_of(collection, options, progress)
     plan_of(collection.name, night.may_fall)
@@ -82,10 +84,17 @@ def run_night(
         mark = digest(json.dumps(collection.as_stored(), sort_keys=True))
         journal = Journal(work.lock, record.run, mark, progress)
         gate = IndexGate(store, settings, night.may_fall, evaluation, progress)
-        result = Night(store, work, journal, gate, upkeep)()
+        result = Night(store, work, journal, gate, upkeep, teller)()
         record.counts = result.as_counts()
-        record.remark = f"refused: {result.reason}" if result.verdict == "refused" else None
+        record.remark = f"refused: {result.reason}" if result.verdict == REFUSED else None
     return result
+
+
+def _tell(teller: Teller, notice: Notice, progress: Progress) -> StepResult:
+    told, failed = teller.tell(notice)
+    for reason in failed:
+        progress(f"warning: not told by {reason}")
+    return {"said": "; ".join([f"told by {', '.join(told) or 'nothing'}", *failed])}
 
 
 @dataclass(frozen=True)
@@ -97,27 +106,32 @@ class Night:
     journal: Journal
     gate: IndexGate
     upkeep: NightUpkeep
+    teller: Teller
 
     def __call__(self) -> NightResult:
         index = self.journal.step(INDEX, self._index)
         judged = self.journal.step(JUDGE, lambda: self._judge(index))
         published = self.journal.step(PUBLISH, lambda: self._publish(index, judged))
-        results = {INDEX: index, JUDGE: judged, PUBLISH: published}
-        evaluations = judged["gate"]["evaluations"] if "gate" in judged else ()
-        dump = dump_name(self.work.collection.name, self.journal.day, self.journal.first)
-        if find_live_index(self.store, self.work.collection.name):
-            for name, step in self.upkeep.steps(dump, evaluations).items():
-                results[name] = self.journal.step(name, step)
-        return NightResult(
-            self.work.collection.name,
-            self.work.run,
-            published["verdict"],
-            published["reason"],
-            index["summary"],
-            judged.get("gate", {}),
-            worse_questions(self.store, judged["gate"], WORSE_SHOWN) if "gate" in judged else (),
-            {name: result["said"] for name, result in results.items()},
+        worse = worse_questions(self.store, judged["gate"], WORSE_SHOWN) if "gate" in judged else []
+        steps = {INDEX: index["said"], JUDGE: judged["said"], PUBLISH: published["said"]}
+        name, verdict, reason = self.work.collection.name, published["verdict"], published["reason"]
+        result = NightResult(
+            name, self.work.run, verdict, reason, index["summary"], judged.get("gate", {}), worse, steps
         )
+        if verdict == REFUSED and self.teller:
+            steps[TELL] = self.journal.step(TELL, lambda: self._tell(result))["said"]
+        if find_live_index(self.store, name):
+            evaluations = judged["gate"]["evaluations"] if "gate" in judged else ()
+            dump = dump_name(name, self.journal.day, self.journal.first)
+            for step, work in self.upkeep.steps(dump, evaluations).items():
+                steps[step] = self.journal.step(step, work)["said"]
+        return result
+
+    def _tell(self, result: NightResult) -> StepResult:
+        """Tell of a refusal; a night that is killed here tells it again under the same id."""
+        id = digest(self.store.url, result.collection, str(self.journal.first), REFUSED)
+        notice = refusal_notice(id, result, self.teller.choices.questions)
+        return _tell(self.teller, notice, self.gate.progress)
 
     def _index(self) -> StepResult:
         summary = self.work()
@@ -153,7 +167,7 @@ class Night:
         summary, name = index["summary"], self.work.collection.name
         if judged["reason"]:
             kept = f"; index {summary['index']} is kept as a candidate" if not summary["published"] else ""
-            return {"said": f"refused{kept}", "verdict": "refused", "reason": judged["reason"]}
+            return {"said": f"refused{kept}", "verdict": REFUSED, "reason": judged["reason"]}
         revision = summary["revision"]
         if not summary["published"]:
             live = self.store.live_index(name)

@@ -4,25 +4,60 @@ Knows results alone.
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict, replace
+from uuid import uuid4
 
+from pipelines.evaluation.dataset import BadDataset
 from pipelines.nights.gate import WorseQuestion
-from pipelines.nights.night import NightResult
+from pipelines.nights.notices.notice import Notice
+from pipelines.nights.result import REFUSED, NightResult
+
+HIDDEN = "a question"  # stands for its text
 
 
 def describe_night(result: NightResult) -> str:
     """Return the summary of a night for a person on the machine that ran it: with the texts of questions."""
-    lines = [f"night of collection {result.collection}, run {result.run}: {result.verdict}"]
-    lines += [f"  {name:<11} {said}" for name, said in result.steps.items()]
-    lines += [f"  {one['said']}" for one in result.judged.get("measures", ())]
+    head = f"night of collection {result.collection}, run {result.run}: {result.verdict}"
+    return "\n".join([head, *_describe(result)])
+
+
+def refusal_notice(id: str, result: NightResult, with_questions: bool) -> Notice:
+    """Return what a refused night tells; without `with_questions` questions are known by their sources."""
+    if not with_questions:
+        result = replace(result, worse=[replace(one, question=HIDDEN) for one in result.worse])
+    data = {
+        "run": result.run,
+        "reason": result.reason,
+        "steps": dict(result.steps),
+        "measures": result.judged.get("measures", []),
+        "worse": [asdict(one) for one in result.worse],
+    }
+    title = f"Raydex: the night of {result.collection} was refused"
+    return Notice(id, "night.refused", result.collection, title, list(_describe(result)), data)
+
+
+def failure_notice(collection: str, error: Exception) -> Notice:
+    """Return what a failed night tells; a data set's mistakes are left out, as they quote its questions."""
+    said = "a data set can't be used" if isinstance(error, BadDataset) else str(error)
+    lines = [f"{type(error).__name__}: {said}", "What was done is kept, and the next night goes on from there.",
+             f"`raydex status {collection}` shows its last runs."]  # fmt: skip
+    title = f"Raydex: the night of {collection} failed"
+    return Notice(uuid4().hex, "night.failed", collection, title, lines, {"error": type(error).__name__, "said": said})
+
+
+def _describe(result: NightResult) -> Iterator[str]:
+    for name, said in result.steps.items():
+        yield f"  {name:<11} {said}"
+    for measure in result.judged.get("measures", ()):
+        yield f"  {measure['said']}"
     if result.reason:
-        lines.append(f"  reason      {result.reason}")
+        yield f"  reason      {result.reason}"
     if result.worse:
-        lines.append(f"  worse       {len(result.judged['worse']):,} questions, the first {len(result.worse)}:")
+        yield f"  worse       {len(result.judged['worse']):,} questions, the first {len(result.worse)}:"
     for question in result.worse:
-        lines += [f"    {line}" for line in _describe_worse(question)]
-    if result.verdict == "refused" and result.index.get("index") and not result.index["published"]:
-        lines.append(f"`raydex publish {result.collection}` makes the candidate live all the same")
-    return "\n".join(lines)
+        yield from (f"    {line}" for line in _describe_worse(question))
+    if result.verdict == REFUSED and result.index.get("index") and not result.index["published"]:
+        yield f"`raydex publish {result.collection}` makes the candidate live all the same"
 
 
 def _describe_worse(question: WorseQuestion) -> Iterator[str]:

@@ -3,10 +3,11 @@
 Values alone; what is done with them is the business of pipelines.nights.
 """
 
-from typing import Annotated
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+Address = Annotated[str, Field(pattern=r"^[^@\s,]+@[^@\s,]+$")]
 Share = Annotated[float, Field(ge=0, le=1)]
 # What a measure may fall by, unless the file says otherwise: two questions of a hundred.
 MAY_FALL = 0.02
@@ -22,6 +23,36 @@ class DumpChoices(BaseModel):
     try_restore: bool = True
 
 
+class MailChoices(BaseModel):
+    """The mail server and who gets what it is given; with `user` it wants a password."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    to: list[Address] = Field(min_length=1)
+    sender: Address
+    host: str = "localhost"
+    port: int = Field(default=25, ge=1, le=65_535)
+    tls: Literal["none", "starttls", "tls"] = "none"
+    user: str = ""
+
+    @model_validator(mode="after")
+    def _check(self) -> "MailChoices":
+        if self.user and self.tls == "none":
+            raise ValueError(f"user is {self.user!r} and tls none: a password is not sent in the clear, set tls")
+        return self
+
+
+class TellChoices(BaseModel):
+    """Whom a refused or failed night and the report are told; the texts of questions only with `questions`."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    webhook: Annotated[str, Field(pattern=r"^(https?://[^\s]+)?$")] = ""
+    slack: str = ""
+    mail: MailChoices | None = None
+    questions: bool = False
+
+
 class NightChoices(BaseModel):
     """How `raydex nightly` judges a change before it publishes it, and what it does besides.
 
@@ -30,7 +61,7 @@ class NightChoices(BaseModel):
     mean of each measure may fall. `most_unjudged` is the share of pages up to which a change is published in place,
     without being judged: the pages of one question in fifty can hardly cost more than `may_fall` allows.
     `prune` keeps so many retired indexes, `retention_days` the questions of so many days (None: all of them). `vacuum`
-    tidies tables of which a fifth is dead rows.
+    tidies tables of which a fifth is dead rows. `tell` says who hears of a refused or failed night.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -45,3 +76,4 @@ class NightChoices(BaseModel):
     retention_days: float | None = Field(default=None, gt=0)
     vacuum: bool = False
     dump: DumpChoices | None = None
+    tell: TellChoices = TellChoices()

@@ -1,6 +1,7 @@
 """`raydex nightly` on a real index: it publishes, refuses with the reasons, and goes on where it was stopped."""
 
 import json
+import shutil
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,7 @@ from typing import Any
 import psycopg
 import pytest
 import yaml
+from kit.receivers import MailReceiver, WebhookReceiver
 from kit.reindexing import JobResult, Jobs, site_sections, write_site
 
 from jobs.environment import read_configuration
@@ -121,6 +123,58 @@ def test_half_a_site_that_is_gone_is_refused_by_the_guard(nights, store):
     refused = nights()
     assert (refused.code, refused.summary["verdict"]) == (4, "refused")
     assert "6 of 12 pages have vanished" in refused.summary["reason"] and live(store) == before
+
+
+def test_a_refused_night_and_a_failed_one_are_told_without_the_texts_of_questions(nights, store, monkeypatch):
+    monkeypatch.setenv("RAYDEX_WEBHOOK_SECRET", "secret")
+    with WebhookReceiver() as webhook, MailReceiver() as mails:
+        mail = {"to": ["a@x.test"], "sender": "r@x.test", "host": "127.0.0.1", "port": mails.port}
+        nights.night["tell"] = {"webhook": webhook.url, "mail": mail}
+        nights()
+        assert webhook.posts == []  # what went well is no news
+        for name in list(nights.site)[: PAGES // 2]:
+            (nights.pages / f"{name}.html").unlink()
+        with psycopg.connect(nights.jobs.url, autocommit=True) as connection:
+            connection.execute(STOP.format(step="tell"))
+            assert nights().code == 1
+            connection.execute("drop trigger stop on run")
+        refused = nights()
+        assert refused.code == 4 and refused.summary["steps"]["tell"] == "told by webhook, e-mail"
+        shutil.rmtree(nights.pages)
+        assert nights().code == 2
+    kinds = [post.json["kind"] for post in webhook.posts]
+    assert kinds == ["night.refused", "night.failed", "night.refused", "night.failed"]
+    first, _, again, failed = webhook.posts
+    assert first.headers["Raydex-Id"] == again.headers["Raydex-Id"]
+    assert "6 of 12 pages have vanished" in again.json["data"]["reason"]
+    assert failed.json["data"]["error"] == "NoSuchFolder"
+    assert [one.message["Message-ID"] for one in mails.mails] == [
+        f"<{post.json['id']}@raydex>" for post in webhook.posts
+    ]
+
+
+def test_a_report_says_what_the_week_brought_and_is_sent_on_request(nights, store, monkeypatch):
+    monkeypatch.setenv("RAYDEX_WEBHOOK_SECRET", "secret")
+    nights.night["most_unjudged"] = 0.5
+    nights()
+    nights.site["p01"]["usage"] = "Another text."
+    write_site(nights.pages, nights.site)
+    nights()
+    disliked = Answer("a", "So.", hits=(Hit("id", f"{BASE}p04.html", ("usage",), text="words"),), known=True)
+    store.record_questions([RecordedQuestion("q", "Where is my secret plan?", disliked, "docs")])
+    store.record_feedback("q", -1)
+    assert "names nobody" in nights.jobs.run("report", nights.file, "--send").messages
+    with WebhookReceiver() as webhook:
+        nights.night["tell"] = {"webhook": webhook.url}
+        report = nights.jobs.run("report", nights.write(), "--send")
+    assert report.code == 0 and report.summary["told"] == ["webhook"], report.messages
+    (post,) = webhook.posts
+    assert post.json["kind"] == "report" and b"secret plan" not in post.body
+    data = post.json["data"]
+    assert (data["nights"], data["questions"]["down"], data["unanswered"][0]["count"]) == ({"published": 2}, 1, 1)
+    assert data["changed"]["pages_changed"] == 1 and data["pages"] == {"ok": 12} and data["updated_s"] > 0
+    nights.night["tell"] = {"questions": True}
+    assert "Where is my secret plan?: asked 1×" in nights.jobs.text("report", nights.write())
 
 
 def test_questions_whose_pages_left_the_site_are_left_out(nights, store):

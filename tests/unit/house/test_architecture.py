@@ -151,7 +151,7 @@ LAYERS = {
         "gate indexes",
         "report runner",
     ),
-    "pipelines/nights": ("gate journal regression", "upkeep", "night plan", "telling"),
+    "pipelines/nights": ("gate journal notices regression", "result upkeep", "plan telling weekly", "night"),
     "pipelines/training": (
         "folds",
         "mining",

@@ -1,0 +1,43 @@
+"""Reports on a collection's last days: how fresh it is, what changed, what stayed unanswered.
+
+With --send whom the file names under `night.tell` gets it too. Exit codes: 0 done, 1 it reached nobody, 2 bad input.
+"""
+
+import argparse
+from pathlib import Path
+
+from jobs.cli import DONE, FAILED, BadInput, Messages, add_json, check_range, command, finish, main, say
+from jobs.environment import open_store, read_configuration, tell_secrets
+from pipelines.indexing.collection import load_collection
+from pipelines.nights.notices.teller import Teller, TellSecrets
+from pipelines.nights.weekly import report_notice, report_on
+
+
+def arguments() -> argparse.ArgumentParser:
+    parser = command("report", __doc__)
+    parser.add_argument("file", type=Path, metavar="COLLECTION.yaml", help="collection file")
+    parser.add_argument("--days", type=float, default=7, metavar="N", help="of the last N days (default %(default)g)")
+    parser.add_argument("--send", action="store_true", help="send it by webhook, Slack and e-mail, as the file says")
+    add_json(parser)
+    return parser
+
+
+def run(args: argparse.Namespace) -> int:
+    check_range("--days", args.days, 0.01, 36_500)
+    collection, settings = load_collection(args.file), read_configuration()
+    tell = collection.night.tell
+    teller = Teller(tell, TellSecrets(**tell_secrets())) if args.send else None
+    if teller is not None and not teller:
+        raise BadInput(f"--send: {args.file} names nobody: give night.tell.webhook, slack or mail")
+    with open_store() as store, Messages() as messages:
+        report = report_on(store, settings, collection.name, args.days, tell.questions, messages)
+    notice = report_notice(report)
+    told, failed = teller.tell(notice) if teller else ([], [])
+    for reason in failed:
+        say(f"warning: not told by {reason}")
+    finish({**report, "told": told}, args.json, f"{notice.title}\n{notice.text}")
+    return FAILED if failed and not told else DONE
+
+
+if __name__ == "__main__":
+    main(arguments(), run)

@@ -1,0 +1,38 @@
+"""One thing to tell: title, lines, JSON, and an id that stays the same when it is sent again.
+
+Knows no way to send it.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+NoticeKind = Literal["night.refused", "night.failed", "report"]
+
+
+class NotTold(RuntimeError):
+    """A notice could not be sent; the message says by which way, and why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """What is told; `data` holds values alone, and no question's text unless the file allows it."""
+
+    id: str
+    kind: NoticeKind
+    collection: str
+    title: str
+    lines: Sequence[str]
+    data: Mapping[str, Any] = field(default_factory=dict)
+    at: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
+
+    @property
+    def text(self) -> str:
+        """The lines as one text."""
+        return "\n".join(self.lines)
+
+    def as_json(self) -> bytes:
+        """Return it as the body of a request."""
+        return json.dumps(asdict(self), ensure_ascii=False, default=str).encode()

@@ -1,0 +1,66 @@
+"""Tells a notice by every way that a file names, whichever of them fail.
+
+Knows the ways; neither nights nor reports.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+
+from pipelines.nights.notices.mail import send_mail
+from pipelines.nights.notices.notice import Notice, NotTold
+from pipelines.nights.notices.slack import post_slack
+from pipelines.nights.notices.webhook import post_webhook
+from pipelines.records.night_choices import TellChoices
+
+SLACK_API = "https://slack.com/api/"
+
+
+class MissingSecret(ValueError):
+    """A way to tell lacks its secret; the message names the variable that holds it."""
+
+
+@dataclass(frozen=True, slots=True)
+class TellSecrets:
+    """What no file holds: the key of the webhook's signature, Slack's bot token, the mail server's password."""
+
+    webhook: str = field(default="", repr=False)
+    slack: str = field(default="", repr=False)
+    smtp: str = field(default="", repr=False)
+    slack_api: str = SLACK_API
+
+
+class Teller:
+    """Sends notices. Raises MissingSecret at once, before anything has happened that would have to be told."""
+
+    def __init__(self, choices: TellChoices, secrets: TellSecrets = TellSecrets()) -> None:
+        needs = {
+            "webhook": (choices.webhook, secrets.webhook, "RAYDEX_WEBHOOK_SECRET"),
+            "slack": (choices.slack, secrets.slack, "SLACK_BOT_TOKEN"),
+            "mail.user": (choices.mail and choices.mail.user, secrets.smtp, "RAYDEX_SMTP_PASSWORD"),
+        }
+        for key, (wanted, secret, variable) in needs.items():
+            if wanted and not secret:
+                raise MissingSecret(f"night.tell.{key} needs a secret: set {variable}")
+        self.choices = choices
+        self._ways: dict[str, Callable[[Notice], None]] = {}
+        if choices.webhook:
+            self._ways["webhook"] = partial(post_webhook, choices.webhook, secrets.webhook)
+        if choices.slack:
+            self._ways["Slack"] = lambda notice: post_slack(secrets.slack, choices.slack, notice, secrets.slack_api)
+        if choices.mail:
+            self._ways["e-mail"] = lambda notice: send_mail(notice, choices.mail, secrets.smtp)  # type: ignore[arg-type]
+
+    def __bool__(self) -> bool:
+        return bool(self._ways)
+
+    def tell(self, notice: Notice) -> tuple[list[str], list[str]]:
+        """Send a notice; return the ways by which it went, and why it did not by others."""
+        told, failed = [], []
+        for way, send in self._ways.items():
+            try:
+                send(notice)
+                told.append(way)
+            except NotTold as error:
+                failed.append(str(error))
+        return told, failed

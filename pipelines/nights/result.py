@@ -1,0 +1,36 @@
+"""The result of a night: plain values.
+
+Knows no store.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from pipelines.nights.gate import WorseQuestion
+
+Verdict = Literal["published", "unchanged", "refused"]
+REFUSED: Verdict = "refused"
+
+
+@dataclass(frozen=True, slots=True)
+class NightResult:
+    """How a night ended: its verdict, the reason of a refusal, and each step with what it did.
+
+    `index` is the summary of the reindex, `judged` the gate's JSON (empty if nothing had to be judged), `worse` the
+    questions that got worse, the worst first.
+    """
+
+    collection: str
+    run: int
+    verdict: Verdict
+    reason: str
+    index: Mapping[str, Any]
+    judged: Mapping[str, Any] = field(default_factory=dict)
+    worse: Sequence[WorseQuestion] = ()
+    steps: Mapping[str, str] = field(default_factory=dict)
+
+    def as_counts(self) -> dict[str, Any]:
+        """Return what the row of the run keeps: no question's text is in it."""
+        night = {"verdict": self.verdict, "reason": self.reason, "judged": dict(self.judged)}
+        return {**self.index, "night": night}

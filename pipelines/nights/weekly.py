@@ -1,0 +1,106 @@
+"""Reports on a collection's last days: how fresh it is, what changed, what was asked.
+
+Knows the store and insights; not who is told.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import uuid4
+
+from pipelines.answering.settings import AnswerSettings
+from pipelines.indexing.publish import COUNTED
+from pipelines.insights.insights import Period, embedders_of, gather_insights
+from pipelines.nights.journal import NIGHTLY
+from pipelines.nights.notices.notice import Notice
+from pipelines.store import Store
+from pipelines.text.progress import Progress, describe_seconds
+
+RUNS, GROUPS = 200, 10  # runs that are looked at, groups of unanswered questions that are shown
+UPDATING = (NIGHTLY, "reindex")
+TOTALS = ("questions", "unknown", "low", "failed", "up", "down")
+KINDS = {"missing": "not known", "thin": "low confidence", "disliked": "rated down"}
+
+
+def report_on(
+    store: Store, settings: AnswerSettings, collection: str, days: float, with_questions: bool, say: Progress
+) -> dict[str, Any]:
+    """Return the report as JSON; without `with_questions` a group of questions is known by its nearest section.
+
+    Raises NoSuchCollection, NoLiveIndex.
+    """
+    now = datetime.now(UTC)
+    period = Period.last(days, now)
+    live, status = store.live_index(collection), store.status(collection, RUNS)
+    since = now - timedelta(days=days)
+    updates = [run for run in status["runs"] if run["kind"] in UPDATING]
+    good = next((run["ended"] for run in updates if run["state"] == "done" and not _is_refused(run)), None)
+    published = [row for row in store.publications(live.id) if row["published_at"] >= since]
+    view = gather_insights(store, embedders_of(store, settings), period, collection, say).view(collection)
+    return {
+        "collection": collection,
+        "days": days,
+        "revision": live.revision,
+        "pages": status["pages"],
+        "updated": good and good.isoformat(timespec="seconds"),
+        "updated_s": (now - good).total_seconds() if good else None,
+        "nights": dict(Counter(_outcome(run) for run in updates if run["kind"] == NIGHTLY and run["started"] >= since)),
+        "changed": {name: sum(row[name] for row in published) for name in COUNTED},
+        "questions": {name: view["totals"][name] for name in TOTALS},
+        "unanswered": [_group(gap, with_questions) for gap in view["gaps"][:GROUPS]],
+    }
+
+
+def describe_report(report: Mapping[str, Any]) -> list[str]:
+    """Return the lines of a report for a person."""
+    pages = ", ".join(f"{count:,} {state}" for state, count in report["pages"].items())
+    updated = "never" if report["updated_s"] is None else f"{describe_seconds(report['updated_s'])} ago"
+    nights = ", ".join(f"{count:,} {outcome}" for outcome, count in report["nights"].items())
+    asked = report["questions"]
+    bad = f"{asked['unknown']:,} not known, {asked['low']:,} of low confidence, {asked['failed']:,} failed"
+    return [
+        f"fresh     last good update {updated}; revision {report['revision']}; pages: {pages}",
+        f"nights    {nights or 'none'}",
+        f"changed   {_changes(report['changed'], 'pages')}; {_changes(report['changed'], 'chunks')}",
+        f"asked     {asked['questions']:,} questions: {bad}",
+        f"rated     {asked['up']:,} up, {asked['down']:,} down",
+        *_unanswered(report["unanswered"]),
+    ]
+
+
+def report_notice(report: Mapping[str, Any]) -> Notice:
+    """Return a report as it is told."""
+    title = f"Raydex: the last {report['days']:g} days of {report['collection']}"
+    return Notice(uuid4().hex, "report", report["collection"], title, describe_report(report), report)
+
+
+def _is_refused(run: Mapping[str, Any]) -> bool:
+    return (run["counts"] or {}).get("night", {}).get("verdict") == "refused"
+
+
+def _outcome(run: Mapping[str, Any]) -> str:
+    """Return how a night ended: its verdict, or the state of its run."""
+    if run["state"] == "running" and not run["alive"]:
+        return "abandoned"
+    return str((run["counts"] or {}).get("night", {}).get("verdict", run["state"]))
+
+
+def _changes(changed: Mapping[str, int], what: str) -> str:
+    added, other, removed = (changed[f"{what}_{how}"] for how in ("added", "changed", "removed"))
+    return f"{what} +{added:,} ~{other:,} -{removed:,}"
+
+
+def _group(gap: Mapping[str, Any], with_questions: bool) -> dict[str, Any]:
+    nearest = gap["nearest"] and gap["nearest"]["source"]
+    shown = {"question": gap["question"]} if with_questions else {}
+    return {"count": gap["count"], "kind": gap["kind"], "nearest": nearest, **shown}
+
+
+def _unanswered(groups: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    if groups:
+        yield f"unanswered, in {len(groups):,} groups:"
+    for group in groups:
+        named = f"{group['question']}: " if "question" in group else ""
+        near = f"; nearest: {group['nearest']}" if group["nearest"] else ""
+        yield f"  {named}asked {group['count']:,}×, mostly {KINDS[group['kind']]}{near}"

@@ -1,0 +1,113 @@
+"""Receivers of notices on loopback: an HTTP server that takes posts, a mail server that takes messages.
+
+Both are threads; what they took is there once the sender has its reply.
+"""
+
+import json
+import socketserver
+import threading
+from dataclasses import dataclass, field
+from email import message_from_bytes, policy
+from email.message import EmailMessage
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, Self
+
+
+@dataclass
+class Post:
+    """A request as it came."""
+
+    headers: dict[str, str]
+    body: bytes
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+
+class _Running:
+    _server: socketserver.BaseServer
+
+    def __enter__(self) -> Self:
+        threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+
+class WebhookReceiver(_Running):
+    """Takes every post into `posts` and answers with the next of `statuses`, 204 once there is none."""
+
+    def __init__(self, *statuses: int, headers: dict[str, str] | None = None) -> None:
+        self.posts: list[Post] = []
+        self.statuses, self.headers = list(statuses), headers or {}
+        receiver = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                receiver.posts.append(Post(dict(self.headers), body))
+                self.send_response(receiver.statuses.pop(0) if receiver.statuses else 204)
+                for name, value in receiver.headers.items():
+                    self.send_header(name, value)
+                self.end_headers()
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self._server.server_port}/hook"
+
+
+@dataclass
+class Mail:
+    """A message with its envelope."""
+
+    sender: str
+    to: list[str] = field(default_factory=list)
+    message: EmailMessage = field(default_factory=EmailMessage)
+
+
+class MailReceiver(_Running):
+    """Speaks as much SMTP as a client needs: takes messages into `mails`, but refuses the receivers in `refused`."""
+
+    def __init__(self, *refused: str) -> None:
+        self.mails: list[Mail] = []
+        receiver = self
+
+        class Handler(socketserver.StreamRequestHandler):
+            def handle(self) -> None:
+                self.say("220 ready")
+                mail = Mail("")
+                while line := self.rfile.readline().decode().strip():
+                    verb, _, rest = line.partition(" ")
+                    address = rest.partition("<")[2].partition(">")[0]
+                    match verb.upper():
+                        case "MAIL":
+                            mail = Mail(address)
+                        case "RCPT" if address in refused:
+                            self.say("550 nobody of that name")
+                            continue
+                        case "RCPT":
+                            mail.to.append(address)
+                        case "DATA":
+                            self.say("354 go on")
+                            mail.message = self.read_message()
+                            receiver.mails.append(mail)
+                        case "QUIT":
+                            self.say("221 bye")
+                            return
+                    self.say("250 done")
+
+            def read_message(self) -> EmailMessage:
+                lines = iter(self.rfile.readline, b".\r\n")
+                body = b"".join(line.removeprefix(b".") for line in lines)
+                return message_from_bytes(body, policy=policy.default)  # type: ignore[return-value]
+
+            def say(self, reply: str) -> None:
+                self.wfile.write(f"{reply}\r\n".encode())
+
+        self._server = socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler)
+        self.port = self._server.server_address[1]
