@@ -88,9 +88,6 @@ class MemoryStore:
         self.changes[number] += [(index.revision + 1, chunk_id) for chunk_id in sorted(changed)]
         self.chunks[number] = list(hits)
 
-    def ping(self) -> None:
-        self._reach()
-
     def collections(self) -> list[dict[str, Any]]:
         self._reach()
         return [
