@@ -65,7 +65,7 @@ def read_configuration() -> "AnswerSettings":
         model_config = SettingsConfigDict(extra="ignore")
 
     try:
-        return AnswerSettings.model_validate(Variables(home=home()).model_dump())
+        return AnswerSettings.model_validate(Variables(home=home()).model_dump(exclude_unset=True))
     except ValidationError as error:
         raise BadVariable(describe_errors(error)) from error
     except SettingsError as error:
@@ -80,7 +80,7 @@ def find_models(settings: "AnswerSettings") -> tuple["AnswerSettings", "FoundLLM
     found = find_llm(os.environ)
     if not {"llm_model", "llm_off"} & set(found.settings):
         return settings, found
-    return AnswerSettings.model_validate({**settings.model_dump(), **found.settings}), found
+    return AnswerSettings.model_validate({**settings.model_dump(exclude_unset=True), **found.settings}), found
 
 
 def database_url() -> str:

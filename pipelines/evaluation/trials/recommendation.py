@@ -17,7 +17,7 @@ ANSWERS, HALF = 0.5, 0.5
 class TrialScores:
     """What a trial counted: of `asked` questions with known sections, and of `foreign` ones about other things.
 
-    `answered` are those that the model wrote something to, `cited` those whose right section an answer cites with
+    `answered` are those that the model claims something about, `cited` those whose right section an answer cites with
     support, `quoted` those whose right section the quotations cite. `refused` of the foreign ones were refused.
     `words_s` are words a second from the question to the end of its answer, `failed` the calls that failed.
     """

@@ -6,6 +6,7 @@ would mostly prevent. Knows engines; no command line.
 
 import asyncio
 import contextlib
+import random
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -26,9 +27,7 @@ from pipelines.store import Store
 from pipelines.text.progress import Passing, Progress
 
 PATIENCE_S = 60.0  # a first question builds BM25
-# Some 120 tokens, which tell how fast a model reads before the first question: its passages are cut to that.
-GREETING = f"{' '.join(map(str, range(100, 140)))}\n\nReply with one word: ready."
-GREETING_TOKENS = 8
+GREETING_NUMBERS, GREETING_TOKENS = 40, 8  # what a model reads before the first question, and writes
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,12 +125,12 @@ class TrialCount:
         )
 
     def _wrote(self, answer: Answer) -> bool:
-        """Return whether the model wrote the answer, and said more than that it does not know."""
+        """Return whether the model wrote the answer, and claims something in it."""
         self._done += 1
         self._failed += f"llm:{self._agent.name}" in answer.degraded
         of = len(self._questions.asked) + len(self._questions.foreign)
         self._progress(Passing(f"{self._agent.model}: {self._done} of {of} questions"))
-        return answer.known and answer.agent == self._agent.name
+        return answer.known and answer.agent == self._agent.name and answer.claims.total > 0
 
 
 @contextlib.contextmanager
@@ -144,11 +143,16 @@ def open_trial(store: Store, settings: AnswerSettings, collection: str) -> Itera
 
 
 async def _greet(agent: AgentSettings) -> None:
-    """Ask for a word, so that a model that is not there fails at once; one that says nothing may. Raises LLMFailed."""
+    """Ask for a word, so that a model that is not there fails at once; one that says nothing may. Raises LLMFailed.
+
+    What it reads is in no cache and tells how fast it reads: the passages of the first question are cut to that.
+    """
     llm = make_llm(agent)
+    numbers = random.SystemRandom().sample(range(100, 1_000), GREETING_NUMBERS)
+    greeting = f"{' '.join(map(str, numbers))}\n\nReply with one word: ready."
     try:
         with contextlib.suppress(LLMEmpty):
-            async for _ in llm.stream([Message("user", GREETING)], max_tokens=GREETING_TOKENS):
+            async for _ in llm.stream([Message("user", greeting)], max_tokens=GREETING_TOKENS):
                 pass
     finally:
         await llm.close()

@@ -1,11 +1,13 @@
 """What answers are made with: bad values are named before anything starts, good ones become the steps they describe."""
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pydantic import ValidationError
 
+from jobs.environment import read_configuration
 from pipelines.answering.factory import make_agent, make_reranker, make_rewriter, make_router
 from pipelines.answering.routing.classifier import ClassifierShape, TextClassifier
 from pipelines.answering.routing.router import ClassifierRouter
@@ -118,3 +120,12 @@ def test_a_router_asks_at_the_threshold_it_was_judged_at_unless_told_another(tmp
         return router.threshold
 
     assert threshold() == 0.8 and threshold(router_threshold=0.3) == 0.3
+
+
+def test_what_holds_for_all_agents_holds_for_those_of_a_variable_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    own = {"name": "own", "model": "m", "form": "written", "context_seconds": 1}
+    monkeypatch.setenv("RAYDEX_AGENTS", json.dumps([{"name": "plain", "model": "m"}, own]))
+    monkeypatch.setenv("RAYDEX_LLM_FORM", "summary")
+    monkeypatch.setenv("RAYDEX_LLM_CONTEXT_SECONDS", "9")
+    found = {agent.name: (agent.form, agent.context_seconds) for agent in all_agents(read_configuration())}
+    assert found == {"plain": ("summary", 9), "own": ("written", 1)}
