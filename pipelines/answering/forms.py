@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from pipelines.answering.retrieval.live import choose_collection
-from pipelines.answering.settings.agents import AUTO, AgentSettings
+from pipelines.answering.settings import AgentSettings, AnswerSettings, all_agents, change
+from pipelines.answering.settings.agents import AUTO
 from pipelines.llm.servers.http import without_password
 from pipelines.records import QUOTED, SUMMARY, WRITTEN, Form
 from pipelines.store import ModelTrial
@@ -62,6 +63,17 @@ class FormFinder:
 def endpoint_of(agent: AgentSettings) -> str:
     """Return the URL of an agent's endpoint as trials name it."""
     return without_password(agent.base_url).rstrip("/")
+
+
+def settle_forms(settings: AnswerSettings, store: TrialStore, collection: str) -> AnswerSettings:
+    """Return the settings with the forms that trials recommend now: what is measured by them has them in its name."""
+    undecided = [agent for agent in all_agents(settings) if agent.form == AUTO]
+    trials = {agent.name: store.model_trial(collection, endpoint_of(agent), agent.model) for agent in undecided}
+    forms = {name: trial.form for name, trial in trials.items() if trial}
+    if not forms:
+        return settings
+    agents = [agent.model_copy(update={"form": forms.get(agent.name, agent.form)}) for agent in settings.agents]
+    return change(settings, {"agents": agents, "llm.form": forms.get("llm", settings.llm.form)})
 
 
 def describe_forms(agents: Iterable[AgentSettings], trials: Sequence[ModelTrial]) -> Iterator[str]:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from pipelines.answering.forms import settle_forms
 from pipelines.answering.settings import AgentSettings, AnswerSettings, all_agents
 from pipelines.evaluation.dataset import Example, describe_dataset, page_of
 from pipelines.evaluation.evaluator import ATTEMPTS, EvaluationPlan, has_reply, is_complete, is_settled
@@ -65,6 +66,7 @@ def evaluate(
     NoLiveIndex and StoreUnavailable.
     """
     began = time.perf_counter()
+    settings = settle_forms(settings, store, plan.collection)
     index, judge = index or store.live_index(plan.collection), make_judge(settings, plan, store)
     judged = judge.identity if judge else ""
     fingerprint = evaluation_fingerprint(examples, plan, index, settings, judged, _verified_mark(store, settings, plan))

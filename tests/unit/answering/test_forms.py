@@ -8,10 +8,10 @@ import pytest
 from kit.answering import MemoryStore, make_hit
 
 from pipelines.answering.engine import QueryEngine
-from pipelines.answering.forms import FormFinder, describe_forms
+from pipelines.answering.forms import FormFinder, describe_forms, settle_forms
 from pipelines.answering.grounding.support import Passages
 from pipelines.answering.retrieval.retriever import Retriever
-from pipelines.answering.settings import AgentSettings
+from pipelines.answering.settings import AgentSettings, AnswerSettings, all_agents
 from pipelines.answering.writing.agents import LLMAgent
 from pipelines.answering.writing.summary import SummaryFilter
 from pipelines.answering.writing.text import read_text
@@ -154,6 +154,15 @@ def test_a_setting_decides_before_a_trial_and_another_model_has_its_own() -> Non
     assert form("auto") == form("auto", "docs") == "quoted"
     assert form("written") == form("auto", "other") == form("auto", name="extractive") == "written"
     assert form("summary") == "summary"
+
+
+def test_an_evaluation_has_the_forms_of_trials_among_its_settings() -> None:
+    settings = AnswerSettings.model_validate({"agents": [agent(), agent("written").model_copy(update={"name": "own"})]})
+    store = Trials(ModelTrial("docs", ENDPOINT, "says", "quoted", {}))
+    assert [one.form for one in all_agents(settle_forms(settings, store, "docs"))] == ["quoted", "written"]
+    assert settle_forms(settings, store, "other") is settings
+    single = AnswerSettings.model_validate({"llm": {"url": ENDPOINT, "model": "says"}})
+    assert settle_forms(single, store, "docs").llm.form == "quoted"
 
 
 def test_the_start_says_how_answers_come_about() -> None:
