@@ -11,7 +11,7 @@ from jobs.environment import home, open_store
 from pipelines.answering.verified.writing import REVIEW, review_answers
 from pipelines.files.services import RunningService, find_services
 from pipelines.indexing.summary import describe_layouts
-from pipelines.store import Store, is_copy
+from pipelines.store import Freshness, Store, is_copy
 from pipelines.store.collections.catalog import SHOWN
 from pipelines.text.progress import describe_seconds
 
@@ -110,6 +110,9 @@ def summary_of_collection(name: str, entry: Mapping[str, Any], default: str | No
                      f"{summary_of_index(index['settings'])}")  # fmt: skip
     pages = ", ".join(f"{count:,} {state}" for state, count in entry["pages"].items())
     lines.append(f"  pages      {pages or 'none'}")
+    freshness = Freshness(**entry.get("freshness") or {})
+    lines += [f"  fresh      {freshness.describe()}"] if freshness.describe() else []
+    lines += [f"  warning    {line}" for line in freshness.warnings()]
     lines += [f"  layout     {line}" for line in describe_layouts(entry.get("layouts") or {})]
     if verified := entry.get("verified"):
         hint = ": `raydex answers review`" if verified.get(REVIEW) else ""

@@ -12,6 +12,7 @@ from pipelines.answering.conversation.reader import Reading
 from pipelines.answering.conversation.rewriting import Rewriter
 from pipelines.answering.finding import HitFinder
 from pipelines.answering.forms import ChosenForm, FormFinder
+from pipelines.answering.grounding.dates import SourceDates
 from pipelines.answering.grounding.subject import subject_first
 from pipelines.answering.question import EngineSettings
 from pipelines.answering.reranking.base import Reranker
@@ -182,7 +183,8 @@ class Steps(TypedDict, total=False):
     """The steps that an engine may have beside its retriever.
 
     `agents` are in the order in which they stand in for each other; `verified` has the answers that people wrote,
-    `pinned` the sections that a collection's file pins to questions, `forms` how the answers of each agent come about.
+    `pinned` the sections that a collection's file pins to questions, `dates` when pages were checked, `forms` how the
+    answers of each agent come about.
     """
 
     agents: Sequence[Agent]
@@ -191,6 +193,7 @@ class Steps(TypedDict, total=False):
     reranker: Reranker | None
     verified: VerifiedFinder | None
     pinned: PinnedFinder | None
+    dates: SourceDates | None
     forms: FormFinder | None
 
 

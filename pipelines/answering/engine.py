@@ -44,6 +44,7 @@ class QueryEngine:
         self._retriever = retriever
         self._reader = QuestionReader(retriever, steps.get("rewriter"), settings.longest_question)
         self._writer = AnswerWriter(steps.get("agents", ()), retriever.aembed, llm, synthesizer)
+        self._dates = steps.get("dates")
         self._answerers = Answerers(retriever, self._writer, settings, steps)
         self.agents = self._writer.names
         self.modes = tuple(mode for mode in (*MODES, NO_TEXT) if mode != GENERATION or len(self.agents) > 1)
@@ -90,7 +91,8 @@ class QueryEngine:
         draft = await self._answerers.take(reading, trace)
         send(draft.retrieval)
         written = await self._writer.write(draft, trace, send)
-        return written.answer(question)
+        answer = written.answer(question)
+        return await self._dates.add(answer) if self._dates else answer
 
     # -- the retriever alone
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from pipelines.answering.conversation.rewriting import Rewriter
 from pipelines.answering.engine import QueryEngine
 from pipelines.answering.forms import FormFinder
+from pipelines.answering.grounding.dates import SourceDates
 from pipelines.answering.question import EngineSettings
 from pipelines.answering.reranking import RERANKERS, Reranker, RerankerOptions
 from pipelines.answering.retrieval.interface import AsyncRetriever
@@ -61,6 +62,7 @@ def make_engine(
         reranker=reranker or make_reranker(settings),
         pinned=PinnedFinder(store, retriever.aembed, settings.verified.similarity) if store is not None else None,
         verified=make_verified(settings, retriever, store) if store is not None and settings.verified.enabled else None,
+        dates=SourceDates(store) if store is not None else None,
         forms=FormFinder(all_agents(settings), store, settings.collection),
         settings=EngineSettings(
             mode=settings.synthesis.mode,

@@ -108,10 +108,15 @@ class DatabaseCheck:
             return
         with Store(self.url) as store:
             rows = [row for row in store.collections() if not is_copy(row["name"])]
+            stale = {row["name"]: store.freshness(row["name"]).warnings() for row in rows}
         if not rows:
             yield warning("there is none", "`raydex index URL` makes one, `raydex demo` one of this documentation")
         for row in rows:
             yield _describe_collection(row, dimensions)
+            for line in stale[row["name"]]:
+                yield warning(
+                    f"{row['name']}: {line}", f"`raydex status {row['name']}` shows its runs and failed pages"
+                )
 
     def models(self) -> set[EmbeddingModel]:
         """Return the embedding models of the live indexes."""

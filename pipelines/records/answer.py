@@ -93,7 +93,8 @@ class Citation:
 
     `supported` tells whether the source supports the claims that cite it, `support` how well (0 to 1, of the weakest
     claim); of a quoted source, whether it answers the question. `scores` are the scores of each leg for its hit. `by`
-    is MODEL if the language model gave the number anywhere, PERSON in an answer of a person, else ATTRIBUTED.
+    is MODEL if the language model gave the number anywhere, PERSON in an answer of a person, else ATTRIBUTED. Its page
+    was last `checked` and `changed` at these times (ISO 8601, "": unknown).
     """
 
     n: int
@@ -105,6 +106,8 @@ class Citation:
     supported: bool = True
     support: float = 1.0
     by: CitedBy = MODEL
+    checked: str = ""
+    changed: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +167,11 @@ class Answer:
     def written_by(self) -> WrittenBy:
         """Who wrote the text."""
         return written_by(self.agent)
+
+    @property
+    def as_of(self) -> str:
+        """When the page of its sources was checked whose last check is the oldest, "" where that is unknown."""
+        return min((citation.checked for citation in self.citations if citation.checked), default="")
 
     @property
     def cited(self) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ Every method is one transaction; loading staging tables may be repeated after an
 from pipelines.store.collections.announcements import Announced, Announcements
 from pipelines.store.collections.catalog import Catalog, NoSuchCollection, copy_name, is_copy
 from pipelines.store.collections.documents import ListedPage
+from pipelines.store.collections.freshness import Freshness
 from pipelines.store.collections.outline import Outline, Outlines, Place, SectionStart
 from pipelines.store.collections.trials import ModelTrial, ModelTrials
 from pipelines.store.collections.verified import (

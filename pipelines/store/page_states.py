@@ -168,6 +168,10 @@ class Pages(Database):
         """Count the pages that `run` saw: seen, new, changed, unchanged, failed, duplicate, skipped."""
         return dict(self._one("page_counts", {"collection": collection, "run": run}) or {})
 
+    def page_dates(self, collection: str, urls: Sequence[str]) -> dict[str, DictRow]:
+        """Return when pages were last `checked`, and when their content `changed`, by URL; None where it is unknown."""
+        return {row["url"]: row for row in self._all("page_dates", {"collection": collection, "urls": list(urls)})}
+
     def unread(self, collection: str, run: int, urls: Sequence[str]) -> dict[str, str]:
         """Return those of `urls` that `run` could not read, with the reason."""
         rows = self._all("unread", {"collection": collection, "run": run, "urls": list(urls)})

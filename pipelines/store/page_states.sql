@@ -2,9 +2,10 @@
 
 -- name: save_page
 insert into page as p (collection, url, state, http_status, etag, content_hash, body, content_type, charset, links,
-    canonical, error, attempts, fetched_at, run, first_run, changed_run, file_stamp)
+    canonical, error, attempts, fetched_at, checked_at, changed_at, run, first_run, changed_run, file_stamp)
 values (%(collection)s, %(url)s, %(state)s, %(http_status)s, %(etag)s, %(content_hash)s, %(body)s, %(content_type)s,
-    %(charset)s, %(links)s, %(canonical)s, %(error)s, case when %(state)s = 'failed' then 1 else 0 end, now(), %(run)s, %(run)s,
+    %(charset)s, %(links)s, %(canonical)s, %(error)s, case when %(state)s = 'failed' then 1 else 0 end, now(),
+    case when %(state)s = 'ok' then now() end, case when %(content_hash)s::text is not null then now() end, %(run)s, %(run)s,
     case when %(content_hash)s::text is not null then %(run)s::bigint end, %(stamp)s)
 on conflict (collection, url) do update set
     -- An unreadable body that has not changed is still a failure.
@@ -13,6 +14,9 @@ on conflict (collection, url) do update set
     error = case when {still_unreadable} then p.error else excluded.error end,
     attempts = case when {still_unreadable} then p.attempts when excluded.state = 'failed' then p.attempts + 1 else 0 end,
     fetched_at = now(),
+    checked_at = coalesce(excluded.checked_at, p.checked_at),
+    changed_at = case when excluded.content_hash is distinct from p.content_hash then coalesce(excluded.changed_at, p.changed_at)
+                      else p.changed_at end,
     run = excluded.run,
     etag = case when excluded.body is null then p.etag else excluded.etag end,
     content_hash = coalesce(excluded.content_hash, p.content_hash),
@@ -36,6 +40,7 @@ update page p set
     error = case when p.state = 'failed' and p.unreadable = p.content_hash then p.error end,
     attempts = case when p.state = 'failed' and p.unreadable = p.content_hash then p.attempts else 0 end,
     fetched_at = now(),
+    checked_at = now(),
     run = %(run)s
 from seen where p.collection = %(collection)s and p.url = seen.url
 returning p.file_stamp, p.url;
@@ -171,6 +176,9 @@ on conflict (collection) do update set sample = excluded.sample, sites = exclude
 select url from page
 where collection = %(collection)s and run = %(run)s and state = 'failed' and right(error, length(%(reason)s)) = %(reason)s
 order by url;
+
+-- name: page_dates
+select url, checked_at as checked, changed_at as changed from page where collection = %(collection)s and url = any(%(urls)s);
 
 -- name: unread
 select asked.url, case when p.run is distinct from %(run)s then 'no file and no page is there'

@@ -26,6 +26,7 @@ class CitationOut(_FromRecord):
     """The source of `[n]` in the answer; `supported` is whether it supports the claim that cites it.
 
     `by` is who put the number there: the language model, Raydex (`attributed`), or the person who wrote the answer.
+    Its page was last `checked` and `changed` at these times, "" where that is unknown.
     """
 
     n: int
@@ -37,6 +38,8 @@ class CitationOut(_FromRecord):
     supported: bool
     support: float
     by: CitedBy
+    checked: str
+    changed: str
 
 
 class HitOut(_FromRecord):
@@ -120,6 +123,7 @@ class AnswerOut(BaseModel):
     claims: ClaimsOut
     confidence: Confidence
     citations: list[CitationOut]
+    as_of: Annotated[str, Field(description="the oldest of the times at which the cited pages were checked")]
     agent: str
     written_by: WrittenBy
     route: Route | None
@@ -135,7 +139,12 @@ class AnswerOut(BaseModel):
 
         A reader without a key (`reading`) is not told why an agent was chosen: it may name models and their addresses.
         """
-        given = given_by(answer) | {"answer": answer.text, "written_by": answer.written_by, **more}
+        given = given_by(answer) | {
+            "answer": answer.text,
+            "written_by": answer.written_by,
+            "as_of": answer.as_of,
+            **more,
+        }
         if not prompts:
             del given["exchanges"]
         return cls.model_validate(given | {"route": None if reading else answer.route, "conversation": conversation})

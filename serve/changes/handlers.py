@@ -83,6 +83,7 @@ class ChangesRoutes:
 
     def _record(self, name: str, changes: ChangesIn, delivery: str | None) -> int:
         pages = PageChanges(tuple(changes.changed), tuple(changes.deleted))
+        self._store.live_index(name)  # of a name that no collection could have there are no settings
         settings = self._store.collection_settings(name)
         check_changes(self._store, collection_from({"name": name, **settings}, "stored settings"), pages)
         return self._store.announce(name, pages.changed, pages.deleted, delivery)

@@ -75,6 +75,8 @@ class CitedSource(BaseModel):
     source: str
     snippet: str
     supported: bool
+    checked: str
+    changed: str
 
     @classmethod
     def of(cls, citation: Citation) -> Self:
@@ -85,6 +87,8 @@ class CitedSource(BaseModel):
             source=clean(citation.source),
             snippet=snippet if len(snippet) <= SNIPPET_CHARACTERS else f"{snippet[:SNIPPET_CHARACTERS]}…",
             supported=citation.supported,
+            checked=citation.checked,
+            changed=citation.changed,
         )
 
 
@@ -138,7 +142,9 @@ class CitedAnswer(ToolResult):
         if not self.known:
             return f"The documentation does not answer this for certain.{without}"
         person = "Answer written by a person. " if self.written_by == "person" else ""
-        return f"{person}Confidence: {self.confidence}.{without}"
+        as_of = min((one.checked for one in self.sources if one.checked), default="")
+        checked = f" Sources checked: {as_of}." if as_of else ""
+        return f"{person}Confidence: {self.confidence}.{checked}{without}"
 
 
 class OutlineEntry(BaseModel):

@@ -213,6 +213,8 @@ class FakeStore:
     def collection_settings(self, collection: str) -> dict[str, Any]:
         return {"title": self.titles.get(collection, ""), "examples": self.examples}
 
+    def announcement(self, collection: str, id: int) -> None: ...
+
     def verified_mark(self, collection: str) -> VerifiedMark:
         return VerifiedMark(len(self.verified))
 

@@ -1,12 +1,14 @@
 """The collections of a database and their copies, the state of each, and which is the default."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from psycopg.rows import DictRow
 from psycopg.types.json import Jsonb
 
 from pipelines.store.chunks import drop_index
+from pipelines.store.collections.freshness import FAILING, Freshness
 from pipelines.store.database.connection import Connection, Database, statement
 
 SHOWN = 5  # runs and failed pages of a collection, unless more are asked for
@@ -55,7 +57,7 @@ class Catalog(Database):
         return dict(row["settings"]) if row else {}
 
     def status(self, collection: str, most: int = SHOWN) -> dict[str, Any]:
-        """Return the settings, indexes, pages by state, last runs and failed pages of one collection."""
+        """Return the settings, indexes, pages by state, last runs, failed pages and freshness of one collection."""
         values: dict[str, Any] = {"collection": collection, "most": most}
         return {
             "settings": self.collection_settings(collection),
@@ -63,7 +65,13 @@ class Catalog(Database):
             "pages": {row["state"]: row["pages"] for row in self._all("page_states", values)},
             "runs": self._all("last_runs", values),
             "failures": self.failed_pages(collection, most),
+            "freshness": asdict(self.freshness(collection)),
         }
+
+    def freshness(self, collection: str) -> Freshness:
+        """Return how fresh a collection is."""
+        values = {"collection": collection, "failing_s": FAILING.total_seconds()}
+        return Freshness(**self._one("freshness", values) or {})
 
     def failed_pages(self, collection: str, most: int | None = None, since: int = 0) -> list[DictRow]:
         """Return the first failed pages that a run not older than `since` saw: url, http_status, error, attempts."""

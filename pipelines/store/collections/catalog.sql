@@ -19,6 +19,15 @@ select state, count(*) as pages from page where collection = %(collection)s grou
 select url, http_status, error, attempts from page
 where collection = %(collection)s and state = 'failed' and run >= %(since)s order by url limit %(most)s;
 
+-- name: freshness
+-- A page that was never read fails since the run that found it.
+select (select min(p.checked_at) from index x join indexed_page i on i.index = x.id
+        join page p on p.collection = x.collection and p.url = i.url
+        where x.collection = %(collection)s and x.state = 'live') as oldest_check,
+    (select max(ended) from run where collection = %(collection)s and state = 'done' and kind in ('reindex', 'nightly')) as last_run,
+    (select count(*) from page p left join run r on r.id = p.first_run where p.collection = %(collection)s and p.state = 'failed'
+        and coalesce(p.checked_at, r.started) < now() - make_interval(secs => %(failing_s)s)) as failing;
+
 -- name: collection_settings
 select settings from collection where name = %(collection)s;
 
@@ -81,9 +90,11 @@ delete from evaluation where collection = any(%(names)s);
 
 -- name: copy_pages
 insert into page as p (collection, url, state, http_status, etag, content_hash, body, content_type, charset, links, canonical,
-    title, language, tags, version, attempts, unreadable, error, fetched_at, run, first_run, changed_run)
+    title, language, tags, version, attempts, unreadable, error, fetched_at, checked_at, changed_at, run, first_run,
+    changed_run)
 select %(copy)s, url, state, http_status, etag, content_hash, body, content_type, charset, links, canonical,
-    title, language, tags, version, attempts, unreadable, error, fetched_at, %(run)s, %(run)s, %(run)s
+    title, language, tags, version, attempts, unreadable, error, fetched_at, checked_at, changed_at, %(run)s, %(run)s,
+    %(run)s
 from page where collection = %(collection)s
 on conflict (collection, url) do update set
     (state, content_hash, content_type, charset, canonical, attempts, unreadable, error, run) = (

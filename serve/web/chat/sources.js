@@ -1,7 +1,7 @@
 /** Shows sources: the numbers in a text, the cards above it, and what a card says when one points at a number. */
 
 import {make} from "./dom.js";
-import {say} from "./texts.js";
+import {ago, say} from "./texts.js";
 
 /** The sources that numbers and cards stand for: what the pointed card reads. */
 const sourceOf = new WeakMap();
@@ -146,6 +146,7 @@ export class PointedCard {
     if (source.supported === false)
       parts.push(make("p", {class: "caution"}, say("weak")));
     else if (source.by === "attributed" && !source.quoted) parts.push(make("p", {class: "place"}, say("found_by")));
+    if (source.checked) parts.push(make("p", {class: "place"}, say("checked", {when: ago(source.checked)})));
     this.card.replaceChildren(...parts);
     this.card.showPopover?.();
     at.setAttribute("aria-describedby", this.card.id);

@@ -33,6 +33,16 @@ export function parts(name, values) {
   return form.split(/\{(\w+)\}/).map((part, i) => (i % 2 ? shown(values[part]) : part));
 }
 
+const SPANS = Object.entries({day: 86_400, hour: 3_600, minute: 60});
+
+/** Return how long ago a time was, in words: "3 hours ago". */
+export function ago(time) {
+  const seconds = (Date.now() - Date.parse(time)) / 1000;
+  const [unit, span] = SPANS.find(([, span]) => seconds >= span) ?? SPANS.at(-1);
+  const words = new Intl.RelativeTimeFormat(language, {numeric: "auto"});
+  return words.format(-Math.max(0, Math.floor(seconds / span)), /** @type {Intl.RelativeTimeFormatUnit} */ (unit));
+}
+
 function shown(value) {
   return typeof value === "number" ? value.toLocaleString(language) : value;
 }

@@ -144,6 +144,13 @@ def test_what_cannot_be_meant_is_an_error_that_says_so(asking, key):
         assert (reply.status_code, words in reply.json()["error"]) == (422, True), reply.text
 
 
+def test_a_name_that_no_collection_has_is_not_found(asking, store):
+    admin = bearer(store.create_key("boss", ["admin"])[1])
+    for name in ("none", "No Name"):
+        assert asking.post(f"/v1/collections/{name}/changes", json={"changed": [P03]}, headers=admin).status_code == 404
+        assert asking.get(f"/v1/collections/{name}/changes/1", headers=admin).status_code == 404
+
+
 def test_a_page_that_cannot_be_read_is_tried_again_and_given_up(jobs, asking, key, store):
     id = asking.post(PATH, json={"changed": [f"{BASE}not-built-yet.html"]}, headers=key).json()["id"]
     for attempt in range(1, 6):

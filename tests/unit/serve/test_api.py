@@ -65,10 +65,11 @@ def test_a_reply_holds_what_the_api_promises(client: TestClient) -> None:
     assert reply.keys() == {
         "id", "question", "answer", "known", "citations", "hits", "agent", "route", "degraded", "usage", "timings",
         "queries", "index", "revision", "conversation", "finish_reason", "notes", "claims", "confidence",
-        "written_by",
+        "written_by", "as_of",
     }  # fmt: skip
     assert reply["citations"][0].keys() == {
         "n", "source", "title", "snippet", "headings", "scores", "supported", "support", "by",
+        "checked", "changed",
     }  # fmt: skip
     assert reply["hits"][0].keys() == {
         "chunk_id", "source", "sources", "title", "headings", "text", "context", "score", "score_kind", "ranks",
@@ -508,6 +509,7 @@ def test_every_route_is_described_with_examples_and_errors(client: TestClient) -
     assert set(schema["paths"]) == {
         "/session", "/query", "/search", "/query/stream", "/feedback", "/collections", "/health", "/health/ready",
         "/v1/chat/completions", "/v1/models", "/v1/models/{model}", "/v1/embeddings",
+        "/v1/collections/{name}/changes", "/v1/collections/{name}/changes/{id}",
         "/admin/questions", "/admin/status", "/answers/{id}", "/answers/{id}/share", "/collections/{name}",
         "/llms.txt", "/llms-full.txt", "/collections/{name}/llms.txt", "/collections/{name}/llms-full.txt",
         "/admin/insights",

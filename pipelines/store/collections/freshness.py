@@ -1,0 +1,50 @@
+"""How fresh a collection is, and what about that needs a look."""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+# A site is looked at every night, or after each release: a week without is forgotten rather than meant. A page that
+# fails for less may be back after the next night.
+STALE, FAILING = timedelta(days=7), timedelta(days=3)
+
+
+@dataclass(frozen=True, slots=True)
+class Freshness:
+    """When the page of the live index that waits longest was checked, and when the last full run ended well.
+
+    `failing` counts the pages that could not be read for longer than FAILING.
+    """
+
+    oldest_check: datetime | None = None
+    last_run: datetime | None = None
+    failing: int = 0
+
+    def seconds_since(self, now: datetime | None = None) -> dict[str, float]:
+        """Return the seconds since each of the times that are known, by name."""
+        now = now or datetime.now(UTC)
+        times = {"oldest_check": self.oldest_check, "last_run": self.last_run}
+        return {name: (now - time).total_seconds() for name, time in times.items() if time}
+
+    def describe(self, now: datetime | None = None) -> str:
+        """Return it in a few words, "" where nothing is known."""
+        since = self.seconds_since(now)
+        names = {"oldest_check": "every page was checked in the last {}", "last_run": "last full run {} ago"}
+        return "; ".join(names[name].format(_hours(seconds)) for name, seconds in since.items())
+
+    def warnings(self, now: datetime | None = None) -> list[str]:
+        """Return what needs a look."""
+        since, stale = self.seconds_since(now), STALE.total_seconds()
+        found = []
+        if since.get("last_run", 0.0) > stale:
+            found.append(f"no full run has ended well for {_hours(since['last_run'])}")
+        if since.get("oldest_check", 0.0) > stale:
+            found.append(f"a page of the index was not checked for {_hours(since['oldest_check'])}")
+        if self.failing:
+            pages = "1 page fails" if self.failing == 1 else f"{self.failing:,} pages fail"
+            found.append(f"{pages} for more than {FAILING.days} days")
+        return found
+
+
+def _hours(seconds: float) -> str:
+    hours = max(1, round(seconds / 3600))
+    return f"{hours} h" if hours < 48 else f"{round(hours / 24):,} days"

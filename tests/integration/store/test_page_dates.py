@@ -1,0 +1,83 @@
+"""When a page was checked and when it changed, and what answers and freshness make of that."""
+
+import asyncio
+from datetime import datetime
+
+import psycopg
+import pytest
+
+from pipelines.answering.grounding.dates import SourceDates
+from pipelines.fetched import FetchedPage
+from pipelines.records import Answer, Citation
+from pipelines.store import RunLock, Store, StoreUnavailable
+
+URL = "https://docs.example/a"
+
+
+@pytest.fixture
+def run(store: Store) -> int:
+    lock = RunLock(store, "docs")
+    assert lock.try_acquire()
+    run = lock.begin("reindex", {})
+    lock.finish(run, "done", {}, None)
+    lock.release()
+    return run
+
+
+def dates(store: Store) -> tuple[datetime, datetime]:
+    row = store.page_dates("docs", [URL])[URL]
+    return row["checked"], row["changed"]
+
+
+def test_a_page_is_checked_by_each_good_fetch_and_changed_by_a_new_content(store, run):
+    save = lambda **page: store.save_pages("docs", run, [FetchedPage(URL, **page)])  # noqa: E731
+    save(state="ok", body=b"one")
+    checked, changed = dates(store)
+    save(state="ok", http_status=304)
+    again, same = dates(store)
+    assert (again > checked, same) == (True, changed)
+    save(state="failed", error="time-out")
+    assert dates(store) == (again, changed)
+    save(state="ok", body=b"one")
+    assert dates(store)[1] == changed
+    save(state="ok", body=b"two")
+    last, new = dates(store)
+    assert (last > again, new > changed) == (True, True)
+
+
+def test_an_answer_has_the_dates_of_its_sources_and_is_as_fresh_as_the_oldest(store, run):
+    store.save_pages("docs", run, [FetchedPage(url, "ok", body=b"x") for url in (URL, f"{URL}b")])
+    with psycopg.connect(store.url) as connection:
+        connection.execute("update page set checked_at = '2026-01-02T03:04:05Z' where url = %s", [f"{URL}b"])
+    sources = (f"{URL}#one", f"{URL}b#two", "https://docs.example/unknown")
+    answer = Answer("q", "a", citations=tuple(Citation(n, one) for n, one in enumerate(sources, 1)), collection="docs")
+    dated = asyncio.run(SourceDates(store).add(answer))
+    first, second, unknown = dated.citations
+    assert datetime.fromisoformat(first.changed) and first.checked > second.checked
+    assert (second.checked, unknown.checked, dated.as_of) == ("2026-01-02T03:04:05+00:00", "", second.checked)
+    assert Answer.from_dict(dated.to_dict()).citations == dated.citations
+
+
+def test_an_answer_without_the_database_is_undated():
+    class Away:
+        def page_dates(self, collection: str, urls: object) -> dict:
+            raise StoreUnavailable("gone")
+
+    answer = Answer("q", "a", citations=(Citation(1, URL),), collection="docs")
+    assert asyncio.run(SourceDates(Away()).add(answer)) == answer
+    assert answer.as_of == ""
+
+
+def test_pages_that_fail_for_days_are_counted(store, run):
+    store.save_pages("docs", run, [FetchedPage(URL, "ok", body=b"x")])
+    store.save_pages(
+        "docs", run, [FetchedPage(URL, "failed", error="x"), FetchedPage(f"{URL}new", "failed", error="x")]
+    )
+    assert store.freshness("docs").failing == 0
+    with psycopg.connect(store.url) as connection:
+        connection.execute("update page set checked_at = now() - interval '4 days' where checked_at is not null")
+    assert store.freshness("docs").failing == 1
+    with psycopg.connect(store.url) as connection:
+        connection.execute("update run set started = now() - interval '4 days'")
+    assert store.freshness("docs").failing == 2
+    assert store.freshness("docs").last_run is not None

@@ -1,0 +1,29 @@
+"""What is said of a collection's freshness, and what is warned of."""
+
+from datetime import UTC, datetime, timedelta
+
+from pipelines.store import Freshness
+
+NOW = datetime(2026, 5, 1, tzinfo=UTC)
+
+
+def ago(**span: float) -> datetime:
+    return NOW - timedelta(**span)
+
+
+def test_a_collection_of_last_night_is_fresh():
+    fresh = Freshness(ago(hours=26), ago(hours=3))
+    assert fresh.describe(NOW) == "every page was checked in the last 26 h; last full run 3 h ago"
+    assert fresh.warnings(NOW) == []
+
+
+def test_what_was_forgotten_or_fails_for_days_is_warned_of():
+    assert Freshness(ago(days=9), ago(days=8), 1).warnings(NOW) == [
+        "no full run has ended well for 8 days",
+        "a page of the index was not checked for 9 days",
+        "1 page fails for more than 3 days",
+    ]
+
+
+def test_nothing_is_said_where_nothing_is_known():
+    assert (Freshness().describe(NOW), Freshness().warnings(NOW)) == ("", [])
