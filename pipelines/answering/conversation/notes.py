@@ -1,8 +1,10 @@
 """Says what an answer begins with: the search that was made instead, and what may mislead."""
 
 from pipelines.answering.grounding.words import content_words
-from pipelines.answering.language import is_foreign, reads_only_english
+from pipelines.answering.language import is_foreign, reads_only_english, same_language
 from pipelines.answering.retrieval.search import Retrieval
+from pipelines.markdown.plain import plain_text
+from pipelines.records import Hit
 from pipelines.text.languages import ENGLISH, join, say
 
 
@@ -30,7 +32,11 @@ def note_search(asked: str, searched: str, language: str = ENGLISH) -> tuple[str
     return () if same else (say("searched", language, question=searched),)
 
 
+def _is_foreign(hit: Hit) -> bool:
+    """Return whether a hit is in another language than English, as its page or else its text says."""
+    return not same_language(hit.language, "en") if hit.language else is_foreign(plain_text(hit.text))
+
+
 def _language_note(model: str, retrieval: Retrieval, language: str) -> str:
-    elsewhere = any(hit.language and not hit.language.lower().startswith("en") for hit in retrieval.hits)
-    advice = [] if elsewhere else [say("ask_in_english", language)]
+    advice = [] if any(map(_is_foreign, retrieval.hits)) else [say("ask_in_english", language)]
     return join([say("reads_english", language, model=model), *advice], language)
