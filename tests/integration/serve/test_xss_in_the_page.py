@@ -40,8 +40,8 @@ MAY_BE = {
     "PRE", "SPAN", "STRONG", "SUP", "TABLE", "TBODY", "TD", "TH", "THEAD", "TR", "UL",
 }  # fmt: skip
 MAY_HAVE = {
-    "align", "aria-describedby", "aria-label", "class", "data-source", "dir", "href", "rel", "role", "start",
-    "tabindex", "target",
+    "align", "aria-describedby", "aria-label", "class", "data-source", "dir", "href", "lang", "rel", "role",
+    "start", "tabindex", "target",
 }  # fmt: skip
 
 
@@ -128,8 +128,9 @@ def test_nothing_runs_in_what_markdown_becomes(browser: Browser, share: int) -> 
         browser.renew()
         browser.open(f"{url}/")
         browser.evaluate(
-            "import('/web/chat/markdown.js').then(module => { window.markdown = module; const shown = document.body"
-            ".appendChild(document.createElement('div')); shown.className = 'answer'; window.shown = shown; })"
+            "(async () => { window.markdown = await import('/web/chat/markdown.js');"
+            "await (await import('/web/chat/texts.js')).speak('page', 'en'); const shown = document.body"
+            ".appendChild(document.createElement('div')); shown.className = 'answer'; window.shown = shown; })()"
         )
         for _, payload in PAYLOADS[:: share // 3]:
             table = f"| {payload} |\n|---|\n| {payload} |"
