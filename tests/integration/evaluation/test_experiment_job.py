@@ -11,8 +11,8 @@ from kit.workshop import BASE
 
 from pipelines.store import Store
 
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("local_ray")]
-MODEL = ("--model", "hash:64", "--parallel-workers", 0, "--maintenance-work-mem", "64MB")
+pytestmark = pytest.mark.slow
+MODEL = ("--no-ray", "--model", "hash:64", "--parallel-workers", 0, "--maintenance-work-mem", "64MB")
 PAGES = 6
 
 
@@ -27,7 +27,7 @@ def jobs(
     write_site(tmp_path / "site", site)
     (tmp_path / "site" / "zebra.html").write_text(html_page("Odd", {"stripes": "It is black and white."}))
     jobs = Jobs(database_url, capsys, common=["--path", tmp_path / "site", "--base-url", BASE, *MODEL])
-    assert jobs.reindex("--no-ray").code == 0
+    assert jobs.reindex().code == 0
     asked = [{"question": site[f"p{n:02}"]["usage"], "source": f"{BASE}p{n:02}.html"} for n in range(PAGES)]
     asked.append({"question": "zebra", "source": f"{BASE}zebra.html"})
     (tmp_path / "questions.jsonl").write_text("\n".join(map(json.dumps, asked)))

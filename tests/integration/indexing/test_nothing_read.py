@@ -8,7 +8,7 @@ from kit.web import Answer, Site, page
 
 from pipelines.store import Store
 
-MODEL = ("--model", "hash:8")
+MODEL = ("--model", "hash:8", "--no-ray")
 
 
 @pytest.fixture
@@ -26,7 +26,6 @@ def test_a_first_run_to_a_wrong_address_leaves_no_collection(jobs: Jobs, store: 
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("local_ray")
 def test_a_site_that_is_down_and_a_wrong_address_leave_a_collection_as_it_was(
     jobs: Jobs, store: Store, nobody: str
 ) -> None:
@@ -46,7 +45,6 @@ def test_a_site_that_is_down_and_a_wrong_address_leave_a_collection_as_it_was(
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("local_ray")
 def test_a_first_run_whose_start_is_missing_leaves_no_collection(jobs: Jobs, store: Store) -> None:
     with Site({"/": Answer("", 404)}) as site:
         failed = jobs.reindex("--start-url", f"{site.url}/", "--allow-private", *MODEL)
