@@ -171,6 +171,11 @@ def _export(counter: TokenCounter, target: Path) -> None:
             opset_version=17,
             dynamo=False,  # the other exporter needs onnxscript
         )
+    compare(counter, model, target)
+
+
+def compare(counter: TokenCounter, model: Any, target: Path) -> None:
+    """Raise ExportFailed unless the export's vectors equal torch's."""
     expected = model.encode(PROBES, prompt="", normalize_embeddings=True, show_progress_bar=False)
     _check_cosines(_probe(counter, target), expected, LEAST_COSINE, "torch's")
 
