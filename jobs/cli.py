@@ -111,8 +111,11 @@ def add_asking(group: "argparse._ArgumentGroup") -> None:
     group.add_argument("--at-once", type=int, default=0, help=at_once)
 
 
-def add_moved(parser: argparse.ArgumentParser, moved: Mapping[str, str]) -> None:
-    """Add flags of an earlier version, which end with what to write instead; help does not show them."""
+def add_moved(parser: argparse.ArgumentParser, verb: str) -> None:
+    """Add flags of an earlier version of `verb`, which end with what to write instead; help does not show them."""
+    from pipelines.text.phrases import read_table
+
+    moved = read_table("jobs.moved").get(verb, {})
 
     class Moved(argparse.Action):
         def __call__(self, parser: argparse.ArgumentParser, _: object, __: object, flag: str | None = None) -> None:

@@ -59,7 +59,7 @@ def arguments() -> argparse.ArgumentParser:
     out = "write results.json, questions.jsonl and, with --answers, answers.md there"
     running.add_argument("--out", type=Path, metavar="FOLDER", help=out)
     cli.add_json(parser)
-    cli.add_moved(parser, {"--check-judge": "it is gone: what sways a judge is measured no more"})
+    cli.add_moved(parser, "evaluate")
     return parser
 
 

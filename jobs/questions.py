@@ -28,23 +28,11 @@ from pipelines.store import NoSuchCollection, Store
 
 GATE = "--at-least source_cited=1"
 NO_COUNTS = ("collection", "out", "written", "errors")
-MOVED = {
-    "--collection": "say what to do first: `raydex questions make --collection NAME --out FILE`",
-    "--out": "say what to do first: `raydex questions make --collection NAME --out FILE`",
-    "--without-llm": "write `raydex questions make --without-llm …`",
-    "--feedback": "write `raydex questions make --feedback …`",
-    "--style": "write `raydex questions make --style FILE …`",
-    "--answers": "write `raydex questions answer DATASET …`",
-    "--review": "write `raydex questions review FILE …`",
-    "--regression": "write `raydex questions correct QUESTION …`",
-    "--correct": "write `raydex questions correct QUESTION --pair …`",
-    "--label": "it is gone: what was learned from such labels gained nothing (docs/decisions/training-gains.md)",
-}
 
 
 def arguments() -> argparse.ArgumentParser:
     parser = cli.command("questions", __doc__)
-    cli.add_moved(parser, MOVED)
+    cli.add_moved(parser, "questions")
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
     make = actions.add_parser("make", help="write questions about a collection")
     answer = actions.add_parser("answer", help="write the reference answers that a data set lacks")

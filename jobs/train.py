@@ -33,9 +33,7 @@ def add_kind(parser: argparse.ArgumentParser, name: str) -> None:
         add("--check", type=Path, help="further questions to judge by; their pages are not learned from")
     if name == "tags":
         add("--corrections", type=Path, help="CSV of question, tag, correction: labelled by people")
-        cli.add_moved(parser, {"--plain": "it is gone: it asked about the documentation of Ray"})
-    if name == "embedder":
-        cli.add_moved(parser, {"--new-words": "it is gone: no gain was measured"})
+    cli.add_moved(parser, f"train {name}")
     cli.add_fields(parser, KINDS[name].plan)
     if name in ("adapter", "embedder", "reranker"):
         add("--threads", type=int, default=0, help="of torch on a CPU (default: torch decides)")
