@@ -17,14 +17,7 @@ from typing import Any
 from jobs.cli import DONE, BadInput, add_collection, add_json, command, finish, main, say
 from jobs.environment import open_store, read_configuration
 from pipelines.answering.retrieval.live import choose_collection
-from pipelines.answering.verified.writing import (
-    REVIEW,
-    ReviewedAnswer,
-    SectionChange,
-    given_text,
-    review_answers,
-    write_answer,
-)
+from pipelines.answering.verified import writing
 from pipelines.store import RecordedQuestion, Store, VerifiedAnswer
 
 MOST_LINES = 40  # of the difference of a section
@@ -66,17 +59,17 @@ def run(args: argparse.Namespace) -> int:
 
 def list_answers(store: Store, flags: Mapping[str, Any]) -> None:
     collection = named_collection(store, flags["collection"])
-    reviewed = review_answers(store, collection)
+    reviewed = writing.review_answers(store, collection)
     counts = Counter(one.state for one in reviewed)
     head = f"collection {collection}: {', '.join(f'{count} {state}' for state, count in counts.items())}"
-    hint = ["`raydex answers review` shows what has changed"] if counts[REVIEW] else []
+    hint = ["`raydex answers review` shows what has changed"] if counts[writing.REVIEW] else []
     text = "\n".join([head, *map(describe, reviewed), *hint]) if reviewed else NONE_YET
     finish({"collection": collection, "answers": [as_row(one) for one in reviewed]}, flags["json"], text)
 
 
 def show_changes(store: Store, flags: Mapping[str, Any]) -> None:
     collection = named_collection(store, flags["collection"])
-    waiting = [one for one in review_answers(store, collection) if one.state == REVIEW]
+    waiting = [one for one in writing.review_answers(store, collection) if one.state == writing.REVIEW]
     text = (
         "\n\n".join(map(describe_changes, waiting)) or f"collection {collection}: no verified answer waits for review"
     )
@@ -89,7 +82,7 @@ def add_answer(store: Store, flags: Mapping[str, Any]) -> None:
     questions = [*flags["question"], *(row.alone for row in asked)]
     if not flags["source"]:
         raise BadInput(f"name the section that the answer rests on with --source; {closest(collection, questions)}")
-    answer = write_answer(store, collection, questions, read_text(flags), flags["source"])
+    answer = writing.write_answer(store, collection, questions, read_text(flags), flags["source"])
     warn(answer)
     number = store.add_verified_answer(answer)
     tell(store, number, flags["json"], "is given from now on")
@@ -101,7 +94,7 @@ def accept_answer(store: Store, flags: Mapping[str, Any]) -> None:
     more = [*flags["question"], *(row.alone for row in asked)]
     text = read_text(flags) if flags["file"] or flags["text"] else known.answer
     sources = flags["source"] or [section.source for section in known.sections]
-    answer = write_answer(store, known.collection, [*known.questions, *more], text, sources, known.id)
+    answer = writing.write_answer(store, known.collection, [*known.questions, *more], text, sources, known.id)
     warn(answer)
     store.accept_verified_answer(answer)
     tell(store, known.id, flags["json"], "is given again")
@@ -174,7 +167,9 @@ def closest(collection: str, questions: Sequence[str]) -> str:
 
 def warn(answer: VerifiedAnswer) -> None:
     """Say which lines of an answer readers will not see as they were written."""
-    for line in difflib.unified_diff(answer.answer.splitlines(), given_text(answer).splitlines(), lineterm="", n=0):
+    for line in difflib.unified_diff(
+        answer.answer.splitlines(), writing.given_text(answer).splitlines(), lineterm="", n=0
+    ):
         if line[:1] in "+-" and line[:3] not in ("+++", "---"):
             say(f"{'written' if line[0] == '-' else 'shown  '}  {line[1:]}")
 
@@ -182,11 +177,11 @@ def warn(answer: VerifiedAnswer) -> None:
 def tell(store: Store, number: int, as_json: bool, what: str) -> None:
     """Print an answer after a change."""
     answer = store.verified_answer(number)
-    one = next(one for one in review_answers(store, answer.collection) if one.answer.id == number)
+    one = next(one for one in writing.review_answers(store, answer.collection) if one.answer.id == number)
     finish(as_row(one), as_json, f"verified answer {number} of {answer.collection} {what}\n{describe(one)}")
 
 
-def describe(one: ReviewedAnswer) -> str:
+def describe(one: writing.ReviewedAnswer) -> str:
     """Return the lines about an answer in a list."""
     answer = one.answer
     lines = [f"{answer.id:4} {one.state:8} {answer.questions[0]}"]
@@ -199,7 +194,7 @@ def describe(one: ReviewedAnswer) -> str:
     return "\n".join(lines)
 
 
-def describe_changes(one: ReviewedAnswer) -> str:
+def describe_changes(one: writing.ReviewedAnswer) -> str:
     """Return an answer that waits for review with the changes of its sections, and what to do."""
     lines = [describe(one), "", *(f"  | {line}" for line in one.answer.answer.splitlines())]
     for change in one.changes:
@@ -215,7 +210,7 @@ def describe_changes(one: ReviewedAnswer) -> str:
     return "\n".join(lines)
 
 
-def _difference(change: SectionChange) -> Iterator[str]:
+def _difference(change: writing.SectionChange) -> Iterator[str]:
     if change.now is None:
         yield f"{change.source} is gone"
         return
@@ -228,7 +223,7 @@ def _difference(change: SectionChange) -> Iterator[str]:
         yield f"… and {len(lines) - MOST_LINES} more lines"
 
 
-def as_row(one: ReviewedAnswer) -> dict[str, Any]:
+def as_row(one: writing.ReviewedAnswer) -> dict[str, Any]:
     """Return an answer as data."""
     answer = one.answer
     return {

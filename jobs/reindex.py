@@ -10,20 +10,7 @@ import argparse
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from jobs.cli import (
-    DONE,
-    FAILED,
-    NOTHING_DELETED,
-    BadInput,
-    Messages,
-    add_collection,
-    add_json,
-    add_wait,
-    command,
-    finish,
-    main,
-    say,
-)
+from jobs import cli
 from jobs.environment import embedding_endpoint, home, in_ray_job, open_store, ray_address
 from pipelines.announcements import reindex_announced
 from pipelines.indexing.collection import CRAWL, INDEX, MAX_DELETE_RATIO, Collection, compose_collection
@@ -35,7 +22,7 @@ from pipelines.store import BuildResources, Store
 
 OPTIONS = ReindexOptions()
 Add = Callable[..., object]  # of a parser or a group of flags
-EXIT_CODES = {Outcome.DONE: DONE, Outcome.NOTHING_DELETED: NOTHING_DELETED, Outcome.NOTHING_INDEXED: FAILED}
+EXIT_CODES = {Outcome.DONE: cli.DONE, Outcome.NOTHING_DELETED: cli.NOTHING_DELETED, Outcome.NOTHING_INDEXED: cli.FAILED}
 CRAWL_FLAGS = ("include", "exclude", "max_pages", "max_depth", "concurrency", "delay_s", "no_parent", "sitemap",
                "allow_private", "ignore_robots", "url_style")  # fmt: skip
 SINGLE_PAGES = ("changed", "deleted", "announced")
@@ -45,14 +32,14 @@ INDEX_FLAGS = ("model", "chunk_size", "chunk_overlap", "chunk_unit", "vector_typ
 
 
 def arguments() -> argparse.ArgumentParser:
-    parser = command("index", __doc__)
+    parser = cli.command("index", __doc__)
     add_sources(parser)
     add_crawling(parser.add_argument_group("crawling (defaults: the collection file's)").add_argument)
     add_indexing(parser.add_argument_group("indexing").add_argument)
     add_changes(parser.add_argument_group("single pages").add_argument)
     add_running(parser.add_argument_group("running").add_argument)
-    add_wait(parser)
-    add_json(parser)
+    cli.add_wait(parser)
+    cli.add_json(parser)
     return parser
 
 
@@ -60,7 +47,7 @@ def add_sources(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("target", nargs="?", help="URL to crawl, folder of files (with --base-url), or collection file (*.yaml); "
         "with --changed or --deleted the name of the collection")  # fmt: skip
-    add_collection(parser, "name of the collection (default: the file's, or the host); alone: its last run again")
+    cli.add_collection(parser, "name of the collection (default: the file's, or the host); alone: its last run again")
     add("--title", help="what readers see as the name of the collection (default: the site's own)")
     add("--start-url", action="append", default=[], help="crawl from this URL (may be repeated)")
     add("--path", help="read this folder, glob or bucket instead of crawling")
@@ -128,7 +115,7 @@ def add_running(add: Add) -> None:
 
 def run(args: argparse.Namespace) -> int:
     if args.no_ray and args.embedders is not None:
-        raise BadInput("--embedders starts actors on Ray, and --no-ray does without: leave out one of the two")
+        raise cli.BadInput("--embedders starts actors on Ray, and --no-ray does without: leave out one of the two")
     flags = vars(args)
     changes = changes_of(flags)
     again = bool(args.collection) and not any(flags[name] for name in SOURCES)
@@ -155,19 +142,21 @@ def run(args: argparse.Namespace) -> int:
         with open_store() as store:
             collection = composed or compose(flags, stored_settings(store, args.collection))
             if args.dry_run:
-                plan = plan_reindex(store, collection, options, say)
+                plan = plan_reindex(store, collection, options, cli.say)
                 head = f"dry run of collection {collection.name}, nothing is changed"
-                finish(plan, args.json, "\n".join([head, *describe_plan(plan)]))
-                return DONE
-            with Messages() as messages:
+                cli.finish(plan, args.json, "\n".join([head, *describe_plan(plan)]))
+                return cli.DONE
+            with cli.Messages() as messages:
                 index = reindex_announced if args.announced else reindex
                 summary = index(store, collection, options, messages)
     except NoSuchFolder as error:
-        raise BadInput(f"{args.target or 'flags'}: folders.path: {error}") from error
+        raise cli.BadInput(f"{args.target or 'flags'}: folders.path: {error}") from error
     if summary is None:
-        finish({"collection": collection.name}, args.json, f"collection {collection.name}: no announced change is due")
-        return DONE
-    finish(summary.as_dict(), args.json, str(summary))
+        cli.finish(
+            {"collection": collection.name}, args.json, f"collection {collection.name}: no announced change is due"
+        )
+        return cli.DONE
+    cli.finish(summary.as_dict(), args.json, str(summary))
     return EXIT_CODES[summary.outcome]
 
 
@@ -177,12 +166,12 @@ def changes_of(flags: dict[str, Any]) -> PageChanges | None:
         return None
     flags["collection"], flags["target"] = flags["collection"] or flags["target"], None
     if not flags["collection"]:
-        raise BadInput("single pages are of a collection: name it, as in `raydex index NAME --changed URL`")
+        raise cli.BadInput("single pages are of a collection: name it, as in `raydex index NAME --changed URL`")
     given = any(flags[name] is not None for name in (*CRAWL_FLAGS, *INDEX_FLAGS))
     if given or any(flags[name] for name in (*SOURCES, *NOT_FOR_CHANGES)):
-        raise BadInput("single pages are indexed as the others were: leave out flags that say what or how")
+        raise cli.BadInput("single pages are indexed as the others were: leave out flags that say what or how")
     if flags["announced"] and (flags["changed"] or flags["deleted"]):
-        raise BadInput("--announced takes its pages from the service: leave out --changed and --deleted")
+        raise cli.BadInput("--announced takes its pages from the service: leave out --changed and --deleted")
     return None if flags["announced"] else PageChanges(tuple(flags["changed"] or ()), tuple(flags["deleted"] or ()))
 
 
@@ -207,4 +196,4 @@ def stored_settings(store: Store, collection: str) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    main(arguments(), run)
+    cli.main(arguments(), run)
