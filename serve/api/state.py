@@ -4,11 +4,11 @@ import asyncio
 import logging
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import Any, Literal, Self
+from dataclasses import asdict, replace
+from typing import Annotated, Any, Literal, Self
 
 from fastapi import Request
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, BeforeValidator, ConfigDict
 from starlette.exceptions import HTTPException
 
 from pipelines.answering.engine import QueryEngine
@@ -19,7 +19,7 @@ from pipelines.answering.verified.finder import given_answers
 from pipelines.evaluation.questions.examples import MOST, ExampleQuestion, choose_examples
 from pipelines.indexing.site_name import SiteNames
 from pipelines.store import NoLiveIndex, Outline, Store
-from pipelines.text.cleaning import clean_for_storage
+from serve.api.replies import Text
 from serve.api.requests import Name, examples_of
 from serve.api.sessions import check_collection, meant_collection, seen
 from serve.guard.keys import key_of
@@ -32,6 +32,9 @@ log = logging.getLogger(__name__)
 _TRIED = 2
 
 
+Time = Annotated[str | None, BeforeValidator(lambda time: time and time.isoformat())]
+
+
 class CollectionOut(BaseModel):
     """A collection and its live index, if it has one; questions that name none go to the `default` one.
 
@@ -41,25 +44,16 @@ class CollectionOut(BaseModel):
     model_config = ConfigDict(json_schema_extra=examples_of("CollectionOut"))
 
     name: str
-    title: str
+    title: Text
     default: bool
     index: int | None
     revision: int | None
-    published_at: str | None
+    published_at: Time
     stats: dict[str, Any]
 
     @classmethod
     def of(cls, row: Mapping[str, Any], title: str, default: bool) -> Self:
-        published = row["published_at"].isoformat() if row["published_at"] else None
-        return cls(
-            name=row["name"],
-            title=clean_for_storage(title),
-            default=default,
-            index=row["index"],
-            revision=row["revision"],
-            published_at=published,
-            stats=row["stats"] or {},
-        )
+        return cls.model_validate({**row, "title": title, "default": default, "stats": row["stats"] or {}})
 
 
 class OutlineOut(BaseModel):
@@ -72,29 +66,19 @@ class OutlineOut(BaseModel):
     model_config = ConfigDict(json_schema_extra=examples_of("OutlineOut"))
 
     name: str
-    title: str
+    title: Text
     versions: list[str]
     languages: list[str]
-    examples: list[str]
+    examples: list[Text]
     logo: str
     pages: int
     chunks: int
-    published_at: str | None
+    published_at: Time
 
     @classmethod
     def of(cls, row: Mapping[str, Any], outline: Outline) -> Self:
-        stats = row["stats"] or {}
-        return cls(
-            name=row["name"],
-            title=clean_for_storage(outline.title),
-            versions=list(outline.versions),
-            languages=list(outline.languages),
-            examples=[clean_for_storage(question) for question in outline.examples],
-            logo=outline.logo,
-            pages=stats.get("pages", 0),
-            chunks=stats.get("chunks", 0),
-            published_at=row["published_at"].isoformat() if row["published_at"] else None,
-        )
+        counts = {"pages": 0, "chunks": 0, **(row["stats"] or {})}
+        return cls.model_validate({**row, **counts, **asdict(outline)})
 
 
 class ReadyOut(BaseModel):

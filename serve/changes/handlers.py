@@ -17,7 +17,7 @@ from pipelines.indexing.collection import collection_from
 from pipelines.indexing.settings import BadChanges, NotInCollection, PageChanges, check_changes
 from pipelines.signing import DELIVERY_HEADER, SIGNATURE_HEADER, TIMESTAMP_HEADER, is_signed
 from pipelines.store import Store
-from serve.api.requests import MOST_URL_CHARACTERS, Name
+from serve.api.requests import MOST_URL_CHARACTERS, Name, examples_of
 from serve.api.sessions import check_collection
 from serve.guard.keys import SIGNED, key_of
 from serve.threads import DatabaseThreads
@@ -31,9 +31,7 @@ Urls = Annotated[list[Url], Field(max_length=MOST_PAGES)]
 class ChangesIn(BaseModel):
     """URLs of pages that changed or are new, and of pages that were deleted."""
 
-    model_config = ConfigDict(
-        extra="forbid", json_schema_extra={"examples": [{"changed": ["https://docs.example/guide"], "deleted": []}]}
-    )
+    model_config = ConfigDict(extra="forbid", json_schema_extra=examples_of("ChangesIn"))
 
     changed: Urls = []
     deleted: Urls = []
