@@ -17,6 +17,7 @@ from pipelines.records import EmbeddingModel, IndexSettings
 from pipelines.store import URL_FORM, BadDatabaseUrl, ModelTrial, Store, StoreUnavailable, UnusableDatabase, is_copy
 from pipelines.store.migrations.migrate import OLDEST_PGVECTOR
 from pipelines.store.migrations.state import DatabaseState, read_state, version_of
+from pipelines.text.phrases import read_table
 
 OLDEST = ".".join(map(str, OLDEST_PGVECTOR))
 SPARE_CONNECTIONS = 16  # a service has up to 8, a run another 8
@@ -170,18 +171,7 @@ class DatabaseCheck:
 
 def _cause(text: str) -> str:
     """Return what to do about an error that a server or its address gives."""
-    causes = {
-        "refused": "start the server, or correct host and port",
-        "password authentication": "correct user and password",
-        "no password supplied": "write user and password",
-        "does not exist": "create the database or the role (`createdb NAME`), or correct the name",
-        "resolve host": "correct the name of the host",
-        "timeout": "look whether a Postgres listens there, and no firewall lies between",
-        "too many": "end other clients, or raise max_connections",
-        "SSL": "add ?sslmode=require or ?sslmode=disable, as the server wants it",
-        "pg_hba": "allow this machine in pg_hba.conf of the server",
-    }
-    return next((remedy for sign, remedy in causes.items() if sign in text), "")
+    return next((remedy for sign, remedy in read_table(__name__)["causes"].items() if sign in text), "")
 
 
 def _describe_collection(row: Mapping[str, Any], dimensions: Callable[[str], int]) -> Finding:

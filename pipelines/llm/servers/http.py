@@ -10,8 +10,11 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
+from pipelines.text.phrases import read_table
+
 T = TypeVar("T")
 
+SIGNS: list[tuple[str, str]] = read_table(__name__)["signs"]
 LARGEST = 4_000_000  # bytes of a reply; OpenRouter's list of models, the longest known, has 0.6 MB
 
 
@@ -115,24 +118,8 @@ def _describe(url: str, error: Exception, key: str) -> str:
     """Return what went wrong with a connection, and the likely cause."""
     text = " ".join(str(error).split()) or type(error).__name__
     text = f"{type(error).__name__}: {text.replace(key, '…') if key else text}"[:300]
-    said = next(
-        (said for sign, said in SIGNS if re.search(sign, text, re.IGNORECASE)), "{url} cannot be reached: {text}"
-    )
+    said = next(said for sign, said in SIGNS if re.search(sign, text, re.IGNORECASE))
     return said.format(url=url, bare=url.partition("://")[2], text=text)
-
-
-# What the texts of httpx, the resolver and OpenSSL mean.
-SIGNS = (
-    (r"refused|all connection attempts failed", "nothing listens at {url}"),
-    (r"wrong_version_number|record_layer|packet_length", "{url} speaks no TLS: write http://{bare}"),
-    (r"timeout|timed out", "{url} did not answer in time"),
-    (r"certificate_verify", "the certificate of {url} is not trusted: {text}"),
-    (r"name or service|nodename|name resolution", "there is no host of the name in {url}"),
-    (
-        r"RemoteProtocolError|ReadError",
-        "something answers at {url}, but not in HTTP; if it speaks TLS, write https://{bare}",
-    ),
-)
 
 
 def _if_tls(url: str) -> str:
