@@ -124,7 +124,7 @@ def make_writer(settings: AnswerSettings, flags: Mapping[str, Any]) -> CachedMod
     return CachedModel(make_llm(named[0]), path)
 
 
-def write_draft(draft: making.DatasetDraft, llm: CachedModel | None, flags: Mapping[str, Any]) -> int:
+def write_draft(draft: making.QuestionSet, llm: CachedModel | None, flags: Mapping[str, Any]) -> int:
     """Write a draft's examples, if there are any, and what they cost."""
     if draft.examples:
         datasets.write_dataset(flags["out"], draft.examples)
@@ -149,7 +149,7 @@ def draft_rated(collection: str, out: Path, *, as_json: bool) -> int:
     return cli.DONE
 
 
-def summary(draft: making.DatasetDraft, llm: CachedModel | None) -> dict[str, Any]:
+def summary(draft: making.QuestionSet, llm: CachedModel | None) -> dict[str, Any]:
     """Return the counts and costs of a draft."""
     model, reused = (llm.model, llm.reused) if llm else (None, 0)
     written = {"model": model, "written": len(draft.examples)}

@@ -55,8 +55,8 @@ def divide(examples: Sequence[Example], corpus: Corpus, plan: FineTuningPlan) ->
     Raises NothingToLearn and BadFolds.
     """
     examples = select_answered(examples, corpus)
-    sides, seed = split(examples, corpus, plan.seed), plan.seed
-    train, judge = ([examples[place] for place in places] for places in (sides.train, sides.held_out))
+    seed = plan.seed
+    train, judge = ([examples[place] for place in places] for places in split(examples, corpus, seed))
     return (
         sample(train, plan.questions or len(train), seed),
         sample(judge, plan.held_out or len(judge), seed),

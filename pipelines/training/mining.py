@@ -75,18 +75,13 @@ def pages_of(examples: Iterable[Example]) -> set[str]:
 # ------------------------------------------------------------------------------------------- both sides
 
 
-@dataclass(frozen=True, slots=True)
-class Split:
-    """Places of examples to learn from and to judge by; no page has questions in both."""
+def split(examples: Sequence[Example], corpus: Corpus, seed: int = 0) -> tuple[list[int], list[int]]:
+    """Return the places of examples to learn from, and of one of FOLDS folds to judge by; no page has both.
 
-    train: list[int]
-    held_out: list[int]
-
-
-def split(examples: Sequence[Example], corpus: Corpus, seed: int = 0) -> Split:
-    """Return the examples with one of FOLDS folds held out. Raises BadFolds."""
+    Raises BadFolds.
+    """
     held_out, *rest = page_folds(examples, corpus, seed)
-    return Split(sorted(int(place) for fold in rest for place in fold), held_out.tolist())
+    return sorted(int(place) for fold in rest for place in fold), held_out.tolist()
 
 
 def page_folds(examples: Sequence[Example], corpus: Corpus, seed: int = 0) -> list[Places]:

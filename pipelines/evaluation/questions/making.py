@@ -6,8 +6,8 @@ counts out; usable from a notebook.
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -21,7 +21,7 @@ from pipelines.evaluation.questions.selection import deduplicate, keep_findable
 from pipelines.evaluation.questions.writer import QuestionSet, ask_headings, write_answers, write_questions
 from pipelines.llm.cached import CachedModel
 from pipelines.llm.retry import Progress
-from pipelines.records import Hit, Usage
+from pipelines.records import Hit
 from pipelines.store import Store
 
 # The filter looks as deep as the legs of retrieval do: far deeper than what an evaluation measures.
@@ -50,16 +50,6 @@ class QuestionOptions(BaseModel):
     style: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class DatasetDraft:
-    """Examples to write, with the counts of how they came about and what a model was paid for them."""
-
-    examples: Sequence[Example]
-    counts: Mapping[str, int]
-    usage: Usage = Usage()
-    errors: Mapping[str, int] = field(default_factory=dict)
-
-
 def make_questions(
     store: Store,
     settings: AnswerSettings,
@@ -67,7 +57,7 @@ def make_questions(
     llm: CachedModel | None = None,
     options: QuestionOptions | None = None,
     progress: Report = lambda _: None,
-) -> DatasetDraft:
+) -> QuestionSet:
     """Return questions about the collection's chunks, written by `llm`, or from headings without one.
 
     Raises NoLiveIndex and StoreUnavailable.
@@ -91,7 +81,7 @@ def make_questions(
         "duplicates": len(made.examples) - len(once),
         "not_found": len(once) - len(kept),
     }
-    return DatasetDraft(kept, counts, made.usage, made.errors)
+    return replace(made, examples=kept, counts=counts)
 
 
 def answer_questions(
@@ -101,7 +91,7 @@ def answer_questions(
     examples: Sequence[Example],
     at_once: int = 4,
     progress: Report = lambda _: None,
-) -> DatasetDraft:
+) -> QuestionSet:
     """Return the examples with the answers that `llm` gives where they have none. Raises as `make_questions`."""
     sources = {source for example in examples if example.answer is None for source in example.sources}
     with _scan(store, collection) as chunks:
@@ -110,13 +100,13 @@ def answer_questions(
     made = _run(llm, lambda: write_answers(llm, examples, passages, at_once, pace))
     had = sum(example.answer is not None for example in examples)
     have = sum(example.answer is not None for example in made.examples)
-    return DatasetDraft(made.examples, {"had_answers": had, "answered": have - had}, made.usage, made.errors)
+    return replace(made, counts={"had_answers": had, "answered": have - had})
 
 
-def rated_questions(store: Store, collection: str) -> DatasetDraft:
+def rated_questions(store: Store, collection: str) -> QuestionSet:
     """Return the questions whose answers were rated well, with the sources that these cite."""
     feedback = from_ratings(store.rated_questions(collection))
-    return DatasetDraft(feedback.examples, {"disliked": len(feedback.disliked)})
+    return QuestionSet(feedback.examples, counts={"disliked": len(feedback.disliked)})
 
 
 def _run(llm: CachedModel, write: Callable[[], Awaitable[T]]) -> T:

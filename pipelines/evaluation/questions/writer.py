@@ -39,11 +39,12 @@ SCHEMA: dict[str, Any] = {
 
 @dataclass(frozen=True, slots=True)
 class QuestionSet:
-    """Examples, what a model was paid for them, and how often it failed, by reason."""
+    """Examples, what a model was paid for them, how often it failed, by reason, and counts of how they came about."""
 
-    examples: tuple[Example, ...]
+    examples: Sequence[Example]
     usage: Usage = Usage()
     errors: Mapping[str, int] = field(default_factory=dict)
+    counts: Mapping[str, int] = field(default_factory=dict)
 
 
 async def write_questions(

@@ -103,25 +103,25 @@ def test_a_data_set_of_another_site_is_named() -> None:
 
 def test_no_page_is_on_both_sides() -> None:
     examples = [example(f"question {n}", f"p{n % 40}#s{n}") for n in range(200)]
-    divided = split(examples, Corpus([]), seed=3)
-    learned, kept = ({page_of(examples[n].sources[0]) for n in part} for part in (divided.train, divided.held_out))
-    assert learned & kept == set() and sorted(divided.train + divided.held_out) == list(range(200))
-    assert len(divided.held_out) == 40
+    train, held_out = split(examples, Corpus([]), seed=3)
+    learned, kept = ({page_of(examples[n].sources[0]) for n in part} for part in (train, held_out))
+    assert learned & kept == set() and sorted(train + held_out) == list(range(200))
+    assert len(held_out) == 40
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_a_text_that_judges_is_not_learned_from_its_copy_on_another_page(seed: int) -> None:
     pages = [chunk(f"p{n}", f"text {n // 2}", "s") for n in range(40)]  # each text stands on two pages
     corpus, examples = Corpus(pages), [example(f"question {n}", f"p{n}#s") for n in range(40)]
-    divided = split(examples, corpus, seed)
-    learned, kept = ({n // 2 for n in part} for part in (divided.train, divided.held_out))
+    train, held_out = split(examples, corpus, seed)
+    learned, kept = ({n // 2 for n in part} for part in (train, held_out))
     assert learned & kept == set() and learned | kept == set(range(20))
-    held = {page_of(examples[n].sources[0]) for n in divided.held_out}
-    for question in (examples[n] for n in divided.train):
+    held = {page_of(examples[n].sources[0]) for n in held_out}
+    for question in (examples[n] for n in train):
         wrong = hard_negatives(question, pages, corpus, forbidden=held, most=40)
         assert {hit.text for hit in wrong}.isdisjoint(f"text {n}" for n in kept) and wrong
-    one_copy = {page_of(examples[n].sources[0]) for n in divided.held_out if n % 2}
-    wrong = hard_negatives(examples[divided.train[0]], pages, corpus, forbidden=one_copy, most=40)
+    one_copy = {page_of(examples[n].sources[0]) for n in held_out if n % 2}
+    wrong = hard_negatives(examples[train[0]], pages, corpus, forbidden=one_copy, most=40)
     assert {hit.text for hit in wrong}.isdisjoint(f"text {n}" for n in kept)
 
 
