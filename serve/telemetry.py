@@ -173,18 +173,10 @@ def with_request_id(id: str) -> Iterator[None]:
 # ------------------------------------------------------------------------------------------------ logs
 
 
-class RequestIdFilter(logging.Filter):
-    """Puts the request's id on every log record."""
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        record.request_id = request_id()
-        return True
-
-
 class JsonLines(logging.Formatter):
     """Formats a record as one line of JSON: time (UTC), level, logger, message, request_id and its `extra`."""
 
-    ORDINARY = frozenset({*logging.makeLogRecord({}).__dict__, "message", "asctime", "request_id", "taskName"})
+    ORDINARY = frozenset({*logging.makeLogRecord({}).__dict__, "message", "asctime", "taskName"})
 
     def format(self, record: logging.LogRecord) -> str:
         line = {
@@ -192,7 +184,7 @@ class JsonLines(logging.Formatter):
             "level": record.levelname.lower(),
             "logger": record.name,
             "message": record.getMessage(),
-            "request_id": getattr(record, "request_id", ""),
+            "request_id": request_id(),
             **{name: value for name, value in record.__dict__.items() if name not in self.ORDINARY},
         }
         if record.exc_info:
@@ -204,7 +196,6 @@ def log_as_json(stream: IO[str] | None = None, level: int = logging.INFO) -> Non
     """Write Raydex's log records as JSON lines to `stream` (default: stderr). A second call replaces the first."""
     handler = logging.StreamHandler(stream or sys.stderr)
     handler.setFormatter(JsonLines())
-    handler.addFilter(RequestIdFilter())
     for name in ("serve", "pipelines"):
         logger = logging.getLogger(name)
         logger.handlers = [kept for kept in logger.handlers if not isinstance(kept.formatter, JsonLines)] + [handler]
