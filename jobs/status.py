@@ -14,6 +14,7 @@ from pipelines.indexing.summary import describe_layouts
 from pipelines.store import Freshness, Store, is_copy
 from pipelines.store.collections.catalog import SHOWN
 from pipelines.text.progress import describe_seconds
+from pipelines.text.tables import as_columns
 
 NOTHING = "no collection yet: create one with `raydex index URL`"
 
@@ -65,14 +66,9 @@ def _status(store: Store, name: str, runs: int, failures: int | None) -> dict[st
 
 def list_collections(status: Mapping[str, Mapping[str, Any]], default: str | None) -> str:
     """Return a table of collections for a person."""
-    head = ("collection", "pages", "chunks", "published", "last run", "source")
-    rows = [head, *(_row(name, entry) for name, entry in status.items())]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(head))]
-    lines = [
-        f"{'*' if row[0] == default else ' '} {row[0]:{widths[0]}}  {row[1]:>{widths[1]}}  {row[2]:>{widths[2]}}"
-        f"  {row[3]:{widths[3]}}  {row[4]:{widths[4]}}  {row[5]}".rstrip()
-        for row in rows
-    ]
+    head = ("  collection", "pages", "chunks", "published", "last run", "source")
+    rows = [(f"{'*' if name == default else ' '} {name}", *_row(entry)) for name, entry in status.items()]
+    lines = as_columns([head, *rows], "<>><")
     meant = (
         "* is asked when a question names none"
         if default
@@ -81,14 +77,14 @@ def list_collections(status: Mapping[str, Mapping[str, Any]], default: str | Non
     return "\n".join([*lines, "", f"{meant}; `raydex status NAME` shows one in full"])
 
 
-def _row(name: str, entry: Mapping[str, Any]) -> tuple[str, ...]:
+def _row(entry: Mapping[str, Any]) -> tuple[str, ...]:
     live = entry["live"] or {"stats": {}, "published_at": None}
     counts = [f"{live['stats'].get(key, 0):,}" if entry["live"] else "-" for key in ("pages", "chunks")]
     published = f"{live['published_at'].astimezone():%Y-%m-%d %H:%M}" if live["published_at"] else "-"
     run = _state(entry["runs"][0]) if entry["runs"] else "-"
     first, *others = [*summary_of_sources(entry["settings"]), ""]
     more = f" and {len(others) - 1} more" if len(others) > 1 else ""
-    return name, *counts, published, run, first + more
+    return *counts, published, run, first + more
 
 
 def _service(service: RunningService) -> str:

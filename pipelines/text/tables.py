@@ -29,13 +29,13 @@ def with_interval(score: Sequence[float], form: str = ".3f", bounds: str = "") -
 
 
 def as_columns(rows: Sequence[Sequence[str]], align: str = "<>", least: Sequence[int] = ()) -> list[str]:
-    """Return rows as lines of even columns; `align` has a sign for the first column and one for the others.
+    """Return rows as lines of even columns; `align` has a sign for each of the first columns, the last for the others.
 
     `least` are the least widths of the columns.
     """
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     widths = [max(pair) for pair in zip(widths, least or widths, strict=True)]
-    signs = [align[0], *align[1] * (len(widths) - 1)]
+    signs = align.ljust(len(widths), align[-1])
     return ["  ".join(f"{c:{s}{w}}" for c, s, w in zip(row, signs, widths, strict=True)).rstrip() for row in rows]
 
 
