@@ -12,16 +12,8 @@ from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
+from jobs import environment
 from jobs.cli import DONE, FAILED, add_json, command, finish, main
-from jobs.environment import (
-    BadVariable,
-    database_url,
-    find_models,
-    home,
-    ray_address,
-    read_configuration,
-    service_port,
-)
 from pipelines.diagnosis import Check, Finding, failed, fine, run_check, warning
 
 if TYPE_CHECKING:
@@ -80,7 +72,7 @@ def list_checks(stack: contextlib.ExitStack) -> Iterator[Check]:
     yield Check("disk", lambda: machine.check_disk(settings.home), QUICK_S)
     yield Check("memory", machine.check_memory, QUICK_S)
     yield Check("shared mem.", machine.check_shared_memory, QUICK_S)
-    database = DatabaseCheck(database_url(), settings.home, stack.enter_context)
+    database = DatabaseCheck(environment.database_url(), settings.home, stack.enter_context)
     yield Check("database", database.check_database, DATABASE_S)
     yield Check("pgvector", database.check_pgvector, QUICK_S)
     yield Check("schema", database.check_schema, QUICK_S)
@@ -88,10 +80,10 @@ def list_checks(stack: contextlib.ExitStack) -> Iterator[Check]:
     for model in sorted({IndexSettings().embedding, *database.models()}, key=str):
         yield Check("model", partial(models.check, model), MODEL_S)
     yield Check("collections", lambda: database.check_collections(models.dimensions), QUICK_S)
-    yield Check("Ray", lambda: cluster.check_ray(ray_address(), database.url, RAY_S), RAY_S + QUICK_S)
+    yield Check("Ray", lambda: cluster.check_ray(environment.ray_address(), database.url, RAY_S), RAY_S + QUICK_S)
     yield from list_agents(settings, database)
     services = [service.url for service in find_services(settings.home)]
-    yield Check("service", lambda: machine.check_port(service_port(), services), QUICK_S)
+    yield Check("service", lambda: machine.check_port(environment.service_port(), services), QUICK_S)
 
 
 def list_agents(settings: "AnswerSettings", database: "DatabaseCheck") -> Iterator[Check]:
@@ -103,7 +95,7 @@ def list_agents(settings: "AnswerSettings", database: "DatabaseCheck") -> Iterat
     chosen = [settings]
 
     def choose() -> Iterator[Finding]:
-        chosen[0], found = find_models(settings)
+        chosen[0], found = environment.find_models(settings)
         yield from describe_choice(found)
 
     yield Check("answers", choose, QUICK_S * 2)
@@ -126,16 +118,18 @@ def read_settings() -> tuple["AnswerSettings", str]:
     from pipelines.answering.settings import AnswerSettings
 
     try:
-        return read_configuration(), ""
-    except BadVariable as error:
-        return AnswerSettings.model_validate({"home": home()}), str(error)
+        return environment.read_configuration(), ""
+    except environment.BadVariable as error:
+        return AnswerSettings.model_validate({"home": environment.home()}), str(error)
 
 
 def check_settings(problem: str) -> Iterator[Finding]:
     """Say what runs here, and whether its settings can be used."""
     if problem:
         yield failed(problem, "correct the variable RAYDEX_… of that setting: docs/configuration.md, docs/serving.md")
-    yield fine(f"Python {platform.python_version()} on {platform.system()} {platform.machine()}, home {home()}")
+    yield fine(
+        f"Python {platform.python_version()} on {platform.system()} {platform.machine()}, home {environment.home()}"
+    )
 
 
 if __name__ == "__main__":

@@ -25,14 +25,7 @@ from pipelines.markdown.plain import plain_text
 from pipelines.records import Index
 from pipelines.text.phrases import read_table
 from serve.api.errors import failure_of
-from serve.mcp.arguments import (
-    AskArguments,
-    NoArguments,
-    PageArguments,
-    SearchArguments,
-    ToolArguments,
-    describe_mistakes,
-)
+from serve.mcp import arguments as schemas
 from serve.mcp.pages import NoSuchPage
 from serve.mcp.quoting import clean
 from serve.mcp.results import CitedAnswer, CollectionList, FoundSections, PagePart, ToolResult
@@ -60,7 +53,7 @@ class ToolKind:
     """A tool: its name, by which the table has what people and agents read, the schemas of both ends, what it does."""
 
     name: str
-    arguments: type[ToolArguments]
+    arguments: type[schemas.ToolArguments]
     result: type[ToolResult]
     run: Callable[[Toolbox, Any, Call], Awaitable[ToolResult]]
 
@@ -78,10 +71,10 @@ class ToolKind:
 
 
 TOOLS = (
-    ToolKind("search_docs", SearchArguments, FoundSections, Toolbox.search_docs),
-    ToolKind("ask_docs", AskArguments, CitedAnswer, Toolbox.ask_docs),
-    ToolKind("read_page", PageArguments, PagePart, Toolbox.read_page),
-    ToolKind("list_collections", NoArguments, CollectionList, Toolbox.list_collections),
+    ToolKind("search_docs", schemas.SearchArguments, FoundSections, Toolbox.search_docs),
+    ToolKind("ask_docs", schemas.AskArguments, CitedAnswer, Toolbox.ask_docs),
+    ToolKind("read_page", schemas.PageArguments, PagePart, Toolbox.read_page),
+    ToolKind("list_collections", schemas.NoArguments, CollectionList, Toolbox.list_collections),
 )
 
 
@@ -192,18 +185,20 @@ class Handlers:
         uri = str(params.uri)
         collection, url = _read_uri(uri)
         try:
-            page = await self._toolbox.read_page(PageArguments(url=url, collection=collection), _call_of(context))
+            page = await self._toolbox.read_page(
+                schemas.PageArguments(url=url, collection=collection), _call_of(context)
+            )
         except Exception as error:
             code = types.INVALID_PARAMS if isinstance(error, LookupError | ValidationError) else types.INTERNAL_ERROR
-            raise MCPError(code, explain(error, PageArguments), {"uri": uri}) from error
+            raise MCPError(code, explain(error, schemas.PageArguments), {"uri": uri}) from error
         contents = types.TextResourceContents(uri=uri, mime_type="text/markdown", text=page.to_text())
         return types.ReadResourceResult(contents=[contents])
 
 
-def explain(error: Exception, arguments: type[ToolArguments] = NoArguments) -> str:
+def explain(error: Exception, arguments: type[schemas.ToolArguments] = schemas.NoArguments) -> str:
     """Return the message for an error, with what to do; what was not expected is logged, and only its id is said."""
     if isinstance(error, ValidationError):
-        return describe_mistakes(error, arguments)
+        return schemas.describe_mistakes(error, arguments)
     if isinstance(error, NotThere | NoSuchPage):
         return str(error)
     failure = failure_of(error)
@@ -258,7 +253,7 @@ def _read_cursor(cursor: str | None) -> tuple[str, str]:
     return collection, url
 
 
-def _schema(model: type[ToolArguments] | type[ToolResult]) -> dict[str, Any]:
+def _schema(model: type[schemas.ToolArguments] | type[ToolResult]) -> dict[str, Any]:
     """Return the JSON Schema of a model, without the titles that say its names again."""
     return _without_titles(model.model_json_schema())
 
