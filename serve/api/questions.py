@@ -75,7 +75,7 @@ class AnswerEvents:
         if isinstance(event, Retrieval):
             return [make_event("hits", _hits(event))]
         if isinstance(event, Status):
-            return [make_event("status", StatusOut.of(event))]
+            return [make_event("status", StatusOut.model_validate(event))]
         if isinstance(event, Delta):
             return [
                 make_event("delta", {"text": clean_for_storage(event.text), **({"reset": True} if event.reset else {})})

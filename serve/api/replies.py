@@ -1,12 +1,11 @@
 """Replies of the API: their fields, and how the engine's records become them."""
 
-from dataclasses import asdict, fields
+from dataclasses import fields
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from pipelines.answering.retrieval.search import Retrieval
-from pipelines.llm.session import Status
 from pipelines.markdown.plain import plain_text
 from pipelines.records import Answer, CitedBy, Confidence, Route, Usage, WrittenBy
 from pipelines.text.cleaning import clean_for_storage
@@ -155,7 +154,7 @@ def given_by(record: Answer | Retrieval) -> dict[str, Any]:
     return {field.name: getattr(record, field.name) for field in fields(record)}
 
 
-class StatusOut(BaseModel):
+class StatusOut(_FromRecord):
     """What is under way while nothing of an answer has come; `seconds` until the agent has read, null if unknown.
 
     It names no model: a reader without a key may not know it.
@@ -166,11 +165,6 @@ class StatusOut(BaseModel):
     passages: int
     tokens: int
     seconds: float | None
-
-    @classmethod
-    def of(cls, status: Status) -> Self:
-        """Return the reply for `status`."""
-        return cls.model_validate(asdict(status))
 
 
 class FeedbackOut(BaseModel):

@@ -183,7 +183,7 @@ class ChatChunks:
         if isinstance(event, Retrieval):
             return []
         if isinstance(event, Status):
-            return [self._chunk({}, raydex={"status": StatusOut.of(event).model_dump()})]
+            return [self._chunk({}, raydex={"status": StatusOut.model_validate(event).model_dump()})]
         if isinstance(event, Delta):
             return self._text(self._delta(event))
         answer = self._inquiry.finish(event)
