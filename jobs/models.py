@@ -35,13 +35,15 @@ def arguments() -> argparse.ArgumentParser:
 
 
 def run(args: argparse.Namespace) -> int:
+    from pipelines.answering.retrieval.live import choose_collection
+
     check_range("--questions", args.questions, 5, 200)
     with open_store() as store, Messages() as messages:
         settings, found = find_models(read_configuration())
         agents = choose_agents(settings, args.tried or (), "; ".join(found.lines))
         if args.tried is None:
             return show_models(store, agents, args.json)
-        collection = named_collection(store, args.collection or settings.collection)
+        collection = choose_collection(store.collections(), args.collection or settings.collection)
         trials = try_models(store, settings, agents, collection, args.questions, messages)
     summary = {"collection": collection, "models": trials}
     finish(summary, args.json, describe(collection, trials))
@@ -69,13 +71,6 @@ def choose_agents(settings: Any, names: Sequence[str], missing: str) -> "list[Ag
         if name not in known and server.find(name) is None:
             raise BadInput(f"{server.shown} has no model {name!r}; it has: {', '.join(served) or 'none'}")
     return [known.get(name) or first.model_copy(update={"model": name}) for name in names]
-
-
-def named_collection(store: "Store", name: str) -> str:
-    """Return the collection that is meant. Raises CollectionNotNamed and NoSuchCollection."""
-    from pipelines.answering.retrieval.live import choose_collection
-
-    return str(store.find_collection(name)["name"]) if name else choose_collection(store.collections())
 
 
 def try_models(

@@ -9,16 +9,8 @@ import argparse
 from dataclasses import asdict
 from pathlib import Path
 
+from jobs import environment
 from jobs.cli import DONE, NOT_ACCEPTED, Messages, add_json, add_wait, command, finish, main
-from jobs.environment import (
-    embedding_endpoint,
-    home,
-    in_ray_job,
-    open_store,
-    ray_address,
-    read_configuration,
-    tell_secrets,
-)
 from pipelines.evaluation.run import EvaluationOptions
 from pipelines.indexing.collection import load_collection
 from pipelines.indexing.settings import ReindexOptions
@@ -37,17 +29,17 @@ def arguments() -> argparse.ArgumentParser:
 
 
 def run(args: argparse.Namespace) -> int:
-    collection, settings = load_collection(args.file), read_configuration()
+    collection, settings = load_collection(args.file), environment.read_configuration()
     options = ReindexOptions(
         wait=args.wait,
         no_ray=args.no_ray,
-        ray_address=ray_address(),
-        model_cache=home() / "models",
-        relative_paths=not in_ray_job(),
-        **embedding_endpoint(),
+        ray_address=environment.ray_address(),
+        model_cache=environment.home() / "models",
+        relative_paths=not environment.in_ray_job(),
+        **environment.embedding_endpoint(),
     )
-    evaluation, folder = EvaluationOptions(ray_address=ray_address()), args.file.parent
-    with open_store() as store, Messages() as messages:
+    evaluation, folder = EvaluationOptions(ray_address=environment.ray_address()), args.file.parent
+    with environment.open_store() as store, Messages() as messages:
         result = run_night(
             store,
             collection,
@@ -55,7 +47,7 @@ def run(args: argparse.Namespace) -> int:
             options,
             folder=folder,
             evaluation=evaluation,
-            secrets=TellSecrets(**tell_secrets()),
+            secrets=TellSecrets(**environment.tell_secrets()),
             progress=messages,
         )
     finish(asdict(result), args.json, describe_night(result))
