@@ -13,18 +13,21 @@ from dataclasses import dataclass, replace
 from pipelines.answering.grounding.confidence import UNCERTAIN
 from pipelines.answering.hits import heading, own_heading
 from pipelines.answering.retrieval.legs import BM25, VECTOR
+from pipelines.answering.retrieval.ranking.texts import LEARNED
 from pipelines.answering.synthesis.passages import (
     Passage,
     count_sentences,
     is_aside,
     is_bare,
     leans,
+    says_more,
     sentences,
     split_passages,
     widen,
 )
-from pipelines.answering.synthesis.quotes import OMITTED, Quote, bound, write
+from pipelines.answering.synthesis.quotes import OMITTED, UNSURE, Quote, bound, is_named, write
 from pipelines.lexical import STOP_TERMS, terms
+from pipelines.markdown.blocks import BlockKind
 from pipelines.markdown.plain import plain_text
 from pipelines.records import Hit
 from pipelines.text.phrases import read_phrases
@@ -40,6 +43,17 @@ MOST_PASSAGES = 3  # of a section, besides its beginning
 REPEATED = 0.8  # share of a passage's words that another quote has: guides and references share paragraphs
 LONG = 60  # words of a quotation that is rarely too short to answer
 SECOND = 0.9  # share of the best score that a second section needs
+
+SHORT = 150  # words of a section that is quoted whole; by hand
+# Weight of how far a hit is below the best one; by place the same as it was. On 217 questions to five sites
+# (docs/quality.md) 0.7 and 1 do as well as each other.
+RANKED, PLACE = 0.7, 1.1
+# The least of a section for a part of a question: how far it is below the best hit, and its log odds to answer. By
+# hand, on 160 questions with an "and" or "or".
+BESIDE = -0.4
+# Of words with digits above the usual share, if no number is asked for: a page of measurements has all words of its
+# subject. By hand.
+USUAL_DIGITS, DIGITS = 0.05, 8.0
 
 _OBJECT = re.compile(r"\w(?:[._]|::)\w")  # `ray.put`, `lru_cache`, `Vec::push`
 _PHRASES = read_phrases(__name__)
@@ -105,6 +119,7 @@ class Candidates:
         self._objects = frozenset(asked) - self._verbs
         self._compares = bool(_PHRASES["compares"].search(question))
         self._asks_what = bool(_PHRASES["asks_what"].match(question))
+        self._asks_number = bool(_PHRASES["asks_number"].search(question))
         self._asks_history = bool(_PHRASES["asks_history"].search(question))
         self.hits = hits
         self._passages = [split_passages(hit.passage) for hit in hits]
@@ -146,7 +161,7 @@ class Candidates:
             1.65 * self.share(self._own[one.hit] | above)
             + 0.6 * covered
             + 0.7 * hit.scores.get(VECTOR, 0.0)
-            + 0.8 / (1 + one.hit)
+            + RANKED * self.below_best(one.hit)
             + 2.0 * self._named(hit)
             - 1.0 * (not self._asks_history and bool(_PHRASES["history"].search(f"{hit.title} {heading(hit)}")))
         )
@@ -169,8 +184,14 @@ class Candidates:
             + 0.25 * leans(passage)
             + 0.4 * is_aside(passage)
             + 1.5 * passage.plain.endswith("?")
+            + DIGITS * (not self._asks_number) * max(0.0, _digits(passage) - USUAL_DIGITS)
         )
         return section + words + kind + acts + place - faults
+
+    def below_best(self, n: int) -> float:
+        """Return how far hit `n` is below the best one: by the log odds of the ranking, without them by its place."""
+        best = max((hit.scores[LEARNED] for hit in self.hits if LEARNED in hit.scores), default=None)
+        return PLACE * (1 / (1 + n) - 1) if best is None else self.hits[n].scores.get(LEARNED, best) - best
 
     def _near(self, found: Sequence[str]) -> float:
         """Return the share of the question's neighbouring words that are near each other in `found`."""
@@ -194,6 +215,19 @@ class Candidates:
             return 1.0
         return 0.3 if verbs else 0.0
 
+    def named_beside(self, quotes: Sequence[Quote], rest: "Candidates") -> tuple[Quote, ...]:
+        """Return the best quote of a section whose own heading names what the `rest` of a question is about.
+
+        That is a word which no heading of `quotes` has. None if it is far from the best hit and hardly answers.
+        """
+        said = frozenset[str]().union(*(self._headings[quote.hit] for quote in quotes))
+        for one in rest.rank_telling():
+            if (frozenset(terms(own_heading(self.hits[one.hit]))) & rest._objects) - said:
+                quote = rest._quote(one, said=said)
+                near = self.below_best(one.hit) + rest._log_odds(one, ())
+                return (quote,) if near >= BESIDE else ()
+        return ()
+
     def best_of(self, ranking: Sequence[Candidate]) -> tuple[Quote, ...]:
         """Return the best passages of the best section, and those of a second section if they add something."""
         likely = [replace(one, score=one.score + self._log_odds(one, ranking)) for one in ranking]
@@ -216,7 +250,8 @@ class Candidates:
         Beside the score it finds the page of 23 of 83 users' questions about Ray, without it of 21, of written ones 167
         of 250 both ways.
         """
-        support = min(max(self._quote(one, ranking).support, 0.001), 0.999)
+        quote = self._quote(one, ranking)
+        support = min(max(quote.support, UNSURE if is_named([quote]) else 0.001), 0.999)
         return math.log(support / (1 - support))
 
     def _quote(self, one: Candidate, ranking: Sequence[Candidate] = (), said: frozenset[str] = frozenset()) -> Quote:
@@ -232,6 +267,8 @@ class Candidates:
                 passages[other.passage.place] = other.passage
         if self._begins_with_an_answer(one.hit):
             passages[0] = section[0]
+        if sum(len(passage.plain.split()) for passage in section) <= SHORT:
+            passages |= {passage.place: passage for passage in section if says_more(passage)}
         chosen = tuple(
             passages[place]
             for place in sorted(passages)
@@ -242,7 +279,9 @@ class Candidates:
         support = 0.0 if is_bare(chosen) else self._fit(one, chosen).support()
         if not self._is_on_subject(one.hit, chosen) or self._leaves_out_code(one.hit, chosen):
             support = min(support, UNCERTAIN)
-        return Quote(one.hit, chosen, one.score, support, words)
+        asked = self._weights.keys()
+        headed = len(asked & self._headings[one.hit]) / len(asked) if len(asked) > 1 else 0.0
+        return Quote(one.hit, chosen, one.score, support, words, headed)
 
     def _is_on_subject(self, n: int, chosen: Sequence[Passage]) -> bool:
         """Return whether a quotation says what the headings of hit `n` do not, or its section is what is asked about.
@@ -296,6 +335,12 @@ class Candidates:
         new = self.share(one.words - best.words) > 0.1
         code = one.passage.has_code and not _has_code(best.passages)
         return (new or code) and len(one.words & best.words) < 0.6 * len(one.words)
+
+
+def _digits(passage: Passage) -> float:
+    """Return the share of a passage's words, without its code, that have a digit."""
+    words = " ".join(block.plain for block in passage.blocks if block.kind is not BlockKind.CODE).split()
+    return sum(any(map(str.isdigit, word)) for word in words) / max(len(words), 1)
 
 
 def _repeats(passage: Passage, said: frozenset[str]) -> bool:

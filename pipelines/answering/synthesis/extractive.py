@@ -11,6 +11,7 @@ from dataclasses import replace
 import numpy as np
 
 from pipelines.answering.grounding.answerable import BEFORE_QUOTING, Threshold, is_possible
+from pipelines.answering.grounding.confidence import UNCERTAIN
 from pipelines.answering.grounding.subject import about_subject
 from pipelines.answering.hits import heading
 from pipelines.answering.retrieval.evidence import Evidence
@@ -18,15 +19,18 @@ from pipelines.answering.retrieval.legs import VECTOR
 from pipelines.answering.synthesis.candidates import Candidate, Candidates
 from pipelines.answering.synthesis.passages import Passage
 from pipelines.answering.synthesis.quotes import Quote
-from pipelines.lexical import terms
+from pipelines.lexical import STOP_TERMS, terms
 from pipelines.markdown.plain import plain_text
 from pipelines.records import Hit
+from pipelines.text.phrases import read_phrases
 
 log = logging.getLogger(__name__)
 
+_PHRASES = read_phrases(__name__)
+
 Embed = Callable[[Sequence[str]], Awaitable[np.ndarray]]
 
-COSINE = 8.0  # weight of a passage's cosine beside its words
+COSINE = 2.0  # weight of a passage's cosine beside its words; its support has a weight for it too
 FINALISTS = 6  # passages that are embedded; with 8 and longer gists, twice the time, the choice was no better
 GIST_WORDS, GIST_CODE_WORDS = 30, 10  # of a passage that is embedded: its beginning says what it is about
 
@@ -56,7 +60,10 @@ class ExtractiveSynthesizer:
         ranking = await asyncio.to_thread(self._rank, candidates, bool(evidence))
         fitting = about_subject(about, hits)
         ranking = [one for one in ranking if not fitting or hits[one.hit] in fitting]
-        return candidates.best_of(await _add_cosines(question, ranking, hits, embed)) if ranking else ()
+        if not ranking:
+            return ()
+        quotes = candidates.best_of(await _add_cosines(question, ranking, hits, embed))
+        return quotes if len(quotes) > 1 else await asyncio.to_thread(_add_part, question, candidates, quotes)
 
     def _rank(self, candidates: Candidates, possible: bool) -> list[Candidate]:
         vectors = any(VECTOR in hit.scores for hit in candidates.hits)
@@ -66,6 +73,20 @@ class ExtractiveSynthesizer:
     def _fits(self, question: Candidates, hit: Hit, vectors: bool) -> bool:
         share = question.share(frozenset(terms(f"{heading(hit)} {hit.title}\n{plain_text(hit.text)}")))
         return self._threshold.passes(share, hit.scores.get(VECTOR, 0.0) if vectors else None)
+
+
+def _add_part(question: str, candidates: Candidates, quotes: tuple[Quote, ...]) -> tuple[Quote, ...]:
+    """Return the quotes with that of another section for the part of a question that they do not name.
+
+    If there is none, the answer to one question of two is not certain.
+    """
+    parts = [part for part in _PHRASES["joins"].split(question) if part and set(terms(part)) - STOP_TERMS]
+    for part in parts if len(parts) > 1 else ():
+        if other := candidates.named_beside(quotes, Candidates(part, candidates.hits)):
+            return (*quotes, *other)
+    if not any(_PHRASES["asks"].match(part) for part in parts[1:]):
+        return quotes
+    return tuple(replace(quote, support=min(quote.support, UNCERTAIN)) for quote in quotes)
 
 
 async def _add_cosines(

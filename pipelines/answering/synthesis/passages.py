@@ -90,10 +90,13 @@ def split_sentences(block: str) -> Iterator[str]:
 
 def _is_outline(last: MarkdownBlock | None, block: MarkdownBlock) -> bool:
     """Return whether a list, behind a whole sentence, is one of titles."""
-    if block.kind is not BlockKind.LIST or last is None or last.kind is not BlockKind.PROSE or _is_open(last):
-        return False
+    return last is not None and last.kind is BlockKind.PROSE and not _is_open(last) and _has_titles(block)
+
+
+def _has_titles(block: MarkdownBlock) -> bool:
     items = map(plain_text, block.items)
-    return all(len(item.split()) <= TITLE_WORDS + 1 and not _CLOSES.search(item) for item in items)
+    titles = all(len(item.split()) <= TITLE_WORDS + 1 and not _CLOSES.search(item) for item in items)
+    return block.kind is BlockKind.LIST and titles
 
 
 def _without_pointers(prose: str) -> str:
@@ -204,6 +207,11 @@ def _needs_the_one_before(passage: Passage) -> bool:
 def is_aside(passage: Passage) -> bool:
     """Return whether a passage says something beside the subject: other pages, versions, who made it."""
     return bool(_PHRASES["aside"].match(passage.plain))
+
+
+def says_more(passage: Passage) -> bool:
+    """Return whether a passage belongs to a short section that is quoted whole: no aside, no titles of others."""
+    return not is_aside(passage) and not all(map(_has_titles, passage.blocks))
 
 
 def is_bare(passages: Sequence[Passage]) -> bool:

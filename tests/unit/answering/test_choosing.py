@@ -1,0 +1,114 @@
+"""Which sections a quoted answer takes: the ranking counts, both halves of a question, short sections whole."""
+
+import asyncio
+from dataclasses import replace
+
+from kit.answering import make_hit
+
+from pipelines.answering.grounding.answerable import UNKNOWN, is_likely, is_possible
+from pipelines.answering.grounding.confidence import UNCERTAIN
+from pipelines.answering.retrieval.evidence import Evidence
+from pipelines.answering.retrieval.ranking.texts import LEARNED
+from pipelines.answering.synthesis.base import Task
+from pipelines.answering.writing.agents import ExtractiveAgent
+from pipelines.records import Hit
+from pipelines.text.languages import say
+
+DOUBTFUL = Evidence(terms=2, texts=800, words=0.9, cosine=0.5)
+BACKUP = make_hit(
+    "https://d.test/o#backup",
+    "A backup is a dump of the whole database. Make one every night with `pg_dump` while everything runs, and keep it "
+    "on another machine for as long as you may need it.",
+    ("Backup",),
+)
+RESTORE = make_hit(
+    "https://d.test/o#restore",
+    "Restore the dump into an empty database with `pg_restore`, before anything else is started there. Stop the "
+    "service for as long as that takes, and start it afterwards as always.",
+    ("Restore",),
+)
+
+
+def ask(question: str, *hits: Hit, evidence: Evidence | None = None) -> str:
+    async def run() -> str:
+        agent = ExtractiveAgent()
+        text, _ = [part async for part in agent.answer(await agent.prepare(Task(question, hits, evidence=evidence)))]
+        assert isinstance(text, str)
+        return text
+
+    return asyncio.run(run())
+
+
+def support(question: str, hit: Hit) -> float:
+    async def run() -> float:
+        quotes = (await ExtractiveAgent().prepare(Task(question, (hit,)))).quotes or ()
+        return quotes[0].support
+
+    return asyncio.run(run())
+
+
+def ranked(hit: Hit, odds: float) -> Hit:
+    return replace(hit, scores={LEARNED: odds})
+
+
+def test_both_halves_of_a_question_are_answered_where_each_has_a_section_of_its_own() -> None:
+    made = ask("How do I make a backup and restore it?", ranked(RESTORE, 4.0), ranked(BACKUP, 3.9))
+    assert "pg_dump" in made and "pg_restore" in made
+
+
+def test_a_half_that_no_heading_names_adds_no_section() -> None:
+    other = make_hit("https://d.test/o#logs", "Logs of the database are in a folder of their own.", ("Logs",))
+    made = ask("How do I restore the database or a part of it?", ranked(RESTORE, 4.0), ranked(other, 3.9))
+    assert "pg_restore" in made and "Logs" not in made
+
+
+def test_the_answer_to_one_question_of_two_is_not_certain() -> None:
+    text = "A backup of the whole database is made with `pg_dump`, every night, while the service goes on."
+    hit = make_hit("https://d.test/o#b", f"{text} {text} {text}", ("Backup of the database",))
+    hit = replace(hit, ranks={"vector": 1, "bm25": 1})
+    assert support("How do I make a backup of the database?", hit) > UNCERTAIN
+    assert support("How do I make a backup of the database and when is it made?", hit) == UNCERTAIN
+
+
+def test_a_section_far_below_the_best_hit_is_not_put_beside_it() -> None:
+    made = ask("How do I make a backup and restore it?", ranked(RESTORE, 9.0), ranked(BACKUP, 1.0))
+    assert "pg_restore" in made and "pg_dump" not in made
+
+
+def test_the_hit_that_the_ranking_puts_far_ahead_is_quoted_though_another_has_the_same_words() -> None:
+    one = make_hit("https://d.test/a", "The port is set with `--port`, a number.", ("Service",))
+    other = make_hit("https://d.test/b", "The port is set with `--listen`, a number.", ("Proxy",))
+    for first, second in ((one, other), (other, one)):
+        assert first.text in ask("Which port is set?", ranked(second, 1.0), ranked(first, 6.0))
+
+
+def test_a_page_of_measurements_does_not_win_by_the_words_of_its_subject() -> None:
+    table = "\n".join(f"| gte-base {n}00 | {n}00 | 0.5{n} |" for n in range(1, 9))
+    measured = make_hit(
+        "https://d.test/q", f"Chunk size:\n\n| run | chunk size | score |\n|---|---|---|\n{table}", ("Runs",)
+    )
+    told = make_hit(
+        "https://d.test/h", "The chunk size is what the model reads. `--chunk-size` sets a smaller one.", ("Chunks",)
+    )
+    made = ask("What chunk size is used?", ranked(measured, 4.0), ranked(told, 3.5))
+    assert told.text in made and "gte-base" not in made
+
+
+def test_a_short_section_is_quoted_whole_without_the_titles_of_other_sections() -> None:
+    text = (
+        "Nothing is installed by hand. All that it needs comes with it. The first start takes a minute. It prints "
+        "where it listens.\n\nOn Windows use the installer:\n\n```\nsetup.exe /quiet\n```\n\n"
+        "> Everything is removed by the same program.\n\n- Upgrading\n- Removing"
+    )
+    made = ask("What comes with it?", make_hit("https://d.test/i", text, ("Installation",)))
+    assert "setup.exe /quiet" in made and "removed by the same program" in made and "- Upgrading" not in made
+
+
+def test_it_is_not_said_to_be_unknown_above_a_section_whose_heading_asks_the_same() -> None:
+    asked = "Can it be reached from other machines?"
+    hit = make_hit("https://d.test/p", "```\nserve --host 0.0.0.0\n```", ("How is it reached from other machines?",))
+    beside = replace(hit, headings=("Ports of a cluster",))
+    assert is_possible(DOUBTFUL) and not is_likely(DOUBTFUL)
+    made = ask(asked, hit, evidence=DOUBTFUL)
+    assert "--host 0.0.0.0" in made and UNKNOWN not in made and say("unsure", "en") not in made
+    assert ask(asked, beside, evidence=DOUBTFUL).startswith(UNKNOWN)
