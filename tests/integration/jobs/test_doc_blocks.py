@@ -15,7 +15,7 @@ from kit.workshop import Workshop, small_site
 from pipelines.store import Store
 from serve.routes import create_app
 
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("local_ray")]
+pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[3]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
