@@ -155,7 +155,7 @@ def test_an_answer_is_copied_as_markdown_with_its_sources(site: Site) -> None:
     page.click("[aria-label='Copy answer']")
     page.wait_for("document.querySelector('[role=status]').textContent === 'Copied'")
     copied = page.evaluate("navigator.clipboard.readText()")
-    assert copied == "Call `read_csv` [1].\n\nSources:\n\n[1] [CSV](https://d.test/data#csv)"
+    assert copied == "Call `read_csv` [1].\n\n**Sources**\n\n[1] [CSV](https://d.test/data#csv)"
 
 
 def test_a_number_says_its_source_on_hover_and_on_focus_until_escape(site: Site) -> None:
