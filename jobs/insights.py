@@ -13,6 +13,7 @@ from typing import Any
 
 from jobs.cli import DONE, BadInput, Messages, add_collection, add_json, check_range, command, finish, main
 from jobs.environment import open_store, read_configuration
+from pipelines.insights.changed import changed_answers
 from pipelines.insights.insights import Period, embedders_of, gather_insights
 from pipelines.insights.report import write_report
 from pipelines.text.progress import describe_seconds
@@ -28,6 +29,9 @@ def arguments() -> argparse.ArgumentParser:
     parser.add_argument("--days", type=float, metavar="N", help="only the last N days")
     parser.add_argument("--since", type=read_time, metavar="DATE", help="only from this day or time (UTC) on")
     parser.add_argument("--until", type=read_time, metavar="DATE", help="only before this day or time (UTC)")
+    parser.add_argument(
+        "--changed-answers", action="store_true", help="answers whose cited sections have changed since"
+    )
     parser.add_argument("--out", type=Path, help=OUT)
     add_json(parser)
     return parser
@@ -57,6 +61,13 @@ def read_period(days: float | None, since: datetime | None, until: datetime | No
 def run(args: argparse.Namespace) -> int:
     started = time.monotonic()
     period = read_period(args.days, args.since, args.until)
+    if args.changed_answers:
+        if args.out:
+            raise BadInput("--out writes the whole report: leave it out, or --changed-answers")
+        with open_store() as store:
+            changed = changed_answers(store, period, args.collection)
+        finish(changed, args.json, describe_changed(changed))
+        return DONE
     if args.out and args.out.suffix not in ("", ".html", ".json"):
         raise BadInput(f"--out is {args.out}: name a folder, or a file that ends with .html or .json")
     with open_store() as store, Messages() as messages:
@@ -94,6 +105,22 @@ def describe(view: Mapping[str, Any]) -> str:
         lines.append(f"\n{pages['cited']:,} of {pages['indexed']:,} pages were cited, {pages['never_count']:,} never")
     lines += ["", *view["notes"]] if view["notes"] else []
     return "\n".join([*lines, *reports, f"took {describe_seconds(view['took'])}"])
+
+
+def describe_changed(found: Mapping[str, Any]) -> str:
+    """Return the sections that answers cited and that changed since, for a person."""
+    sections = found["changed"]
+    lines = ["no recorded answer cites a section that has changed since"] if not sections else []
+    if sections:
+        answers = sum(one["answers"] for one in sections)
+        lines.append(f"{len(sections):,} sections have changed since {answers:,} answers cited them:")
+    for one in sections:
+        how = "gone" if one["gone"] else "changed"
+        lines.append(f"  {one['source']} ({how}): {one['answers']:,} answers, the last on {one['last']:%Y-%m-%d}")
+        lines += [f"      {_shown({'question': question})}" for question in one["questions"]]
+    if found["review"]:
+        lines.append(f"\n{found['review']:,} verified answers rest on such sections: `raydex answers review`")
+    return "\n".join(lines)
 
 
 def _table(title: str, rows: Sequence[tuple[float, str]]) -> list[str]:

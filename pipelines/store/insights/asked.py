@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from psycopg.rows import DictRow
+
 from pipelines.store.chunks import chunk_table
 from pipelines.store.database.connection import Database, statement
 from pipelines.text.cleaning import clean_for_storage
@@ -82,6 +84,16 @@ class AskedQuestions(Database):
                 statement("asked", answer=statement("answer_fields")), {**values, "first_hits": f"$[0 to {FOUND - 1}]"}
             )
             yield map(_asked, cursor)
+
+    def changed_sections(
+        self, collection: str, index: int, since: datetime | None, until: datetime | None, most: int
+    ) -> list[DictRow]:
+        """Return the sections that recorded answers cited and that `index` has otherwise now, or not at all (`gone`).
+
+        With how many `answers` cited each, when one was asked `last`, and the last few `questions`.
+        """
+        values = {"collection": collection, "index": index, "since": since, "until": until, "most": most}
+        return self._all("changed_sections", values, chunk=chunk_table(index), answer=statement("answer_fields"))
 
     def indexed_pages(self, index: int) -> dict[str, str]:
         """Return the title of each page of an index, by URL."""

@@ -40,3 +40,22 @@ select c.url, min(c.title) as title from {chunk} c group by c.url order by c.url
 select distinct on (c.url, c.anchor) c.url, c.anchor, c.title, c.headings from {chunk} c
 join unnest(%(urls)s::text[], %(anchors)s::text[]) as wanted (url, anchor) on c.url = wanted.url and c.anchor = wanted.anchor
 order by c.url, c.anchor, c.ordinal;
+
+-- name: changed_sections
+-- The id of a chunk is a hash of its section and text: an answer whose cited chunk the live index lacks rests on a section
+-- that was changed or deleted.
+with cited as (
+    select q.id, q.asked_at, coalesce(nullif(q.standalone, ''), q.question) as question, h.value -> 'sources' ->> 0 as source
+    from question q {answer}
+    cross join lateral jsonb_array_elements(coalesce(a.hits, '[]')) h (value)
+    where (q.collection = %(collection)s or (q.collection = '' and q.index = %(index)s)) and q.known
+        and h.value ->> 'chunk_id' = any(q.cited)
+        and not exists (select from {chunk} c where c.id = h.value ->> 'chunk_id')
+        and (%(since)s::timestamptz is null or q.asked_at >= %(since)s)
+        and (%(until)s::timestamptz is null or q.asked_at < %(until)s))
+select source, count(distinct id) as answers, max(asked_at) as last,
+    (array_agg(question order by asked_at desc, id))[1:3] as questions,
+    not exists (
+        select from {chunk} c where c.url = split_part(source, '#', 1)
+          and (strpos(source, '#') = 0 or split_part(source, '#', 2) = any(c.anchors))) as gone
+from cited where source like 'http%%' group by source order by answers desc, source limit %(most)s;
