@@ -215,14 +215,18 @@ class Candidates:
             return 1.0
         return 0.3 if verbs else 0.0
 
-    def named_beside(self, quotes: Sequence[Quote], rest: "Candidates") -> tuple[Quote, ...]:
-        """Return the best quote of a section whose own heading names what the `rest` of a question is about.
+    def named_beside(self, quotes: Sequence[Quote], part: str) -> tuple[Quote, ...]:
+        """Return the best quote of a section whose own heading names what a `part` of the question is about.
 
         That is a word which no heading of `quotes` has. None if it is far from the best hit and hardly answers.
         """
         said = frozenset[str]().union(*(self._headings[quote.hit] for quote in quotes))
+        new = [frozenset(terms(own_heading(hit))) - said - STOP_TERMS for hit in self.hits]
+        if not frozenset(terms(part)) & frozenset[str]().union(*new):
+            return ()  # most have none, and to rank the passages again takes as long as the first time
+        rest = Candidates(part, self.hits)
         for one in rest.rank_telling():
-            if (frozenset(terms(own_heading(self.hits[one.hit]))) & rest._objects) - said:
+            if new[one.hit] & rest._objects:
                 quote = rest._quote(one, said=said)
                 near = self.below_best(one.hit) + rest._log_odds(one, ())
                 return (quote,) if near >= BESIDE else ()

@@ -82,7 +82,7 @@ def _add_part(question: str, candidates: Candidates, quotes: tuple[Quote, ...]) 
     """
     parts = [part for part in _PHRASES["joins"].split(question) if part and set(terms(part)) - STOP_TERMS]
     for part in parts if len(parts) > 1 else ():
-        if other := candidates.named_beside(quotes, Candidates(part, candidates.hits)):
+        if other := candidates.named_beside(quotes, part):
             return (*quotes, *other)
     if not any(_PHRASES["asks"].match(part) for part in parts[1:]):
         return quotes
