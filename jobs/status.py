@@ -11,6 +11,7 @@ from jobs.environment import home, open_store
 from pipelines.answering.verified.writing import REVIEW, review_answers
 from pipelines.files.services import RunningService, find_services
 from pipelines.indexing.summary import describe_layouts
+from pipelines.nights.journal import night_steps
 from pipelines.store import Freshness, Store, is_copy
 from pipelines.store.collections.catalog import SHOWN
 from pipelines.text.progress import describe_seconds
@@ -159,9 +160,8 @@ def _describe_run(run: Mapping[str, Any]) -> Iterator[str]:
     taken = (run["ended"] or datetime.now(UTC)) - run["started"]
     seconds = describe_seconds(taken.total_seconds())
     yield f"  run {run['id']:<6} {run['started'].astimezone():%Y-%m-%d %H:%M} {run['kind']} {_state(run)}, {seconds}"
-    for name, result in run["steps"].items():
-        if isinstance(result, dict) and "said" in result:  # a step of a night
-            yield f"             {name}: {result['said']}"
+    for name, step in night_steps(run["steps"]).items():
+        yield f"             {name}: {step['said']}"
     for line in (run["error"] or "").split("; ") if run["error"] else ():
         yield f"             {line}"
 

@@ -3,7 +3,7 @@
 Knows runs and their steps; not what a step does.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -18,6 +18,15 @@ HOURS = 12.0
 StepResult = dict[str, Any]
 
 
+def night_steps(steps: Mapping[str, Any]) -> dict[str, StepResult]:
+    """Return the steps of a night among those of its run, in their order.
+
+    The others are the store's, such as the build of an index: a night that goes on stages pages of its own.
+    """
+    own = {name: step for name, step in steps.items() if isinstance(step, dict) and "said" in step}
+    return dict(sorted(own.items(), key=lambda one: int(one[1]["number"])))
+
+
 class Journal:
     """The steps that the night of `run` has done, by name, with their results (JSON).
 
@@ -26,14 +35,16 @@ class Journal:
 
     def __init__(self, lock: RunLock, run: int, mark: str, tell: Progress) -> None:
         self._lock, self._run, self._tell = lock, run, tell
-        earlier = lock.unfinished_steps(run, NIGHTLY, HOURS)
-        goes_on = earlier.get(BEGAN, {}).get("mark") == mark
+        stored = lock.unfinished_steps(run, NIGHTLY, HOURS)
+        goes_on = stored.get(BEGAN, {}).get("mark") == mark
+        opening = {"mark": mark, "first": run, "day": datetime.now(UTC).date().isoformat()}
         self._done: dict[str, StepResult] = {}
-        began = earlier[BEGAN] if goes_on else {"mark": mark, "first": run, "day": datetime.now(UTC).date().isoformat()}
-        for name, result in ({**earlier, BEGAN: began} if goes_on else {BEGAN: began}).items():
+        for name, result in ({BEGAN: stored[BEGAN], **night_steps(stored)} if goes_on else {BEGAN: opening}).items():
             self._note(name, result)
         if goes_on:
-            tell(f"going on with the night of run {began['first']}: {', '.join(self._done)} done")
+            tell(
+                f"going on with the night of run {self.first}; done are: {', '.join(night_steps(stored)) or 'no steps'}"
+            )
 
     @property
     def first(self) -> int:
@@ -49,7 +60,7 @@ class Journal:
         """Return the result of a step, which is done unless it was."""
         if name not in self._done:
             self._tell(f"step {name}")
-            self._note(name, work())
+            self._note(name, work() | {"number": len(self._done)})
         return self._done[name]
 
     def _note(self, name: str, result: StepResult) -> None:

@@ -159,7 +159,7 @@ class Night:
         live, built = self.store.live_index(name), self.store.candidate_index(name)
         assert built is not None and built.id == candidate
         judged = self.gate(asked.examples, live, built)
-        fell = [one["said"] for one in judged["measures"] if not one["passed"]]
+        fell = [_why_not(one) for one in judged["measures"] if not one["passed"]]
         said = f"{asked}: {len(judged['worse']):,} got worse; {'passed' if judged['passed'] else 'not passed'}"
         return {"said": said, "reason": "; ".join(fell), "gate": judged}
 
@@ -184,3 +184,9 @@ def _why_unjudged(summary: Mapping[str, Any]) -> str:
     if not summary["changed"]:
         return "nothing changed"
     return "few pages changed" if summary["in_place"] else "it is the first index"
+
+
+def _why_not(measure: Mapping[str, Any]) -> str:
+    if not measure["difference"]:
+        return str(measure["said"])
+    return f"{measure['measure']} fell by {-measure['difference'][0]:.4f}, and may by {measure['may_fall']:g}"

@@ -13,7 +13,7 @@ from pipelines.indexing.run import plan_reindex, silent
 from pipelines.indexing.settings import ReindexOptions
 from pipelines.indexing.summary import describe_plan
 from pipelines.nights.gate import plan_of
-from pipelines.nights.journal import NIGHTLY
+from pipelines.nights.journal import NIGHTLY, night_steps
 from pipelines.nights.regression import RegressionSet, known_questions
 from pipelines.nights.upkeep import NightUpkeep
 from pipelines.store import Store
@@ -78,7 +78,7 @@ def _steps_of_unfinished(runs: Sequence[Mapping[str, Any]]) -> list[str]:
     last = next(iter(runs), None)
     if last is None or last["kind"] != NIGHTLY or last["state"] == "done" or last["alive"]:
         return []
-    return [name for name, result in last["steps"].items() if isinstance(result, dict) and "said" in result]
+    return list(night_steps(last["steps"]))
 
 
 def _expected_seconds(runs: Sequence[Mapping[str, Any]]) -> float | None:
