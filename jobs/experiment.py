@@ -88,9 +88,8 @@ def run(args: argparse.Namespace) -> int:
         table.split_page(args.write, sweep.name)
     check_gate(args.baseline, args.fail_below, args.challenger, args.at_least)
     check_names(sweep, args.metric, args.challenger)
-    floors = gate.read_floors(
-        args.at_least, score_names(sweep.ks, sweep.answers, sweep.dimensions if sweep.judge else ())
-    )
+    names = score_names(sweep.ks, sweep.answers, sweep.dimensions if sweep.judge else ())
+    floors = gate.read_floors(args.at_least, names)
     earlier, study = read_baseline(args.baseline, sweep), table.read_study(args.study) if args.study else []
     examples = read_datasets(sweep.datasets)
     if earlier:
@@ -118,9 +117,8 @@ def run(args: argparse.Namespace) -> int:
         table.write_into_page(args.write, sweep.name, table.as_markdown(found, study))
     cli.say("\n".join([table.as_text(found), *(f"gate {result}" for result in results)]))
     cli.finish(summary, args.json, summary["report"])
-    if summary["num_failed"] == len(found["runs"]):
-        return cli.FAILED
-    return cli.DONE if all(result.passed for result in results) else cli.NOT_ACCEPTED
+    judged = cli.DONE if all(result.passed for result in results) else cli.NOT_ACCEPTED
+    return cli.FAILED if summary["num_failed"] == len(found["runs"]) else judged
 
 
 if __name__ == "__main__":

@@ -113,31 +113,35 @@ def add_running(add: Add) -> None:
     add("--dry-run", action="store_true", help="show what would be done, change nothing")
 
 
-def run(args: argparse.Namespace) -> int:
-    if args.no_ray and args.embedders is not None:
-        raise cli.BadInput("--embedders starts actors on Ray, and --no-ray does without: leave out one of the two")
-    flags = vars(args)
-    changes = changes_of(flags)
-    again = bool(args.collection) and not any(flags[name] for name in SOURCES)
-    composed = None if again else compose(flags)
-    options = ReindexOptions(
-        publish=not args.no_publish,
-        wait=args.wait,
-        retry_failed=args.retry_failed,
+def options_of(flags: dict[str, Any], changes: PageChanges | None) -> ReindexOptions:
+    """Return the options of a run over `changes` alone, if there are some."""
+    return ReindexOptions(
+        publish=not flags["no_publish"],
+        wait=flags["wait"],
+        retry_failed=flags["retry_failed"],
         changes=changes,
-        read_all=args.read_all,
-        no_ray=args.no_ray,
-        backend=args.backend,
-        embedders=args.embedders,
-        max_embedders=args.max_embedders,
-        finish_in_s=args.finish_in * 60,
-        gpus_per_embedder=args.gpus_per_embedder,
-        resources=BuildResources(args.maintenance_work_mem, args.parallel_workers),
+        read_all=flags["read_all"],
+        no_ray=flags["no_ray"],
+        backend=flags["backend"],
+        embedders=flags["embedders"],
+        max_embedders=flags["max_embedders"],
+        finish_in_s=flags["finish_in"] * 60,
+        gpus_per_embedder=flags["gpus_per_embedder"],
+        resources=BuildResources(flags["maintenance_work_mem"], flags["parallel_workers"]),
         ray_address=ray_address(),
         model_cache=home() / "models",
         relative_paths=not in_ray_job(),
         **embedding_endpoint(),
     )
+
+
+def run(args: argparse.Namespace) -> int:
+    if args.no_ray and args.embedders is not None:
+        raise cli.BadInput("--embedders starts actors on Ray, and --no-ray does without: leave out one of the two")
+    flags = vars(args)
+    options = options_of(flags, changes_of(flags))
+    again = bool(args.collection) and not any(flags[name] for name in SOURCES)
+    composed = None if again else compose(flags)
     try:
         with open_store() as store:
             collection = composed or compose(flags, stored_settings(store, args.collection))

@@ -14,6 +14,7 @@ from pipelines.answering.settings import AgentSettings, AnswerSettings, all_agen
 from pipelines.evaluation.dataset import Example, describe_dataset, page_of
 from pipelines.evaluation.evaluator import ATTEMPTS, EvaluationPlan, has_reply, is_complete, is_settled
 from pipelines.evaluation.fingerprint import evaluation_fingerprint, public_settings
+from pipelines.evaluation.judging.judge import Judge
 from pipelines.evaluation.results import summarise
 from pipelines.evaluation.worker import EvaluationJob, EvaluationProgress, check_models, make_judge, open_worker
 from pipelines.llm.servers.http import is_loopback
@@ -60,16 +61,14 @@ def evaluate(
 ) -> dict[str, Any]:
     """Return every score with its interval, the counts, the timings and the description of what was measured.
 
-    `index` is the live one or a candidate (None: the live one), `dataset` is the name that the result gives the
-    examples. `progress` gets lines for a person. The rows stay in the database:
-    `store.evaluated_questions(result["evaluation"])`. Raises NothingAnswered, ModelAway, UnknownJudge, BadDimension,
-    NoLiveIndex and StoreUnavailable.
+    `index` is the live one or a candidate (None: the live one), the result calls the examples `dataset`. The rows stay
+    in the database: `store.evaluated_questions(result["evaluation"])`. Raises NothingAnswered, ModelAway, UnknownJudge,
+    BadDimension, NoLiveIndex and StoreUnavailable.
     """
     began = time.perf_counter()
     settings = settle_forms(settings, store, plan.collection)
     index, judge = index or store.live_index(plan.collection), make_judge(settings, plan, store)
-    judged = judge.identity if judge else ""
-    fingerprint = evaluation_fingerprint(examples, plan, index, settings, judged, _verified_mark(store, settings, plan))
+    fingerprint = _fingerprint(store, settings, examples, plan, index, judge)
     job = _begin(store, settings, plan, index, fingerprint, describe_dataset(dataset, examples), options)
     kept = _ask(job, examples, store, options, progress)
     rows, absent = _answered_rows(store, job.evaluation), _count_not_indexed(store, index, examples, progress)
@@ -125,10 +124,18 @@ def _begin(
     return EvaluationJob(store.url, settings, plan, index, number, at_once)
 
 
-def _verified_mark(store: Store, settings: AnswerSettings, plan: EvaluationPlan) -> str:
-    """Return when a verified answer last changed, "" where none is given."""
+def _fingerprint(
+    store: Store,
+    settings: AnswerSettings,
+    examples: Sequence[Example],
+    plan: EvaluationPlan,
+    index: Index,
+    judge: Judge | None,
+) -> str:
+    """Return the fingerprint of an evaluation, which holds when a verified answer last changed."""
     given = plan.answers and settings.verified.enabled
-    return str(store.verified_mark(plan.collection).changed or "") if given else ""
+    verified = str(store.verified_mark(plan.collection).changed or "") if given else ""
+    return evaluation_fingerprint(examples, plan, index, settings, judge.identity if judge else "", verified)
 
 
 def _ask(

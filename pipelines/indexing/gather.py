@@ -278,6 +278,7 @@ class Gatherer:
         return costs_of(self._store.status(self._name)["runs"], shown, usual)
 
     def _job(self, pools: Pools) -> BuildJob:
+        options = self._options
         return BuildJob(
             self._store.url,
             self._name,
@@ -287,8 +288,11 @@ class Gatherer:
             self._collection.rules(),
             pools,
             self.layouts,
-            replace(self._options, changes=None),  # which may be many
-            self._read_attempts,
+            backend=options.backend,
+            embedding_url=options.embedding_url,
+            embedding_key=options.embedding_key,
+            model_cache=str(options.model_cache) if options.model_cache else None,
+            read_attempts=self._read_attempts,
         )
 
     def _read_files(self, folder: Folder) -> None:

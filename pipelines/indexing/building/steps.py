@@ -7,7 +7,8 @@ that one stopped. Only URLs, and texts that lack a vector, travel between steps.
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -21,7 +22,6 @@ from pipelines.indexing.reading.child_process import Child
 from pipelines.indexing.reading.layout import NO_LAYOUTS, Layouts
 from pipelines.indexing.reading.read import PageReader
 from pipelines.indexing.reading.text import UnreadablePage
-from pipelines.indexing.settings import ReindexOptions
 from pipelines.records import Chunk, IndexSettings
 from pipelines.store import READ_ATTEMPTS, PageToIndex, StagedPage, Store
 
@@ -45,7 +45,10 @@ class BuildJob:
     rules: UrlRules
     pools: Pools
     layouts: Layouts = NO_LAYOUTS
-    options: ReindexOptions = field(default_factory=ReindexOptions)
+    backend: str = "auto"
+    embedding_url: str | None = None
+    embedding_key: str | None = None
+    model_cache: str | None = None  # folder on each machine where an exported model is kept
     read_attempts: int = READ_ATTEMPTS
 
     @property
@@ -106,11 +109,11 @@ class EmbedTexts:
             self.embedder = load_embedder(
                 job.settings.embedding,
                 device="cuda" if job.pools.gpus else "cpu",
-                backend=job.options.backend,
+                backend=job.backend,  # type: ignore[arg-type]
                 threads=job.pools.threads,
-                base_url=job.options.embedding_url,
-                api_key=job.options.embedding_key,
-                cache=job.options.model_cache,
+                base_url=job.embedding_url,
+                api_key=job.embedding_key,
+                cache=Path(job.model_cache) if job.model_cache else None,
             )
         self.warning = "; ".join(str(warning.message) for warning in caught if warning.category is RuntimeWarning)
 
