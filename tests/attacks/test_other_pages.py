@@ -164,7 +164,8 @@ def test_a_page_whose_origin_is_not_bound_is_told_so(world: World, site: Site) -
     world.open(elsewhere(site))
     client = f"new chat.Client({{base: base + '/', key: '{OTHER_SITE}'}})"
     told = world.run(
-        f"import(base + '/web/chat/client.js').then(chat => {client}.search('How?'))"
+        "import(base + '/web/chat/texts.js').then(texts => texts.speak('page', 'en'))"
+        f".then(() => import(base + '/web/chat/client.js')).then(chat => {client}.search('How?'))"
         ".catch(error => `${error.kind}: ${error.message}`)"
     )
     assert told.startswith("forbidden: ") and f"--publishable --origin {elsewhere(site)}" in told

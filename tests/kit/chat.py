@@ -72,8 +72,10 @@ class Site:
         self.url, self.store, self.engine, self.browser = url, store, engine, browser
 
     def open(self, path: str = "/", **more: Any) -> Browser:
+        """Open a page, and wait until its texts have come and it is built."""
         self.browser.events.clear()
         self.browser.open(self.url + path, **more)
+        self.browser.wait_for("!document.querySelector('main:empty')")
         return self.browser
 
     def send(self, question: str = QUESTION) -> None:
