@@ -598,7 +598,7 @@ def test_a_large_graph_is_built_and_searched_with_longer_lists(
 
     def used(chunks: IndexSnapshot, k: int) -> str:
         chunks.search([workshop.embedder.embed_query("part 1")], [], k)
-        return chunks._connection.execute("show hnsw.ef_search").fetchone()["hnsw.ef_search"]
+        return chunks.connection.execute("show hnsw.ef_search").fetchone()["hnsw.ef_search"]
 
     assert store.read_index(index, lambda chunks: used(chunks, 5)) == ef_search
     assert store.read_index(index, lambda chunks: used(chunks, 400)) == "400"

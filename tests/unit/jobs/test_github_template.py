@@ -137,7 +137,7 @@ def test_a_file_has_the_url_that_a_folder_of_the_collection_gives_it(style, tmp_
     assert spec and spec.loader
     script = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(script)
-    folder = FolderSettings(str(tmp_path), DOCS, url_style=style)
+    folder = FolderSettings(path=str(tmp_path), base_url=DOCS, url_style=style)
     for path in (
         "index.md",
         "guide/README.md",
