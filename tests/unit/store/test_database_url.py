@@ -32,6 +32,7 @@ WORDS = {
     "experiment": ["sweep.yaml"],
     "train": ["adapter", "--collection", "x", "--dataset", "questions.jsonl", "--out", "adapter"],
 } | {verb: ["x"] for verb in ("publish", "rollback", "prune", "drop")}
+WORDS |= {verb: ["x.yaml"] for verb in ("nightly", "plan", "report")}
 # Three do not read it: one asks the service, one runs the embedded Postgres, one hands it to a cluster. The doctor has
 # tests of its own.
 WITHOUT_DATABASE = {"slack", "database", "doctor", "submit"}
@@ -50,6 +51,7 @@ def test_no_command_repeats_the_password_of_a_misspelt_url(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "questions.jsonl").write_text('{"question": "Why?", "sources": ["https://x.test/#a"]}\n')
     (tmp_path / "sweep.yaml").write_text(f"collection: x\ndataset: {tmp_path}/questions.jsonl\ngrid: {{k: [3, 5]}}\n")
+    (tmp_path / "x.yaml").write_text("name: x\nsites:\n  - start_urls: [https://x.test/]\n")
     monkeypatch.setenv("RAYDEX_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("RAYDEX_DEBUG", "1")  # tracebacks too
     for name, url in MISSPELT.items():
