@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
+from pipelines.text.progress import describe_seconds
+
 # A site is looked at every night, or after each release: a week without is forgotten rather than meant. A page that
 # fails for less may be back after the next night.
 STALE, FAILING = timedelta(days=7), timedelta(days=3)
@@ -29,22 +31,24 @@ class Freshness:
         """Return it in a few words, "" where nothing is known."""
         since = self.seconds_since(now)
         names = {"oldest_check": "every page was checked in the last {}", "last_run": "last full run {} ago"}
-        return "; ".join(names[name].format(_hours(seconds)) for name, seconds in since.items())
+        return "; ".join(names[name].format(_shown(seconds)) for name, seconds in since.items())
 
     def warnings(self, now: datetime | None = None) -> list[str]:
         """Return what needs a look."""
         since, stale = self.seconds_since(now), STALE.total_seconds()
         found = []
         if since.get("last_run", 0.0) > stale:
-            found.append(f"no full run has ended well for {_hours(since['last_run'])}")
+            found.append(f"no full run has ended well for {_shown(since['last_run'])}")
         if since.get("oldest_check", 0.0) > stale:
-            found.append(f"a page of the index was not checked for {_hours(since['oldest_check'])}")
+            found.append(f"a page of the index was not checked for {_shown(since['oldest_check'])}")
         if self.failing:
             pages = "1 page fails" if self.failing == 1 else f"{self.failing:,} pages fail"
             found.append(f"{pages} for more than {FAILING.days} days")
         return found
 
 
-def _hours(seconds: float) -> str:
-    hours = max(1, round(seconds / 3600))
-    return f"{hours} h" if hours < 48 else f"{round(hours / 24):,} days"
+def _shown(seconds: float) -> str:
+    hours = seconds / 3600
+    if hours < 2:
+        return describe_seconds(seconds)
+    return f"{round(hours)} h" if hours < 48 else f"{round(hours / 24):,} days"

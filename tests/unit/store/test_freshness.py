@@ -15,6 +15,8 @@ def test_a_collection_of_last_night_is_fresh():
     fresh = Freshness(ago(hours=26), ago(hours=3))
     assert fresh.describe(NOW) == "every page was checked in the last 26 h; last full run 3 h ago"
     assert fresh.warnings(NOW) == []
+    just_now = Freshness(ago(minutes=3), ago(seconds=40))
+    assert just_now.describe(NOW) == "every page was checked in the last 3 min; last full run 40 s ago"
 
 
 def test_what_was_forgotten_or_fails_for_days_is_warned_of():
