@@ -18,6 +18,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeVar, get_args, get_origin
 
 from jobs.environment import debugging, describe_trouble_at_home, set_variables
@@ -81,6 +82,11 @@ def command(verb: str, doc: str | None) -> CommandParser:
 def add_json(parser: argparse.ArgumentParser) -> None:
     """Add --json."""
     parser.add_argument("--json", action="store_true", help="print the result as one JSON object, on the last line")
+
+
+def add_file(parser: argparse.ArgumentParser) -> None:
+    """Add the collection file that a command is about."""
+    parser.add_argument("file", type=Path, metavar="COLLECTION.yaml", help="collection file")
 
 
 def add_collection(parser: argparse.ArgumentParser, help: str) -> None:

@@ -7,10 +7,9 @@ killed is gone on with. Exit codes: 0 published or unchanged, 1 failed, 2 bad in
 
 import argparse
 from dataclasses import asdict
-from pathlib import Path
 
 from jobs import environment
-from jobs.cli import DONE, NOT_ACCEPTED, Messages, add_json, add_wait, command, finish, main
+from jobs.cli import DONE, NOT_ACCEPTED, Messages, add_file, add_json, add_wait, command, finish, main
 from pipelines.evaluation.run import EvaluationOptions
 from pipelines.indexing.collection import load_collection
 from pipelines.indexing.settings import ReindexOptions
@@ -21,7 +20,7 @@ from pipelines.nights.telling import describe_night
 
 def arguments() -> argparse.ArgumentParser:
     parser = command("nightly", __doc__)
-    parser.add_argument("file", type=Path, metavar="COLLECTION.yaml", help="collection file")
+    add_file(parser)
     parser.add_argument("--no-ray", action="store_true", help="do all in this process")
     add_wait(parser)
     add_json(parser)

@@ -4,9 +4,8 @@ Fetches start pages, sitemaps and llms.txt alone.
 """
 
 import argparse
-from pathlib import Path
 
-from jobs.cli import DONE, add_json, command, finish, main, say
+from jobs.cli import DONE, add_file, add_json, command, finish, main, say
 from jobs.environment import embedding_endpoint, home, open_store, ray_address
 from pipelines.indexing.collection import load_collection
 from pipelines.indexing.settings import ReindexOptions
@@ -15,7 +14,7 @@ from pipelines.nights.plan import describe_night_plan, plan_night
 
 def arguments() -> argparse.ArgumentParser:
     parser = command("plan", __doc__)
-    parser.add_argument("file", type=Path, metavar="COLLECTION.yaml", help="collection file")
+    add_file(parser)
     add_json(parser)
     return parser
 

@@ -4,9 +4,8 @@ With --send whom the file names under `night.tell` gets it too. Exit codes: 0 do
 """
 
 import argparse
-from pathlib import Path
 
-from jobs.cli import DONE, FAILED, BadInput, Messages, add_json, check_range, command, finish, main, say
+from jobs.cli import DONE, FAILED, BadInput, Messages, add_file, add_json, check_range, command, finish, main, say
 from jobs.environment import open_store, read_configuration, tell_secrets
 from pipelines.indexing.collection import load_collection
 from pipelines.nights.notices.teller import Teller, TellSecrets
@@ -15,7 +14,7 @@ from pipelines.nights.weekly import report_notice, report_on
 
 def arguments() -> argparse.ArgumentParser:
     parser = command("report", __doc__)
-    parser.add_argument("file", type=Path, metavar="COLLECTION.yaml", help="collection file")
+    add_file(parser)
     parser.add_argument("--days", type=float, default=7, metavar="N", help="of the last N days (default %(default)g)")
     parser.add_argument("--send", action="store_true", help="send it by webhook, Slack and e-mail, as the file says")
     add_json(parser)
