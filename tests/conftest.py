@@ -61,6 +61,7 @@ def nothing_of_this_machine() -> None:
     """Settings of the machine's user must not reach a test."""
     for name in ("DATABASE_URL", "RAYDEX_HOME", "RAY_ADDRESS", "OPENAI_BASE_URL", "OPENAI_API_KEY"):
         os.environ.pop(name, None)
+    os.environ |= {"RAY_worker_niceness": "0"}  # by Ray's own 15 a busy machine starves its workers: no wait is enough
     os.environ["OLLAMA_HOST"] = "127.0.0.1:9"  # where nothing listens: an Ollama of this machine answers no test
 
 

@@ -61,9 +61,8 @@ def evaluate(
 ) -> dict[str, Any]:
     """Return every score with its interval, the counts, the timings and the description of what was measured.
 
-    `index` is the live one or a candidate (None: the live one), the result calls the examples `dataset`. The rows stay
-    in the database: `store.evaluated_questions(result["evaluation"])`. Raises NothingAnswered, ModelAway, UnknownJudge,
-    BadDimension, NoLiveIndex and StoreUnavailable.
+    `index` may be a candidate (None: the live one). The rows stay: `store.evaluated_questions(result["evaluation"])`.
+    Raises NothingAnswered, ModelAway, UnknownJudge, BadDimension, NoLiveIndex and StoreUnavailable.
     """
     began = time.perf_counter()
     settings = settle_forms(settings, store, plan.collection)

@@ -18,6 +18,8 @@ VARIABLES = {
     "RAY_SERVE_HTTP_PROXY_CALLBACK_IMPORT_PATH": "serve.proxy:middlewares",
     "RAY_SERVE_ENABLE_DIRECT_INGRESS": "1",
     "RAY_SERVE_DIRECT_INGRESS_MIN_DRAINING_PERIOD_S": "1",
+    # Ray kills a proxy that is not ready after 5 s, and who starts Serve fails with it; a busy machine needs longer.
+    "RAY_SERVE_PROXY_READY_CHECK_TIMEOUT_S": "60",
     # HAProxy, where an operator has chosen it, shares the port with our claim of it (see serve/port.py) as Ray's does.
     "SERVE_SOCKET_REUSE_PORT_ENABLED": "1",
 }

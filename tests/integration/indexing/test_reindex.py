@@ -313,7 +313,9 @@ def test_pages_of_a_slow_site_are_embedded_while_it_is_crawled(database_url):
         settings = IndexSettings("hash:64", "hash:64", 64)
         pools, _ = plan_pools(list(ray._private.state.available_resources_per_node().values()))
         job = BuildJob(database_url, "docs", run, None, settings, UrlRules(), pools)
-        host = CrawlSettings(start_urls=(f"{web.url}/",), allow_private=True, sitemap=False, concurrency=1)
+        host = CrawlSettings(
+            start_urls=(f"{web.url}/",), allow_private=True, sitemap=False, concurrency=1, timeout_s=180
+        )
 
         def watch() -> None:
             while not store.staged_counts(run)["embedded"]:

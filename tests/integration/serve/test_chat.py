@@ -71,7 +71,7 @@ def test_only_the_open_block_is_rendered_anew(site: Site) -> None:
     site.engine.says, site.engine.holds_at = RICH, 160
     page = site.open()
     site.send()
-    page.wait_for("!!document.querySelector('.answer .code')")
+    page.wait_for("!!document.querySelector('.answer .code ~ *')")
     page.evaluate("document.querySelectorAll('.answer > p:first-child, .answer .code').forEach(e => { e.seen = true })")
     site.engine.gate.set()
     site.await_end()
