@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 SITE ?=
 QUESTION ?=
 
-.PHONY: help install models chromium demo test test-all test-cluster check check-javascript quality bench lock tree clean
+.PHONY: help install models chromium demo test test-all test-cluster check check-javascript quality bench lock tree reference docs clean
 
 help:
 	@echo "make demo [SITE=https://…] [QUESTION=…]   index a documentation site, serve it, ask a question"
@@ -16,6 +16,7 @@ help:
 	@echo "make quality                              docs/quality.md anew, from the index of the Ray documentation"
 	@echo "make bench [BENCH='retrieval peers']       docs/benchmarks.md anew: every table, or those named"
 	@echo "make bench BENCH=scale SIZES=10k,100k,1m   docs/scale.md with a million chunks: half an hour more"
+	@echo "make docs                                 the documentation site, in .site/html"
 	@echo "make install                              only create $(VENV) and install"
 	@echo "make chromium                             the browser that the tests of the pages need (Debian, as root)"
 
@@ -103,5 +104,18 @@ lock:
 tree: $(VENV)/.installed
 	@$(BIN)/python docs/tree.py --write
 
+# docs/settings.md, from the classes of the settings and the words of docs/settings.yaml.
+reference: $(VENV)/.installed
+	@$(BIN)/python docs/reference.py --write
+
+# Broken links are errors. The pages of the reference that only the site has are made anew each time.
+ZENSICAL := 0.0.73
+docs: reference $(VENV)/.zensical-$(ZENSICAL)
+	@$(BIN)/python docs/site_pages.py
+
+$(VENV)/.zensical-$(ZENSICAL): $(VENV)/.installed
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check zensical==$(ZENSICAL)
+	@touch $@
+
 clean:
-	rm -rf $(VENV) *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .site .cache $(VENV) *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -41,12 +41,18 @@ def name_of(path: Path) -> str:
 
 
 @pytest.fixture(scope="module")
-def tree():  # type: ignore[no-untyped-def]
+def docs():  # type: ignore[no-untyped-def]
+    """Imports one of the programs in docs/."""
     sys.path.insert(0, str(ROOT / "docs"))
     try:
-        yield importlib.import_module("tree")
+        yield importlib.import_module
     finally:
         sys.path.remove(str(ROOT / "docs"))
+
+
+@pytest.fixture(scope="module")
+def tree(docs):  # type: ignore[no-untyped-def]
+    return docs("tree")
 
 
 def test_the_readmes_tree_is_the_repositorys(tree):
@@ -194,10 +200,38 @@ def test_the_variables_of_configuration_are_those_that_are_read():
     assert named - variables_read() - of_service == set()
 
 
-def test_every_setting_of_the_service_is_documented():
-    table = (ROOT / "docs" / "serving.md").read_text().partition("\n## Settings\n")[2]
-    rows = "\n".join(line.split("|")[1] for line in table.splitlines() if line.startswith("| `"))
-    assert set(re.findall(r"`([\w.]+)`", rows)) == SETTINGS
+def test_the_settings_are_documented_as_the_code_has_them(docs):
+    """Names, defaults and limits; `settings_page` raises where docs/settings.yaml lacks a setting."""
+    reference = docs("reference")
+    rows = re.findall(r"^\| `([\w.]+)` \|", reference.settings_page(), re.MULTILINE)
+    assert len(rows) == len(set(rows)) and set(rows) == SETTINGS == set(reference.meanings())
+    assert (ROOT / "docs" / "settings.md").read_text() == reference.settings_page(), "run `make reference`"
+
+
+def test_the_reference_holds_every_flag_and_every_route(docs):
+    reference = docs("reference")
+    flags, http = reference.flags_page(), reference.http_page()
+    for verb, (module, _) in VERBS.items():
+        assert f"\n## raydex {verb}\n" in flags
+        named = {flag for flag in flags_of(importlib.import_module(module).arguments()) if flag.startswith("--")}
+        assert named - {"--help"} - set(re.findall(r"`(--[\w-]+)", flags)) == set(), verb
+    assert "### POST /query\n" in http and "### QueryIn\n" in http
+
+
+def test_the_site_has_the_pages_of_the_repository(docs):
+    site = docs("site_pages")
+    readme, page = ROOT / "README.md", ROOT / "docs" / "decisions" / "README.md"
+    text = "[a](docs/howto.md#x) [b](SECURITY.md) [c](pipelines/x.py) [d](https://e.test/)\n"
+    text += "## The tree\nx\n<!-- end of tree -->\n"
+    assert site.moved(text, readme) == "[a](howto.md#x) [b](security.md) c [d](https://e.test/)\n"
+    assert site.moved("[a](../howto.md) [b](../../SECURITY.md)", page) == "[a](../howto.md) [b](../security.md)"
+    assert site.spaced("Text:\n- a\n- b\n```\nx\n- y\n```\n") == "Text:\n\n- a\n- b\n```\nx\n- y\n```\n"
+
+
+def test_every_page_is_in_the_menu_of_the_site(docs):
+    menu = set(re.findall(r"[\w/-]+\.md", (ROOT / "mkdocs.yml").read_text().partition("\nnav:\n")[2]))
+    pages = {docs("site_pages").place(page).as_posix() for page in [*PAGES, ROOT / "CHANGELOG.md"]}
+    assert pages <= menu and menu - pages == {"flags.md", "http.md"}
 
 
 def test_every_setting_of_a_group_is_read():
