@@ -17,6 +17,7 @@ from kit import young_clock  # noqa: F401  before anything of ours takes a clock
 from kit.databases import EMPTY, DatabaseServer, url_of
 from kit.reporting import Tables
 from kit.scheduling import FileScheduling, longest_first
+from kit.warm_python import run_warm_python
 from xdist.remote import Producer
 
 from pipelines import embedded
@@ -103,6 +104,19 @@ def store(database_url: str) -> Iterator[Store]:
 
 
 @pytest.fixture(scope="session")
+def warm_program(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The program that stands in for Python, of one server a session."""
+    with run_warm_python(tmp_path_factory.mktemp("warm")) as program:
+        yield program
+
+
+@pytest.fixture
+def warm(warm_program: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Crawlers and readers start with all imported: for tests that need what they do, not how they start."""
+    monkeypatch.setattr("sys.executable", warm_program)
+
+
+@pytest.fixture(scope="session")
 def local_ray(nothing_of_this_machine: None) -> Iterator[None]:
     """The session's Ray; tests that kill processes of it leave it usable."""
     from kit import cluster
@@ -130,7 +144,7 @@ def data() -> Path:
 
 
 @pytest.fixture
-def jobs(database_url: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> "Jobs":
+def jobs(database_url: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, warm: None) -> "Jobs":
     """Runs jobs in this process on a fresh database."""
     from kit.reindexing import Jobs
 

@@ -19,7 +19,7 @@ from pipelines.indexing.crawling.crawl import CrawlFailed, CrawlReport, CrawlSet
 from pipelines.indexing.crawling.scope import normalize_url
 from pipelines.indexing.crawling.spider import check_start_urls
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("warm")]
 
 # {port} is the canary's.
 PROBES = {

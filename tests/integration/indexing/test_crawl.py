@@ -16,12 +16,13 @@ from pathlib import Path
 import pytest
 from kit.page_ledger import FileLedger, finish
 from kit.processes import alive, eventually
+from kit.warm_python import COLD
 from kit.web import Answer, Handler, Site, page, pouring, redirect, slow
 
 from pipelines.indexing.crawling.crawl import CrawlFailed, CrawlSettings, crawl
 from pipelines.indexing.crawling.frontier.queue import Frontier, FrontierEntry
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("warm")]
 
 ROOT = Path(__file__).parents[3]
 LEDGER = "tests.kit.page_ledger:FileLedger"
@@ -41,6 +42,12 @@ class Crawled:
 
     def states(self) -> dict[str, str]:
         return {path: row["state"] for path, row in self.rows.items()}
+
+
+@pytest.fixture
+def cold(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The crawler itself is the child, for tests of its memory and its end."""
+    monkeypatch.setattr("sys.executable", COLD)
 
 
 @pytest.fixture
@@ -300,7 +307,7 @@ def test_bodies_are_bounded_packed_and_unpacked(ledger):
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="reads a process's peak memory from /proc")
-def test_a_bomb_takes_no_more_memory_than_a_page_may(ledger):
+def test_a_bomb_takes_no_more_memory_than_a_page_may(ledger, cold):
     packed = zlib.compressobj(1, wbits=31)
     bomb = b"".join(packed.compress(bytes(1 << 20)) for _ in range(512)) + packed.flush()
     routes = {
@@ -525,7 +532,7 @@ def _children(pid: int) -> list[int]:
 HANGING = {"/": page("/hang"), "/hang": slow(20)}
 
 
-def test_closing_the_generator_ends_the_child(ledger):
+def test_closing_the_generator_ends_the_child(ledger, cold):
     with Site(HANGING) as site:
         job = CrawlSettings(start_urls=(site.url,), allow_private=True)
         pages = crawl(job, str(ledger), "docs", 1, ledger=LEDGER, flush_s=0.1)
@@ -535,7 +542,7 @@ def test_closing_the_generator_ends_the_child(ledger):
         eventually(lambda: not alive(child), "the crawler has ended")
 
 
-def test_a_killed_child_is_a_failed_crawl_that_keeps_what_was_committed(ledger):
+def test_a_killed_child_is_a_failed_crawl_that_keeps_what_was_committed(ledger, cold):
     with Site(HANGING) as site:
         job = CrawlSettings(start_urls=(site.url,), allow_private=True)
         pages = crawl(job, str(ledger), "docs", 1, ledger=LEDGER, flush_s=0.1)
@@ -547,7 +554,7 @@ def test_a_killed_child_is_a_failed_crawl_that_keeps_what_was_committed(ledger):
 
 
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="finds the child through /proc")
-def test_killing_the_parent_leaves_no_orphan(ledger):
+def test_killing_the_parent_leaves_no_orphan(ledger, cold):
     script = (
         "import sys; from pipelines.indexing.crawling.crawl import *\n"
         "job = CrawlSettings(start_urls=(sys.argv[1],), allow_private=True)\n"

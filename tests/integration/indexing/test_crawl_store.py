@@ -11,7 +11,7 @@ from psycopg.rows import dict_row
 from pipelines.indexing.crawling.crawl import CrawlReport, CrawlSettings, crawl
 from pipelines.store import RunLock, Store
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("warm")]
 
 
 class Database:
