@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 SITE ?=
 QUESTION ?=
 
-.PHONY: help install models chromium demo test test-all test-cluster check check-javascript quality bench lock tree reference docs clean
+.PHONY: help install models chromium demo test test-all test-cluster check check-javascript quality bench lock tree reference docs pictures clean
 
 help:
 	@echo "make demo [SITE=https://…] [QUESTION=…]   index a documentation site, serve it, ask a question"
@@ -115,6 +115,15 @@ docs: reference $(VENV)/.zensical-$(ZENSICAL)
 
 $(VENV)/.zensical-$(ZENSICAL): $(VENV)/.installed
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check zensical==$(ZENSICAL)
+	@touch $@
+
+# docs/images/*.svg from the texts beside them, by D2 (npm has it as WebAssembly).
+D2 := 0.1.33
+pictures: $(VENV)/js/.d2-$(D2)
+	@node docs/pictures.mjs $(VENV)/js/node_modules/@terrastruct/d2/dist/node-esm/index.js docs/images
+
+$(VENV)/js/.d2-$(D2):
+	@npm install --no-save --no-package-lock --silent --prefix $(VENV)/js @terrastruct/d2@$(D2)
 	@touch $@
 
 clean:

@@ -19,7 +19,7 @@ OF_THE_ROOT = {
     "SECURITY.md": "security.md",
     "CHANGELOG.md": "changelog.md",
 }
-NO_PAGES = shutil.ignore_patterns("*.py", "*.yaml", "*.d2", "__pycache__", ".theme")
+NO_PAGES = shutil.ignore_patterns("*.py", "*.mjs", "*.yaml", "*.d2", "__pycache__", ".theme")
 TREE = re.compile(r"^## The tree\n.*?<!-- end of tree -->\n", re.MULTILINE | re.DOTALL)
 ITEM = re.compile(r"\s*([-*]|\d+\.) |\|")
 LINK = re.compile(r"\[([^\[\]]*)\]\((?![a-z]+:|#)([^)#\s]+)(#[^)\s]*)?\)")

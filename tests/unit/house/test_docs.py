@@ -5,6 +5,7 @@ import re
 import sys
 from argparse import SUPPRESS, ArgumentParser, _SubParsersAction
 from collections.abc import Iterator
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -226,6 +227,12 @@ def test_the_site_has_the_pages_of_the_repository(docs):
     assert site.moved(text, readme) == "[a](howto.md#x) [b](security.md) c [d](https://e.test/)\n"
     assert site.moved("[a](../howto.md) [b](../../SECURITY.md)", page) == "[a](../howto.md) [b](../security.md)"
     assert site.spaced("Text:\n- a\n- b\n```\nx\n- y\n```\n") == "Text:\n\n- a\n- b\n```\nx\n- y\n```\n"
+
+
+def test_every_picture_is_drawn_from_the_text_beside_it():
+    for text in (ROOT / "docs" / "images").glob("*.d2"):
+        drawn = re.search(r"<!-- drawn from (\w+) -->", text.with_suffix(".svg").read_text())
+        assert drawn and drawn[1] == sha256(text.read_bytes()).hexdigest(), f"{text.name}: run `make pictures`"
 
 
 def test_every_page_is_in_the_menu_of_the_site(docs):
