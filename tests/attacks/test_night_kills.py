@@ -8,18 +8,13 @@ from pathlib import Path
 
 import pytest
 from kit.nights import Nights
-from kit.reindexing import Jobs
-
-from pipelines.store import Store
 
 pytestmark = [pytest.mark.exhaustive, pytest.mark.timeout(900)]
 
 STEPS = ["index", "judge", "publish", "forget", "prune", "tidy", "dump", "try restore"]
 
 
-def test_a_night_that_is_killed_in_each_step_goes_on_to_its_end(
-    jobs: Jobs, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_night_that_is_killed_in_each_step_goes_on_to_its_end(jobs, store, tmp_path, monkeypatch):
     monkeypatch.setenv("RAYDEX_HOME", str(tmp_path / "home"))
     nights = Nights(tmp_path, jobs)
     nights()

@@ -51,13 +51,9 @@ PROBES = {
              "http://half.example/"],
 }  # fmt: skip
 NAMES = {
-    "docs.example": [PUBLIC],
-    "inside.example": ["10.0.0.5"],
-    "metadata.example": ["169.254.169.254"],
-    "mapped.example": ["::ffff:127.0.0.1"],
-    "loop.example": ["127.0.0.1"],
-    "half.example": ["192.168.1.1", PUBLIC],
-}
+    "docs.example": [PUBLIC], "inside.example": ["10.0.0.5"], "metadata.example": ["169.254.169.254"],
+    "mapped.example": ["::ffff:127.0.0.1"], "loop.example": ["127.0.0.1"], "half.example": ["192.168.1.1", PUBLIC]
+}  # fmt: skip
 INSIDE = ["127.0.0.1", "10.0.0.1", "172.16.0.1", "192.168.0.1", "169.254.169.254", "100.64.0.1", "0.0.0.0", "::1",
           "::ffff:127.0.0.1", "::ffff:10.0.0.1", "fd00:ec2::254", "fe80::1", "64:ff9b::7f00:1", "2002:7f00:1::",
           "168.63.129.16", "198.18.0.1"]  # fmt: skip

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 
 import pytest
 from kit.counting_model import CountingModel, index_command
-from kit.databases import DatabaseServer
 from kit.nodes import RayNodes, cluster
 from kit.processes import eventually
 from kit.reporting import leave_table
@@ -24,9 +23,7 @@ def nodes(tmp_path) -> Iterator[RayNodes]:
         yield nodes
 
 
-def test_a_run_uses_a_node_that_joins_and_outlives_one_that_leaves(
-    nodes, tmp_path, server: DatabaseServer, request: pytest.FixtureRequest
-):
+def test_a_run_uses_a_node_that_joins_and_outlives_one_that_leaves(nodes, tmp_path, server, request):
     first = nodes.add(cpus=2)
     with server.database() as database, CountingModel(SECONDS_PER_TEXT) as model:
         command = [*index_command(tmp_path, PAGES), "--json"]

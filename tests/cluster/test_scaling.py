@@ -5,7 +5,6 @@ import time
 
 import pytest
 from kit.counting_model import CountingModel, index_command
-from kit.databases import DatabaseServer
 from kit.processes import eventually
 from kit.reporting import leave_table
 from kit.scaling import scaling_cluster
@@ -16,9 +15,7 @@ PAGES, SECONDS_PER_TEXT, MOST = 1_200, 0.05, 4
 
 
 @pytest.mark.parametrize("head_cpus", [2, 0], ids=["a-busy-head", "no-node"])
-def test_a_run_grows_as_texts_wait_and_gives_its_nodes_back(
-    head_cpus, tmp_path, server: DatabaseServer, request: pytest.FixtureRequest
-):
+def test_a_run_grows_as_texts_wait_and_gives_its_nodes_back(head_cpus, tmp_path, server, request):
     command = index_command(tmp_path, PAGES)
     with (
         server.database() as database,

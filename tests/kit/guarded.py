@@ -32,12 +32,10 @@ class GuardedStore(FakeStore):
     def __init__(self) -> None:
         super().__init__()
         self.keys = {
-            SECRET: Key("ci", ("query",)),
-            ADMIN: Key("boss", ("admin",)),
+            SECRET: Key("ci", ("query",)), ADMIN: Key("boss", ("admin",)),
             CHANGING: Key("merges", ("changes",), collections=("docs",)),
-            SITE: Key("site", ("ask",), origins=(DOCS, BLOG)),
-            OTHER_SITE: Key("other", ("ask",), origins=(BLOG,)),
-        }
+            SITE: Key("site", ("ask",), origins=(DOCS, BLOG)), OTHER_SITE: Key("other", ("ask",), origins=(BLOG,))
+        }  # fmt: skip
         self.secret = b"s" * 32
         self.left: dict[str, float] = {}
 
@@ -72,12 +70,8 @@ def guarded(store: FakeStore, **policy: Any) -> ASGIApp:
 
 def client(app: ASGIApp, came_from: str = "203.0.113.9", host: str = HOST) -> TestClient:
     return TestClient(
-        app,
-        base_url=f"https://{host}",
-        client=(came_from, 5),
-        follow_redirects=False,
-        raise_server_exceptions=False,
-    )
+        app, base_url=f"https://{host}", client=(came_from, 5), follow_redirects=False, raise_server_exceptions=False
+    )  # fmt: skip
 
 
 def bearer(token: str, origin: str = "") -> dict[str, str]:

@@ -174,10 +174,7 @@ def compare(expected: dict[str, dict], database: str) -> str:
     assert index.keys() == expected.keys()
     cosines = []
     for name, row in index.items():
-        mine, theirs = (
-            np.asarray(row.pop("embedding").to_numpy()),
-            np.asarray(expected[name]["embedding"].to_numpy()),
-        )
+        mine, theirs = (np.asarray(row.pop("embedding").to_numpy()), np.asarray(expected[name]["embedding"].to_numpy()))
         cosines.append(float(mine @ theirs / np.linalg.norm(mine) / np.linalg.norm(theirs)))
         assert row == {key: value for key, value in expected[name].items() if key != "embedding"}
     assert min(cosines) >= 0.9999

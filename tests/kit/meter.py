@@ -17,13 +17,9 @@ import psutil
 LOOK_S = 1.0
 # What stands in a command line, and what such a process is to a run; the first that fits.
 ROLES = {
-    "crawling.spider": "crawler",
-    "EmbedTexts": "embedding",
-    "raylet/raylet": "raylet",
-    "gcs_server": "GCS",
-    "ray::": "tasks",
-    "default_worker": "tasks",
-}
+    "crawling.spider": "crawler", "EmbedTexts": "embedding", "raylet/raylet": "raylet", "gcs_server": "GCS",
+    "ray::": "tasks", "default_worker": "tasks"
+}  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -59,9 +59,7 @@ def examples() -> list[Example]:
     return [Example(text, (source,), text) for text, source in zip(texts.values(), sources, strict=True)]
 
 
-def test_the_last_line_is_one_object_with_every_score_or_a_table_for_a_person(
-    job: Job, store: Store, tmp_path: Path
-) -> None:
+def test_the_last_line_is_one_object_with_every_score_or_a_table_for_a_person(job, store, tmp_path):
     done = job("--collection", "docs", "--k", "1,3", "--json", "--out", str(tmp_path / "out"))
     assert done.code == 0, done.err
     result = done.result
@@ -112,9 +110,7 @@ def test_a_few_are_drawn_by_the_seed_and_answers_are_scored(job: Job) -> None:
     assert result["seed"] == 1 and "quality" not in result
 
 
-def test_a_judge_scores_what_a_model_answers_and_is_asked_once_for_the_same_answer(
-    job: Job, tmp_path: Path, monkeypatch
-) -> None:
+def test_a_judge_scores_what_a_model_answers_and_is_asked_once_for_the_same_answer(job, tmp_path, monkeypatch):
     def unsure(request: Request) -> bool:
         return "generated_answer" in request.text and examples()[5].question in request.text
 
@@ -247,15 +243,10 @@ def test_questions_that_fail_are_counted_and_all_of_them_is_a_failure(job: Job, 
 
 
 REFUSED = [
-    (["--k", "1,x"], "'x' is not a number from 1 to 100"),
-    (["--k", "0"], "'0' is not"),
-    (["--k", ""], "'' is not"),
-    (["--k", "101"], "'101' is not"),
-    (["--collection", "dogs"], "no collection 'dogs'; there are: docs"),
-    (["--limit", "0"], "--limit is 0"),
-    (["--workers", "-1"], "--workers is -1"),
-    (["--judge", "llm"], "needs --answers"),
-    (["--component"], "--component needs --answers"),
+    (["--k", "1,x"], "'x' is not a number from 1 to 100"), (["--k", "0"], "'0' is not"), (["--k", ""], "'' is not"),
+    (["--k", "101"], "'101' is not"), (["--collection", "dogs"], "no collection 'dogs'; there are: docs"),
+    (["--limit", "0"], "--limit is 0"), (["--workers", "-1"], "--workers is -1"),
+    (["--judge", "llm"], "needs --answers"), (["--component"], "--component needs --answers"),
     (["--answers", "--dimensions", "toxicity"], "there is no agent to judge"),
     (["--out", __file__], "can't be made a folder: File exists"),
     (["--answers", "--dimensions", "wit"], "no dimension is called 'wit'"),
@@ -263,8 +254,8 @@ REFUSED = [
     (["--at-least", "answered=1"], "--at-least answered: it is not measured here; there are: retrieval_score@1,"),
     (["--answers", "--at-least", "answered"], "--at-least is 'answered': write a score and a number"),
     (["--answers", "--at-least", "answered=nan"], "--at-least is 'answered=nan'"),
-    (["--judge", "llm", "--answers"], "no agent 'llm' to judge; configured are: none"),
-]
+    (["--judge", "llm", "--answers"], "no agent 'llm' to judge; configured are: none")
+]  # fmt: skip
 
 
 def test_what_can_not_be_used_is_bad_input_and_named(job: Job) -> None:

@@ -53,11 +53,9 @@ def test_a_sweep_builds_each_index_once_beside_the_live_one_and_survives_a_run_t
     assert first.code == 0
     states = {run["name"]: run["state"] for run in first.summary["runs"]}
     assert states == {
-        "chunk_size=32, retrieval.bm25_weight=0.5": "done",
-        "chunk_size=32, retrieval.bm25_weight=1": "done",
-        "live": "done",
-        "broken": "failed",
-    }
+        "chunk_size=32, retrieval.bm25_weight=0.5": "done", "chunk_size=32, retrieval.bm25_weight=1": "done",
+        "live": "done", "broken": "failed"
+    }  # fmt: skip
     results = json.loads((tmp_path / "out" / "results.json").read_text())
     indexes = {run["name"]: run["index"]["collection"] for run in results["runs"] if run["state"] == "done"}
     with Store(jobs.url) as store:
@@ -118,11 +116,9 @@ def test_the_gate_holds_measures_of_a_models_answers(jobs, tmp_path, monkeypatch
     with ScriptedLLM(default=text) as good, ScriptedLLM(default=f"{text} Zebras drive red buses to school.") as bad:
         monkeypatch.setenv("RAYDEX_LLM_MODEL", "scripted")
         path = sweep(
-            tmp_path,
-            dataset=["questions.jsonl", "other.jsonl"],
-            answers=True,
-            runs=[{"name": "good", "llm_url": good.url}, {"name": "bad", "llm_url": bad.url}],
-        )
+            tmp_path, dataset=["questions.jsonl", "other.jsonl"], answers=True,
+            runs=[{"name": "good", "llm_url": good.url}, {"name": "bad", "llm_url": bad.url}]
+        )  # fmt: skip
         words = ("--out", tmp_path / "out", "--metric", "claims_supported", "--baseline", "good", "--fail-below")
         failed = jobs.run("experiment", path, *words, 0.02, "--at-least", "refused=1", "--write", tmp_path / "page.md")
         assert failed.code == 4

@@ -18,10 +18,7 @@ MODEL = "all-MiniLM-L6-v2"
 DATA = Path(os.environ.get("RAYDEX_DATA") or Path(__file__).parents[4] / "shared" / "data")
 ARCHIVE = DATA / "ray-docs-html.tar.xz"
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(not ARCHIVE.is_file(), reason=f"needs {ARCHIVE} (set RAYDEX_DATA)"),
-]
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(not ARCHIVE.is_file(), reason=f"needs {ARCHIVE} (set RAYDEX_DATA)")]
 
 
 def real_pages() -> Iterator[Page]:

@@ -9,19 +9,14 @@ import time
 from pathlib import Path
 
 import pytest
-from kit.reindexing import Jobs
 from kit.web import Site, page
-
-from pipelines.store import Store
 
 ROOT = Path(__file__).parents[3]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda number: number.name)
-def test_a_run_that_a_person_ends_is_interrupted_not_failed(
-    jobs: Jobs, store: Store, tmp_path: Path, number: signal.Signals
-) -> None:
+def test_a_run_that_a_person_ends_is_interrupted_not_failed(jobs, store, tmp_path, number):
     asked, over = threading.Event(), threading.Event()
 
     def never(_handler: object) -> None:

@@ -39,9 +39,7 @@ def folder(jobs: Jobs, tmp_path: Path) -> Path:
     return tmp_path / "site"
 
 
-def test_a_page_that_took_too_long_is_tried_alone_with_more_time(
-    jobs: Jobs, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_page_that_took_too_long_is_tried_alone_with_more_time(jobs, folder, monkeypatch):
     long = "".join(f"<p>Paragraph {number} says what the others say.</p>" for number in range(16_000))
     (folder / "long.html").write_text(f"<main><h1 id='long'>Long</h1>{long}</main>")
     monkeypatch.setattr(formats, "SECONDS_PER_MB", 0.0)
@@ -57,9 +55,7 @@ def test_a_page_that_took_too_long_is_tried_alone_with_more_time(
     assert done.summary["pages"].items() >= {"failed": 0, "indexed": 13}.items()
 
 
-def test_an_error_of_the_model_ends_the_run_and_the_next_one_goes_on(
-    jobs: Jobs, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_error_of_the_model_ends_the_run_and_the_next_one_goes_on(jobs, folder, monkeypatch):
     embed, slices = HashEmbedder.embed_chunks, []
 
     def fail_later(self: HashEmbedder, texts: list[str]) -> object:
@@ -127,9 +123,7 @@ def reads(process: subprocess.Popen) -> list[int]:
 
 
 @pytest.mark.parametrize("end", [signal.SIGKILL, pytest.param(signal.SIGINT, marks=pytest.mark.exhaustive)])
-def test_a_run_that_is_ended_is_finished_by_the_next_one_and_nothing_is_embedded_twice(
-    jobs: Jobs, run: subprocess.Popen, model: CountingModel, end: signal.Signals
-) -> None:
+def test_a_run_that_is_ended_is_finished_by_the_next_one_and_nothing_is_embedded_twice(jobs, run, model, end):
     children = reads(run)
     run.send_signal(end)
     assert run.wait(30) == (-9 if end is signal.SIGKILL else 130)
@@ -142,9 +136,7 @@ def test_a_run_that_is_ended_is_finished_by_the_next_one_and_nothing_is_embedded
     assert not stored & set(model.hashes(since=at))
 
 
-def test_a_run_survives_the_end_of_its_reader_and_of_its_database_sessions(
-    jobs: Jobs, run: subprocess.Popen, model: CountingModel, superuser_url: str
-) -> None:
+def test_a_run_survives_the_end_of_its_reader_and_of_its_database_sessions(jobs, run, model, superuser_url):
     with Store(jobs.url) as store:  # the page that a killed process reads is a failed one
         eventually(lambda: store.staged_counts(1)["pages"] == 80, "all pages are read")
     kill_9(*reads(run))
@@ -159,9 +151,7 @@ def test_a_run_survives_the_end_of_its_reader_and_of_its_database_sessions(
     assert len(jobs.texts()) == 240
 
 
-def test_much_is_begun_here_and_finished_on_ray(
-    jobs: Jobs, folder: Path, local_ray: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_much_is_begun_here_and_finished_on_ray(jobs, folder, local_ray, monkeypatch):
     """As a user's machine does where no Ray is connected."""
     for name, value in {"is_little": lambda *_: False, "is_connected": lambda: False, "PAGES_PER_RANGE": 2}.items():
         monkeypatch.setattr(gather, name, value)
@@ -188,9 +178,7 @@ def test_ray_gets_no_work_where_all_is_begun_here(jobs: Jobs, folder: Path, monk
     assert asked == []
 
 
-def test_texts_that_the_model_does_not_read_whole_are_counted(
-    jobs: Jobs, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_texts_that_the_model_does_not_read_whole_are_counted(jobs, folder, monkeypatch):
     monkeypatch.setattr(HashEmbedder, "are_too_long", lambda _, texts: ["usage" in text.lower() for text in texts])
     done = jobs.reindex().summary
     assert done["warnings"] == ["12 texts are longer than the model hash:64 reads: their ends are not in their vectors"]

@@ -26,9 +26,7 @@ def test_a_first_run_to_a_wrong_address_leaves_no_collection(jobs: Jobs, store: 
 
 
 @pytest.mark.slow
-def test_a_site_that_is_down_and_a_wrong_address_leave_a_collection_as_it_was(
-    jobs: Jobs, store: Store, nobody: str
-) -> None:
+def test_a_site_that_is_down_and_a_wrong_address_leave_a_collection_as_it_was(jobs, store, nobody):
     def state() -> tuple[object, ...]:
         return jobs.texts(), jobs.page_states(), store.collection_settings("docs"), store.live_index("docs")
 

@@ -93,10 +93,7 @@ def test_one_changed_page_embeds_and_writes_only_what_changed(store, workshop):
 def test_a_sentence_inserted_in_a_section_renews_only_the_chunks_whose_text_changed(store):
     workshop = Workshop(store, chunk_size=48)
     sentences = [f"Sentence number {n} speaks of matter {n * 7} and of thing {n * 11} as well." for n in range(40)]
-    site = {
-        "long": {"s": " ".join(sentences), "t": " ".join(reversed(sentences))},
-        "other": {"s": "Something else."},
-    }
+    site = {"long": {"s": " ".join(sentences), "t": " ".join(reversed(sentences))}, "other": {"s": "Something else."}}
     workshop.reindex(site)
     before = workshop.texts()
     ids, embedded = workshop.ids(), workshop.embedded
@@ -187,16 +184,9 @@ def test_a_page_that_comes_back_is_indexed_again_without_embedding(store, worksh
     assert workshop.texts().keys() >= {"p01#s0", "p01#s1", "p01#s2"}
 
 
-@pytest.mark.parametrize(
-    ("deletable", "pages", "complete", "allowed"),
-    [
-        (0, 100, True, True),
-        (20, 100, True, True),
-        (21, 100, True, False),
-        (1, 100, False, False),
-        (0, 0, True, True),
-    ],
-)
+@pytest.mark.parametrize(("deletable", "pages", "complete", "allowed"), [
+    (0, 100, True, True), (20, 100, True, True), (21, 100, True, False), (1, 100, False, False), (0, 0, True, True)
+])  # fmt: skip
 def test_deletion_needs_a_complete_run_and_a_small_share(deletable, pages, complete, allowed):
     deletion = decide_deletion(deletable, pages, "" if complete else "error: x", 0.2)
     assert deletion.allowed is allowed

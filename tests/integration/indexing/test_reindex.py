@@ -246,13 +246,7 @@ def test_changed_settings_rebuild_from_stored_pages_without_a_single_request(job
     rebuilt = jobs.reindex("--model", "hash:32").summary
     assert site.requests == []
     assert rebuilt["index"] != first["index"]
-    assert rebuilt["chunks"] | {"deleted": 0} == {
-        "total": 28,
-        "embedded": 28,
-        "reused": 0,
-        "written": 28,
-        "deleted": 0,
-    }
+    assert rebuilt["chunks"] | {"deleted": 0} == {"total": 28, "embedded": 28, "reused": 0, "written": 28, "deleted": 0}
     assert len(jobs.texts()) == 28
     chunked = jobs.reindex("--model", "hash:32", "--chunk-size", 100).summary
     assert (chunked["chunks"]["embedded"], chunked["chunks"]["reused"]) == (0, 28)

@@ -97,9 +97,7 @@ def test_a_run_that_changes_nothing_leaves_nothing_to_undo(store: Store, worksho
     assert len(known_states(store, "docs")) == 1
 
 
-def test_what_was_replaced_is_kept_for_the_last_publishes_and_some_time(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_was_replaced_is_kept_for_the_last_publishes_and_some_time(store, monkeypatch):
     monkeypatch.setattr(publishing, "PUBLICATIONS_KEPT", 3)
     workshop = Workshop(store)
     for word in ("one", "two", "three", "four", "five"):

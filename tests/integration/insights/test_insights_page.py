@@ -139,9 +139,7 @@ def check(browser: Browser, own: str) -> None:
 @pytest.mark.parametrize(
     ("width", "dark"), [(390, True), pytest.param(1280, False, marks=pytest.mark.exhaustive)], ids=["narrow", "wide"]
 )
-def test_nothing_runs_on_the_page_and_axe_finds_nothing(
-    browser: Browser, url: str, request: pytest.FixtureRequest, width: int, dark: bool
-) -> None:
+def test_nothing_runs_on_the_page_and_axe_finds_nothing(browser, url, request, width, dark):
     browser.renew()
     browser.open(f"{url}/insights", dark=True)
     assert browser.violations() == []

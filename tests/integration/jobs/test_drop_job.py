@@ -66,9 +66,7 @@ def chunk_tables(url: str) -> int:
         return row[0] if row else 0
 
 
-def test_nothing_of_a_dropped_collection_is_left_but_what_was_asked(
-    jobs: Jobs, store: Store, docs: Workshop, tmp_path: Path
-) -> None:
+def test_nothing_of_a_dropped_collection_is_left_but_what_was_asked(jobs, store, docs, tmp_path):
     folder = lexical_folder(tmp_path, jobs.url, docs.live().id)
     folder.mkdir(parents=True)
     other = rows_of(jobs.url, "other")

@@ -120,11 +120,9 @@ def test_one_client_serves_two_event_loops_at_once() -> None:
 # ---------------------------------------------------------------------------------------------- JSON
 
 SCHEMA = {
-    "type": "object",
-    "properties": {"answer": {"type": "string"}},
-    "required": ["answer"],
-    "additionalProperties": False,
-}
+    "type": "object", "properties": {"answer": {"type": "string"}}, "required": ["answer"],
+    "additionalProperties": False
+}  # fmt: skip
 
 
 def test_a_schema_is_handed_to_the_server() -> None:
@@ -321,16 +319,11 @@ def test_a_key_in_any_other_error_is_hidden_and_so_is_a_password_in_the_url() ->
 
 
 @pytest.mark.parametrize("stream", [False, True])
-@pytest.mark.parametrize(
-    ("reply", "why"),
-    [
-        (Reply(text=""), "stop"),
-        (Reply(text=None), "stop"),
-        (Reply(text=" \n"), "stop"),
-        (Reply(text="", finish_reason="length"), "raise max_tokens"),
-        (Reply(text=None, refusal="I cannot help with that."), "I cannot help with that"),
-    ],
-)
+@pytest.mark.parametrize(("reply", "why"), [
+    (Reply(text=""), "stop"), (Reply(text=None), "stop"), (Reply(text=" \n"), "stop"),
+    (Reply(text="", finish_reason="length"), "raise max_tokens"),
+    (Reply(text=None, refusal="I cannot help with that."), "I cannot help with that")
+])  # fmt: skip
 def test_an_empty_answer_is_an_error_that_says_why(stream: bool, reply: Reply, why: str) -> None:
     with serve_replies(reply) as server, pytest.raises(LLMEmpty, match=why) as failed:
         read(server) if stream else ask(server)

@@ -100,9 +100,7 @@ def test_each_kind_of_model_gets_its_form(job: Job, serve: Any, model: Answering
         assert job()[1]["trials"][0]["form"] == form
 
 
-def test_answers_come_about_as_the_trial_recommends_unless_a_setting_decides(
-    job: Job, serve: Any, monkeypatch: pytest.MonkeyPatch, store: Store
-) -> None:
+def test_answers_come_about_as_the_trial_recommends_unless_a_setting_decides(job, serve, monkeypatch, store):
     question = "How do I write parquet files?"
     with ScriptedLLM(default=inventing) as llm:
         serve(llm)
@@ -145,12 +143,9 @@ def test_what_can_not_be_tried_is_said(job: Job, serve: Any, monkeypatch: pytest
 def test_verified_answers_are_asked_first(job: Job, serve: Any, store: Store) -> None:
     name = "rotating log files"
     answer = write_answer(
-        store,
-        "docs",
-        ["Where does the logger keep the old file?"],
-        "See [1].",
-        [f"https://docs.test/rotating.html#{name}"],
-    )
+        store, "docs", ["Where does the logger keep the old file?"], "See [1].",
+        [f"https://docs.test/rotating.html#{name}"]
+    )  # fmt: skip
     store.add_verified_answer(answer)
     with ScriptedLLM(default=perfect) as llm:
         serve(llm)

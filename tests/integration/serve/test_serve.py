@@ -165,9 +165,7 @@ def test_many_clients_at_once_are_answered(client: httpx.Client) -> None:
     assert set(asyncio.run(many())) == {200}
 
 
-def test_a_database_that_is_away_is_503_with_retry_after(
-    client: httpx.Client, database: str, server: DatabaseServer
-) -> None:
+def test_a_database_that_is_away_is_503_with_retry_after(client, database, server):
     name = database.rpartition("/")[2]
     rename = sql.SQL("alter database {} rename to {}")
     with psycopg.connect(server.url, autocommit=True) as connection:

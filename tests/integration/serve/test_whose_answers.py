@@ -57,9 +57,7 @@ def ask(reader: Reader, store: Store, **more: object) -> dict[str, str]:
     return dict(reply)
 
 
-def test_neither_reads_the_others_answer_rating_or_conversation(
-    asking: TestClient, engine: FakeEngine, store: Store, key: str
-) -> None:
+def test_neither_reads_the_others_answer_rating_or_conversation(asking, engine, store, key):
     mine, other = Reader(asking, key), Reader(asking, key)
     answer = ask(mine, store)
     mine.post("/feedback", id=answer["id"], rating="down", comment="mine")
@@ -74,9 +72,7 @@ def test_neither_reads_the_others_answer_rating_or_conversation(
         assert len(engine.asks[-1].history) == turns
 
 
-def test_a_shared_answer_is_read_without_its_conversation_and_with_ones_own_rating(
-    asking: TestClient, store: Store, key: str
-) -> None:
+def test_a_shared_answer_is_read_without_its_conversation_and_with_ones_own_rating(asking, store, key):
     mine, other = Reader(asking, key), Reader(asking, key)
     answer = ask(mine, store)
     mine.post("/feedback", id=answer["id"], rating="down")
@@ -85,18 +81,14 @@ def test_a_shared_answer_is_read_without_its_conversation_and_with_ones_own_rati
     assert seen["answer"] == answer["answer"] and seen["conversation"] == "" and seen["rating"] is None
 
 
-def test_a_shared_answer_of_a_collection_that_a_key_may_not_ask_is_none_of_its_own(
-    asking: TestClient, store: Store, key: str
-) -> None:
+def test_a_shared_answer_of_a_collection_that_a_key_may_not_ask_is_none_of_its_own(asking, store, key):
     answer = ask(mine := Reader(asking, key), store)
     mine.post(f"/answers/{answer['id']}/share")
     narrow = Reader(asking, store.create_key("narrow", origins=[ORIGIN], collections=["other"])[1])
     assert narrow.get(f"/answers/{answer['id']}").status_code == 404
 
 
-def test_a_renewed_session_still_has_its_answers_and_a_key_none_of_its_sessions(
-    asking: TestClient, store: Store, key: str
-) -> None:
+def test_a_renewed_session_still_has_its_answers_and_a_key_none_of_its_sessions(asking, store, key):
     mine = Reader(asking, key)
     answer = ask(mine, store)
     mine.renew()

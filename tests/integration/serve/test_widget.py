@@ -109,9 +109,7 @@ def test_what_is_typed_while_the_chat_is_loaded_is_not_lost(service: Hosting, br
 @pytest.mark.parametrize(
     ("html", "attributes", "language"), [('lang="de-CH"', {}, "de"), ('lang="en"', {"lang": "ja"}, "ja")]
 )
-def test_the_widget_speaks_the_language_of_the_page_or_the_one_it_is_told(
-    service: Hosting, browser: Browser, html: str, attributes: dict[str, str], language: str
-) -> None:
+def test_the_widget_speaks_the_language_of_the_page_or_the_one_it_is_told(service, browser, html, attributes, language):
     texts = read_texts(language)["launcher"] | read_texts(language)["page"]
     show(browser, service.put("/guide.html", head=service.tag(**attributes), body=GUIDE, html=html), width=360)
     assert browser.text("raydex-widget .launcher") == texts["ask"]
@@ -207,9 +205,7 @@ def test_settings_that_make_no_sense_are_said_and_left_out(service: Hosting, bro
     )
 
 
-def test_a_conversation_goes_on_where_the_page_is_loaded_again_and_on_the_next_one(
-    service: Hosting, browser: Browser
-) -> None:
+def test_a_conversation_goes_on_where_the_page_is_loaded_again_and_on_the_next_one(service, browser):
     show(browser, service.put("/guide.html", head=service.tag(), body=GUIDE))
     open_chat(browser)
     ask(browser)
@@ -501,16 +497,12 @@ def test_escape_first_stops_an_answer(service: Hosting, browser: Browser) -> Non
     assert browser.count("raydex-widget dialog[open]") == 0
 
 
-@pytest.mark.parametrize(
-    "size",
-    [
-        {"width": 390, "dark": True},
-        *(
-            pytest.param(size, marks=pytest.mark.exhaustive)
-            for size in ({"width": 1280}, {"width": 800, "reduced_motion": True})
-        ),
-    ],
-)
+@pytest.mark.parametrize("size", [
+    {"width": 390, "dark": True},
+    *(pytest.param(size, marks=pytest.mark.exhaustive) for size in ({"width": 1280}, {
+        "width": 800, "reduced_motion": True
+    }))
+])  # fmt: skip
 def test_everything_is_accessible(service: Hosting, browser: Browser, size: dict[str, Any]) -> None:
     show(browser, service.put("/guide.html", head=service.tag(), body=GUIDE), **size)
     browser.do(lambda page: page.wait_for_timeout(300))
@@ -546,22 +538,14 @@ def test_a_phone_shows_the_chat_on_its_whole_screen(service: Hosting, browser: B
     assert browser.evaluate("document.documentElement.scrollWidth") == 390
 
 
-@pytest.mark.parametrize(
-    ("html", "style", "prefers_dark", "expected"),
-    [
-        ('lang="en"', "", False, "light"),
-        ('lang="en"', "", True, "dark"),
-        ('lang="en" data-theme="dark"', "", False, "dark"),
-        ('lang="en" data-theme="light"', "", True, "light"),
-        ('lang="en" data-bs-theme="dark"', "", False, "dark"),
-        ('lang="en" class="dark"', "", False, "dark"),
-        ('lang="en" data-theme="auto"', "body { background: #123 }", False, "dark"),
-        ('lang="en"', "body { background: #fff }", True, "light"),
-    ],
-)
-def test_it_has_the_colours_of_the_page(
-    service: Hosting, browser: Browser, html: str, style: str, prefers_dark: bool, expected: str
-) -> None:
+@pytest.mark.parametrize(("html", "style", "prefers_dark", "expected"), [
+    ('lang="en"', "", False, "light"), ('lang="en"', "", True, "dark"),
+    ('lang="en" data-theme="dark"', "", False, "dark"), ('lang="en" data-theme="light"', "", True, "light"),
+    ('lang="en" data-bs-theme="dark"', "", False, "dark"), ('lang="en" class="dark"', "", False, "dark"),
+    ('lang="en" data-theme="auto"', "body { background: #123 }", False, "dark"),
+    ('lang="en"', "body { background: #fff }", True, "light")
+])  # fmt: skip
+def test_it_has_the_colours_of_the_page(service, browser, html, style, prefers_dark, expected):
     show(
         browser,
         service.put("/guide.html", head=f"<style>{style}</style>" + service.tag(), body=GUIDE, html=html),

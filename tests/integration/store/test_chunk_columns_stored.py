@@ -111,9 +111,7 @@ def test_a_further_column_is_dumped_and_restored_by_its_name(wider: WiderStore, 
     assert manifest["columns"][-1] == "note" and notes(wider, "again") == {"first": 8}
 
 
-def test_a_dump_without_the_column_is_restored_with_its_default(
-    store: Store, wider: WiderStore, tmp_path: Path
-) -> None:
+def test_a_dump_without_the_column_is_restored_with_its_default(store, wider, tmp_path):
     Workshop(store).reindex(SITE)
     dump(store, store.live_index("docs"), tmp_path / "docs.dump")
     wider.migrate()
@@ -121,9 +119,7 @@ def test_a_dump_without_the_column_is_restored_with_its_default(
     assert notes(wider, "again") == {"of before": 8}
 
 
-def test_a_dump_with_a_column_that_is_unknown_here_is_refused_by_its_name(
-    store: Store, wider: WiderStore, tmp_path: Path
-) -> None:
+def test_a_dump_with_a_column_that_is_unknown_here_is_refused_by_its_name(store, wider, tmp_path):
     wider.migrate()
     NotingWorkshop(wider).reindex(SITE)
     dump(wider, wider.live_index("docs"), tmp_path / "docs.dump")

@@ -82,9 +82,7 @@ def test_the_origins_of_valid_keys_are_bound(store: Store, database_url: str) ->
     assert store.bound_origins() == {"https://a.test", "https://b.test"}
 
 
-def test_all_replicas_share_one_secret_which_is_made_again_where_it_was_deleted(
-    store: Store, database_url: str
-) -> None:
+def test_all_replicas_share_one_secret_which_is_made_again_where_it_was_deleted(store, database_url):
     first = store.service_secret()
     with Store(database_url) as other:
         assert len(first) == 32 and other.service_secret() == first
@@ -93,19 +91,12 @@ def test_all_replicas_share_one_secret_which_is_made_again_where_it_was_deleted(
         assert store.service_secret() == other.service_secret() != first
 
 
-@pytest.mark.parametrize(
-    ("name", "more", "words"),
-    [
-        (" ", {}, "name"),
-        ("a", {"origins": ["docs.test"]}, "'docs.test'"),
-        ("a", {"collections": ["docs"]}, "publishable"),
-        ("a", {"scopes": ["root"]}, "root"),
-        ("a", {"scopes": []}, "scopes"),
-        ("a", {"rate_per_minute": -1}, "-1"),
-        ("a", {"expires_days": 0}, "0 days"),
-        ("a", {"expires_days": math.nan}, "nan"),
-    ],
-)
+@pytest.mark.parametrize(("name", "more", "words"), [
+    (" ", {}, "name"), ("a", {"origins": ["docs.test"]}, "'docs.test'"),
+    ("a", {"collections": ["docs"]}, "publishable"), ("a", {"scopes": ["root"]}, "root"),
+    ("a", {"scopes": []}, "scopes"), ("a", {"rate_per_minute": -1}, "-1"), ("a", {"expires_days": 0}, "0 days"),
+    ("a", {"expires_days": math.nan}, "nan")
+])  # fmt: skip
 def test_a_key_that_can_not_be_made_is_named(store: Store, name: str, more: dict[str, object], words: str) -> None:
     with pytest.raises(BadKey, match=words):
         store.create_key(name, **more)  # type: ignore[arg-type]

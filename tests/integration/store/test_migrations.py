@@ -164,9 +164,7 @@ def test_a_further_migration_adds_a_column_and_loses_nothing(old_database_url: s
 
 
 @pytest.mark.parametrize("url_of", ["empty_database_url", "old_database_url"])
-def test_each_migration_is_applied_once_however_many_migrate_at_once(
-    url_of: str, folder: Path, request: pytest.FixtureRequest
-) -> None:
+def test_each_migration_is_applied_once_however_many_migrate_at_once(url_of, folder, request):
     url = request.getfixturevalue(url_of)
     further(folder, "create table once (id integer); insert into once values (1)")
     further(folder, "update once set id = id + 1")

@@ -225,15 +225,11 @@ def test_a_page_that_cannot_be_read_is_tried_thrice_and_again_when_it_changes(st
 def test_a_canonical_counts_only_when_its_target_was_fetched(store):
     run = begin(store)
     pages = [
-        fetched("a", {"s": "same"}),
-        fetched("copy-of-a", {"s": "same"}, canonical=BASE + "a"),
-        fetched("b", {"s": "b"}, canonical=BASE + "never-fetched"),
-        fetched("c1", {"s": "c"}, canonical=BASE + "c2"),
-        fetched("c2", {"s": "c"}, canonical=BASE + "c1"),
-        fetched("d", {"s": "d"}, canonical=BASE + "d"),
-        fetched("e", {"s": "e"}, canonical=BASE + "f"),
-        fetched("f", "failed"),
-    ]
+        fetched("a", {"s": "same"}), fetched("copy-of-a", {"s": "same"}, canonical=BASE + "a"),
+        fetched("b", {"s": "b"}, canonical=BASE + "never-fetched"), fetched("c1", {"s": "c"}, canonical=BASE + "c2"),
+        fetched("c2", {"s": "c"}, canonical=BASE + "c1"), fetched("d", {"s": "d"}, canonical=BASE + "d"),
+        fetched("e", {"s": "e"}, canonical=BASE + "f"), fetched("f", "failed")
+    ]  # fmt: skip
     store.save_pages("docs", run, pages)
     store.mark_duplicates("docs", run)
     states = {path: page_row(store, path)["state"] for path in ("a", "copy-of-a", "b", "c1", "c2", "d", "e")}
@@ -435,17 +431,10 @@ def test_nul_and_lone_surrogates_never_reach_the_database(store, workshop):
 # ---------------------------------------------------------------------------------------------- vectors
 
 
-@pytest.mark.parametrize(
-    ("dimension", "chunks", "asked", "chosen"),
-    [
-        (384, 1_000, "auto", "vector"),
-        (2_000, 1_000, "auto", "vector"),
-        (2_001, 1_000, "auto", "halfvec"),
-        (384, 1_000_001, "auto", "halfvec"),
-        (384, 10, "halfvec", "halfvec"),
-        (384, 2_000_000, "vector", "vector"),
-    ],
-)
+@pytest.mark.parametrize(("dimension", "chunks", "asked", "chosen"), [
+    (384, 1_000, "auto", "vector"), (2_000, 1_000, "auto", "vector"), (2_001, 1_000, "auto", "halfvec"),
+    (384, 1_000_001, "auto", "halfvec"), (384, 10, "halfvec", "halfvec"), (384, 2_000_000, "vector", "vector")
+])  # fmt: skip
 def test_halfvec_is_chosen_for_wide_vectors_and_large_indexes(dimension, chunks, asked, chosen):
     assert choose_vector_type(IndexSettings(dimension=dimension, vector_type=asked), chunks) == chosen
 

@@ -30,9 +30,7 @@ def silent() -> Iterator[int]:
     [pytest.param(signal.SIGINT, marks=pytest.mark.exhaustive), signal.SIGTERM],
     ids=lambda number: number.name,
 )
-def test_the_service_says_what_it_waits_for_and_ends_when_it_is_told_to(
-    tmp_path: Path, silent: int, number: signal.Signals
-) -> None:
+def test_the_service_says_what_it_waits_for_and_ends_when_it_is_told_to(tmp_path, silent, number):
     variables = {"RAYDEX_HOME": str(tmp_path), "DATABASE_URL": f"postgresql://me:s3cret@127.0.0.1:{silent}/x"}
     service = subprocess.Popen([sys.executable, "-m", "jobs", "serve", "--port", "0"], cwd=ROOT, text=True,
                                stderr=subprocess.PIPE, env=os.environ | variables)  # fmt: skip

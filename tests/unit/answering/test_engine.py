@@ -151,11 +151,7 @@ def test_what_a_model_said_before_it_failed_is_void(make: Make) -> None:
 def test_the_stream_says_what_the_model_is_at(make: Make) -> None:
     agents = [LLMAgent("a", Says(error=LLMFailed("gone"))), LLMAgent("b", Says("", "", "Topic 1 is [1]."))]
     found = [event for event in events(make(agents=agents), Question("topic 1 datasets?")) if isinstance(event, Status)]
-    assert [(status.stage, status.agent) for status in found] == [
-        ("reading", "a"),
-        ("reading", "b"),
-        ("thinking", "b"),
-    ]
+    assert [(status.stage, status.agent) for status in found] == [("reading", "a"), ("reading", "b"), ("thinking", "b")]
     assert found[0].passages == 3 and found[0].tokens > 20 and found[0].seconds is None
 
 
@@ -197,10 +193,8 @@ def test_what_nothing_supports_is_not_known_and_no_model_is_tempted(make: Make) 
 
 
 REFUSALS = [
-    UNKNOWN,
-    "I'm sorry, but the passages do not mention that.",
-    "The default is not mentioned in the passages.",
-]
+    UNKNOWN, "I'm sorry, but the passages do not mention that.", "The default is not mentioned in the passages."
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("refusal", REFUSALS)

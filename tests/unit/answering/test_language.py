@@ -80,9 +80,7 @@ def test_the_answer_says_that_the_model_reads_english(retriever: Retriever) -> N
     assert QueryEngine(retriever).query("How do I read a CSV file?").notes == ()
 
 
-def test_english_is_not_advised_where_the_pages_are_in_another_language(
-    retriever: Retriever, store: MemoryStore
-) -> None:
+def test_english_is_not_advised_where_the_pages_are_in_another_language(retriever, store):
     text = "Mit read_csv lesen Sie eine CSV-Datei, wenn sie nicht zu groß ist."
     for changed in (replace(CSV, text=text), replace(CSV, language="de")):
         store.publish(1, changed)

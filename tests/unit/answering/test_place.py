@@ -155,8 +155,7 @@ def test_of_equal_texts_the_open_pages_version_is_shown(engine: QueryEngine, sto
         assert hit.version == version and len(hit.sources) == 3
 
 
-def test_a_filter_goes_before_the_open_page(engine: QueryEngine) -> None:
-
+def test_a_filter_goes_before_the_open_page(engine):
     hits = engine.search("load comma separated values", page="https://d.test/1/csv", filters=Filters(version="3")).hits
     assert {hit.version for hit in hits} == {"3"}
 

@@ -136,9 +136,7 @@ def test_a_model_that_does_not_load_leaves_bm25_and_is_not_ready(make: Make, mod
     ({"fails": True}, ("vector",)), ({"dimension": 8}, ("vector",)), ({"slow": True}, ("vector",)),
     ({"bm25": None}, ("bm25",)), ({"fails": True, "bm25": None}, ("vector", "bm25")),
 ])  # fmt: skip
-def test_a_leg_that_is_down_leaves_the_other_and_both_leave_an_answer(
-    make: Make, store: MemoryStore, models: Models, tmp_path: Path, broken: dict[str, Any], names: tuple[str, ...]
-) -> None:
+def test_a_leg_that_is_down_leaves_the_other_and_both_leave_an_answer(make, store, models, tmp_path, broken, names):
     for name in broken.keys() - {"bm25"}:
         setattr(store if name == "slow" else models.embedder, name, broken[name])
     lexical = (lambda index: BrokenLexical(tmp_path / "x")) if "bm25" in broken else None
@@ -255,9 +253,7 @@ def test_a_folder_forgotten_while_it_is_searched_is_a_leg_lost(make: Make, tmp_p
     assert found.degraded == ("bm25",)
 
 
-def test_the_old_index_serves_until_the_new_ones_model_is_loaded(
-    make: Make, store: MemoryStore, models: Models
-) -> None:
+def test_the_old_index_serves_until_the_new_ones_model_is_loaded(make, store, models):
     retriever = make(patience_s=0.05)
     retriever.retrieve(search_for("asha"))
     models.gates["next"] = threading.Event()
@@ -280,9 +276,7 @@ def test_an_old_index_that_is_pruned_is_not_missed(make: Make, store: MemoryStor
     assert retriever.retrieve(search_for("asha")).index.id == 2
 
 
-def test_a_new_index_and_a_rollback_are_followed_with_one_load_of_their_model(
-    make: Make, store: MemoryStore, models: Models
-) -> None:
+def test_a_new_index_and_a_rollback_are_followed_with_one_load_of_their_model(make, store, models):
     retriever = make()
     retriever.retrieve(search_for("x"))
     store.publish_index(2, TUNE)
@@ -420,18 +414,7 @@ def test_a_passage_that_cannot_be_embedded_costs_only_itself(make: Make, models:
     assert found.hits == plain.hits and found.degraded == ("hyde",)
 
 
-STRANGE = (
-    "",
-    "   ",
-    "C++ (",
-    "a:b",
-    '"x',
-    "🙂🙂",
-    "Wie lädt man?",
-    "数据",
-    "'; drop table chunk; --",
-    "\x00\ud800",
-)
+STRANGE = ("", "   ", "C++ (", "a:b", '"x', "🙂🙂", "Wie lädt man?", "数据", "'; drop table chunk; --", "\x00\ud800")
 
 
 @pytest.mark.parametrize("question", [*STRANGE, "word " * 10_000, "x" * 100_000])
@@ -473,9 +456,7 @@ def test_a_further_leg_is_one_object(make: Make) -> None:
 
 
 @pytest.mark.parametrize(("off", "left"), [("vector", "bm25"), ("bm25", "vector")])
-def test_a_leg_of_weight_0_is_neither_searched_nor_reported(
-    make: Make, models: Models, tmp_path: Path, off: str, left: str
-) -> None:
+def test_a_leg_of_weight_0_is_neither_searched_nor_reported(make, models, tmp_path, off, left):
     models.embedder.fails = off == "vector"
     lexical = (lambda index: BrokenLexical(tmp_path / "x")) if off == "bm25" else None
     found = make(lexical=lexical, fusion=Fusion(weights={off: 0})).retrieve(search_for("read_csv"))
@@ -585,10 +566,8 @@ def test_async_calls_run_in_the_retrievers_own_threads(make: Make, models: Model
 
     async def ask() -> tuple[Retrieval, np.ndarray, Index]:
         return (
-            await retriever.aretrieve(search_for("read_csv")),
-            await retriever.aembed(["x"]),
-            await retriever.aready(),
-        )
+            await retriever.aretrieve(search_for("read_csv")), await retriever.aembed(["x"]), await retriever.aready()
+        )  # fmt: skip
 
     found, vectors, index = asyncio.run(ask())
     assert found.hits[0].source == CSV.source and vectors.shape == (1, 64) and index.id == 1

@@ -28,33 +28,27 @@ def in_chunks(text: str, sizes: list[int]) -> str:
     return "".join([*sent, leaving.feed(text[at:]), leaving.close()])
 
 
-@pytest.mark.parametrize(
-    ("written", "leaves"),
-    [
-        ("Use it [1]. Not [7]. Both [1][7].", "Use it [1]. Not. Both [1]."),
-        ("[1, 7] and [3,1], ranges [1-3], [2–9] and [0].", "[1] and [3][1], ranges [1][2][3], [2][3] and."),
-        ("Code `a[9]` stays, ``b`[8]`` too.", "Code `a[9]` stays, ``b`[8]`` too."),
-        ("A ` alone [9] hides nothing.", "A ` alone hides nothing."),
-        ("```python\nx[9]\n```\nSo [9].", "```python\nx[9]\n```\nSo."),
-        ("1. Do:\n   ~~~\n   x[9]\n   ```\n   ~~~\n   so [9]", "1. Do:\n   ~~~\n   x[9]\n   ```\n   ~~~\n   so"),
-        ("````\n```\nx[9]\n````\ny[9]!", "````\n```\nx[9]\n````\ny!"),
-        ("[1](https://docs.ray.io/a) and [9](https://docs.ray.io/a)", "[1] and"),
-        ("See [the docs](https://docs.ray.io/en/a.html#b).", "See [the docs](https://docs.ray.io/en/a.html#b)."),
-        ("See [the site](https://evil.example/?q=1).", "See the site."),
-        ("![a chart](https://evil.example/x.png) ok", "a chart ok"),
-        ("![a chart](https://docs.ray.io/x.png) ok", "![a chart](https://docs.ray.io/x.png) ok"),
-        ("Go to https://evil.example/a, please.", "Go to (link removed), please."),
-        ("Go to https://docs.ray.io/a, please.", "Go to https://docs.ray.io/a, please."),
-        (
-            "`curl http://localhost:8000/x` or http://localhost:8000/x",
-            "`curl http://localhost:8000/x` or (link removed)",
-        ),
-        ("`curl https://evil.example/x`", "`curl (link removed)`"),
-        ("`http://<head>:8265` and `ray://head:10001`", "`http://<head>:8265` and `ray://head:10001`"),
-        ("data: a // b, List<int>, 1 < 2, x <y", "data: a // b, List<int>, 1 < 2, x < y"),
-        ("Hidden\U000e0041\u200b here", "Hidden here"),
-    ],
-)
+@pytest.mark.parametrize(("written", "leaves"), [
+    ("Use it [1]. Not [7]. Both [1][7].", "Use it [1]. Not. Both [1]."),
+    ("[1, 7] and [3,1], ranges [1-3], [2–9] and [0].", "[1] and [3][1], ranges [1][2][3], [2][3] and."),
+    ("Code `a[9]` stays, ``b`[8]`` too.", "Code `a[9]` stays, ``b`[8]`` too."),
+    ("A ` alone [9] hides nothing.", "A ` alone hides nothing."),
+    ("```python\nx[9]\n```\nSo [9].", "```python\nx[9]\n```\nSo."),
+    ("1. Do:\n   ~~~\n   x[9]\n   ```\n   ~~~\n   so [9]", "1. Do:\n   ~~~\n   x[9]\n   ```\n   ~~~\n   so"),
+    ("````\n```\nx[9]\n````\ny[9]!", "````\n```\nx[9]\n````\ny!"),
+    ("[1](https://docs.ray.io/a) and [9](https://docs.ray.io/a)", "[1] and"),
+    ("See [the docs](https://docs.ray.io/en/a.html#b).", "See [the docs](https://docs.ray.io/en/a.html#b)."),
+    ("See [the site](https://evil.example/?q=1).", "See the site."),
+    ("![a chart](https://evil.example/x.png) ok", "a chart ok"),
+    ("![a chart](https://docs.ray.io/x.png) ok", "![a chart](https://docs.ray.io/x.png) ok"),
+    ("Go to https://evil.example/a, please.", "Go to (link removed), please."),
+    ("Go to https://docs.ray.io/a, please.", "Go to https://docs.ray.io/a, please."),
+    ("`curl http://localhost:8000/x` or http://localhost:8000/x", "`curl http://localhost:8000/x` or (link removed)"),
+    ("`curl https://evil.example/x`", "`curl (link removed)`"),
+    ("`http://<head>:8265` and `ray://head:10001`", "`http://<head>:8265` and `ray://head:10001`"),
+    ("data: a // b, List<int>, 1 < 2, x <y", "data: a // b, List<int>, 1 < 2, x < y"),
+    ("Hidden\U000e0041\u200b here", "Hidden here")
+])  # fmt: skip
 def test_what_leaves(written: str, leaves: str) -> None:
     assert out(written) == leaves
 
@@ -116,85 +110,34 @@ def test_what_a_model_makes_of_a_url_of_a_passage_is_removed(url: str, frame: st
 
 
 HOSTILE = [
-    "https://docs.ray.io@evil.example/",
-    "https://docs.ray.io:443@evil.example/",
-    "https://docs.ray.io'@evil.example",
-    "https://docs.ray.io\\@evil.example/",
-    "HTTPS://EVIL.example/",
-    "https:\\\\evil.example/",
-    "https:/\\evil.example",
-    "https:evil.example",
-    "[x](https:evil.example)",
-    "[x](//evil.example)",
-    "[x](\\\\evil.example)",
-    "[x](/\\evil.example)",
-    "![x](//evil.example/a.png)",
-    "[x](<https://evil.example/a b>)",
-    "[x]( https://evil.example 'title')",
-    "[x](\nhttps://evil.example)",
-    "[te\nxt](https://evil.example)",
-    "[![a](https://evil.example/i)](https://evil.example)",
-    "[x][r]\n\n[r]: https://evil.example",
-    "[x][r]\n\n[r]:\n  //evil.example",
-    "[r]: <https://evil.example/a>",
-    "<https://evil.example/>",
-    "<HTTP://evil.example>",
-    "www.evil.example/a",
-    "(www.evil.example)",
-    "//evil.example/a",
-    "ftp://evil.example/",
-    "javascript:alert('evil.example')",
-    "[x](javascript:fetch('//evil.example'))",
-    "data:text/html;base64,evil.example",
-    "[x](data:text/html,evil.example)",
-    "<img src=https://evil.example/a>",
-    "<img src='//evil.example/a'>",
-    '<img alt=">" src="//evil.example">',
-    '<a href="https://evil.example">a</a>',
-    '<img alt=a"b src=https://evil.example/ >',
-    '<div style="background:url(//evil.example)">',
-    "<script>location='https://evil.example'</script>",
-    "<svg/onload=fetch('//evil.example')>",
-    "htt[9]ps://evil.example",
-    "htt [9]ps://evil.example",
-    "https:[9]//evil.example",
-    "www[9].evil.example",
-    "htt[ps://evil.example](x:y)",
-    "[htt](x:y)ps://evil.example",
-    "[https](x:y)://evil.example",
-    "https://docs.ray.io[9].evil.example",
-    "https://docs.ray.io.evil.example",
-    "https://docs.ray.io%2eevil.example/",
-    "xhttps://evil.example/a",
-    "_https://evil.example_",
-    "ht\u200btps://evil.example",
-    "ht\U000e0041tps://evil.example",
-    "[x](&#104;ttps://evil.example)",
-    "&#104;ttps://evil.example",
-    "https&colon;//evil.example",
-    "https&#58;//evil.example",
-    "[x](https&colon;//evil.example)",
-    "<img src=&#104;ttps://evil.example>",
-    "https://d\u043ecs.ray.io.evil.example/",
-    "https://docs.ray.io:8443.evil.example/",
-    "http://docs.ray.io.:80@evil.example",
-    "wss://evil.example/s",
-    "`https://evil.example`",
-    "```\nhttps://evil.example\n```",
-    "```\n![x](//evil.example)\n```",
-    "    ```\n![x](&#104;ttps://evil.example)",
-    '```\n<img src="&#104;ttps://evil.example">',
-    "[" + "x" * 600 + "](//evil.example)",
+    "https://docs.ray.io@evil.example/", "https://docs.ray.io:443@evil.example/", "https://docs.ray.io'@evil.example",
+    "https://docs.ray.io\\@evil.example/", "HTTPS://EVIL.example/", "https:\\\\evil.example/", "https:/\\evil.example",
+    "https:evil.example", "[x](https:evil.example)", "[x](//evil.example)", "[x](\\\\evil.example)",
+    "[x](/\\evil.example)", "![x](//evil.example/a.png)", "[x](<https://evil.example/a b>)",
+    "[x]( https://evil.example 'title')", "[x](\nhttps://evil.example)", "[te\nxt](https://evil.example)",
+    "[![a](https://evil.example/i)](https://evil.example)", "[x][r]\n\n[r]: https://evil.example",
+    "[x][r]\n\n[r]:\n  //evil.example", "[r]: <https://evil.example/a>", "<https://evil.example/>",
+    "<HTTP://evil.example>", "www.evil.example/a", "(www.evil.example)", "//evil.example/a", "ftp://evil.example/",
+    "javascript:alert('evil.example')", "[x](javascript:fetch('//evil.example'))", "data:text/html;base64,evil.example",
+    "[x](data:text/html,evil.example)", "<img src=https://evil.example/a>", "<img src='//evil.example/a'>",
+    '<img alt=">" src="//evil.example">', '<a href="https://evil.example">a</a>',
+    '<img alt=a"b src=https://evil.example/ >', '<div style="background:url(//evil.example)">',
+    "<script>location='https://evil.example'</script>", "<svg/onload=fetch('//evil.example')>",
+    "htt[9]ps://evil.example", "htt [9]ps://evil.example", "https:[9]//evil.example", "www[9].evil.example",
+    "htt[ps://evil.example](x:y)", "[htt](x:y)ps://evil.example", "[https](x:y)://evil.example",
+    "https://docs.ray.io[9].evil.example", "https://docs.ray.io.evil.example", "https://docs.ray.io%2eevil.example/",
+    "xhttps://evil.example/a", "_https://evil.example_", "ht\u200btps://evil.example", "ht\U000e0041tps://evil.example",
+    "[x](&#104;ttps://evil.example)", "&#104;ttps://evil.example", "https&colon;//evil.example",
+    "https&#58;//evil.example", "[x](https&colon;//evil.example)", "<img src=&#104;ttps://evil.example>",
+    "https://d\u043ecs.ray.io.evil.example/", "https://docs.ray.io:8443.evil.example/",
+    "http://docs.ray.io.:80@evil.example", "wss://evil.example/s", "`https://evil.example`",
+    "```\nhttps://evil.example\n```", "```\n![x](//evil.example)\n```", "    ```\n![x](&#104;ttps://evil.example)",
+    '```\n<img src="&#104;ttps://evil.example">', "[" + "x" * 600 + "](//evil.example)",
     "[x](" + "/" * 2 + "evil.example/" + "q" * 3000 + ")",
-    "https://docs.ray.io/../@evil.example:80\\@https://evil.example",
-    "<a\nhref\n=\n'https://evil.example'>",
-    "<a href='java\tscript:fetch(`evil.example`)'>x</a>",
-    "[x](https://evil.example",
-    "<img src=https://evil.example",
-    "http://user:pass@evil.example",
-    "[a](https://[::ffff:1.2.3.4]/evil.example)",
-    "https://evil.example" + "." * 50,
-]
+    "https://docs.ray.io/../@evil.example:80\\@https://evil.example", "<a\nhref\n=\n'https://evil.example'>",
+    "<a href='java\tscript:fetch(`evil.example`)'>x</a>", "[x](https://evil.example", "<img src=https://evil.example",
+    "http://user:pass@evil.example", "[a](https://[::ffff:1.2.3.4]/evil.example)", "https://evil.example" + "." * 50
+]  # fmt: skip
 
 
 def leads_out(text: str) -> bool:
@@ -215,58 +158,12 @@ def test_no_foreign_url_leaves(canary: str) -> None:
             assert in_chunks(text, [size] * (len(text) // size)) == whole
 
 
-PARTS = st.sampled_from(
-    [
-        "[",
-        "]",
-        "(",
-        ")",
-        "![",
-        "](",
-        "[1]",
-        "[9]",
-        "[1, 9]",
-        "`",
-        "``",
-        "```",
-        "\n```\n",
-        "~~~",
-        "\n",
-        "\n\n",
-        " ",
-        "  ",
-        "\\",
-        "<",
-        ">",
-        "<img src=",
-        "<a ",
-        "</",
-        "http",
-        "https://",
-        "https://docs.ray.io",
-        "//",
-        "/",
-        ":",
-        ".",
-        "www.",
-        "evil.example",
-        "@",
-        "data:",
-        "text/html,",
-        "x",
-        "&#104;",
-        "1",
-        "-",
-        "]:",
-        "!",
-        "'",
-        '"',
-        "=",
-        "\U000e0041",
-        "https://git.example/ray.git",
-        "https://evil.example/log?q=",
-    ]
-)
+PARTS = st.sampled_from([
+    "[", "]", "(", ")", "![", "](", "[1]", "[9]", "[1, 9]", "`", "``", "```", "\n```\n", "~~~", "\n", "\n\n", " ", "  ",
+    "\\", "<", ">", "<img src=", "<a ", "</", "http", "https://", "https://docs.ray.io", "//", "/", ":", ".", "www.",
+    "evil.example", "@", "data:", "text/html,", "x", "&#104;", "1", "-", "]:", "!", "'", '"', "=", "\U000e0041",
+    "https://git.example/ray.git", "https://evil.example/log?q="
+])  # fmt: skip
 
 
 @given(st.lists(PARTS, max_size=25).map("".join), st.lists(st.integers(1, 6), max_size=60))
@@ -299,19 +196,12 @@ def test_plain_words_leave_with_their_delta() -> None:
     assert leaving.feed("a note") + leaving.close() == " [a note"
 
 
-@pytest.mark.parametrize(
-    ("text", "left"),
-    [
-        ("- ```html\n<script>x</script>\n", "- ```html\nx\n"),
-        ("1. ```\n- <img src=x onerror=y>", "1. ```\n- "),
-        ("> ```\n<script>x</script>", "> ```\nx"),
-        ("> - ```\n> <script>x</script>", "> - ```\n> x"),
-        ("-\t```\n  <script>x</script>", "-\t```\n  x"),
-        ("- ```html\n  <script>x</script>\n\n  <p>\n  ```\n", None),
-        ("> ```\n> <script>x</script>\n> ```\n", None),
-        ("```html\n<script>x</script>\n- <b>\n> <i>\n```", None),
-    ],
-)
+@pytest.mark.parametrize(("text", "left"), [
+    ("- ```html\n<script>x</script>\n", "- ```html\nx\n"), ("1. ```\n- <img src=x onerror=y>", "1. ```\n- "),
+    ("> ```\n<script>x</script>", "> ```\nx"), ("> - ```\n> <script>x</script>", "> - ```\n> x"),
+    ("-\t```\n  <script>x</script>", "-\t```\n  x"), ("- ```html\n  <script>x</script>\n\n  <p>\n  ```\n", None),
+    ("> ```\n> <script>x</script>\n> ```\n", None), ("```html\n<script>x</script>\n- <b>\n> <i>\n```", None)
+])  # fmt: skip
 def test_code_stays_as_it_is_and_ends_with_the_list_or_quote_that_it_is_in(text, left):
     """A reader of Markdown ends it there, and reads what follows as HTML."""
     assert out(text) == (text if left is None else left)

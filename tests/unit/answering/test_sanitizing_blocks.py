@@ -15,13 +15,8 @@ READERS = [MarkdownIt("commonmark", {"html": True}), MarkdownIt("commonmark", {"
 ACTIVE = ("<script", "<img", "<svg", "<!", "<?")
 VALUE = re.compile(r"<b title='[^']*'")  # what stands in the value of an attribute is text
 HTML = [
-    "<script>x</script>",
-    "<img src=x onerror=y>",
-    "<svg onload=y>",
-    "`<script>x</script>`",
-    "<!-- c -->",
-    "<?php ?>",
-]
+    "<script>x</script>", "<img src=x onerror=y>", "<svg onload=y>", "`<script>x</script>`", "<!-- c -->", "<?php ?>"
+]  # fmt: skip
 MARKS = [
     "- ", "* ", "1. ", "10) ", "-\t", "1.\t", ">", "> ", ">\t", " ", "  ", "   ", "    ", "\t", "---", "# ", "|",
     "\n|--|\n", "```", "````", "~~~", "~~~~", "```html", "~~~ a", "`", "``", "`x`", "`" * 99, "\\", "\n", "\n", "\n\n",

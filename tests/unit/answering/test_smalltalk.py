@@ -80,9 +80,7 @@ def test_a_greeting_is_streamed_like_an_answer(retriever: Retriever) -> None:
     assert delta.text == answer.text and first.hits == ()
 
 
-def test_a_greeting_needs_no_database_but_no_unknown_collection_either(
-    retriever: Retriever, store: MemoryStore
-) -> None:
+def test_a_greeting_needs_no_database_but_no_unknown_collection_either(retriever, store):
     store.publish_index(2, CSV, collection="other")
     assert "(docs, other)" in QueryEngine(retriever).query("hi").text
     with pytest.raises(NoLiveIndex):

@@ -95,9 +95,7 @@ def test_a_void_beginning_is_said_to_be_void(client: TestClient, engine: FakeEng
 @pytest.mark.parametrize(
     ("body", "status"), [({"collection": "nope"}, 404), ({"k": 0}, 422), ({"mode": "haiku"}, 422), ({}, 503)]
 )
-def test_what_fails_before_the_first_event_is_an_http_status(
-    client: TestClient, engine: FakeEngine, body: dict[str, Any], status: int
-) -> None:
+def test_what_fails_before_the_first_event_is_an_http_status(client, engine, body, status):
     engine.fails = StoreUnavailable("away") if status == 503 else None
     reply = client.post("/query/stream", json={**QUESTION, **body})
     assert reply.status_code == status and reply.json()["error"]
@@ -132,9 +130,7 @@ def test_a_silent_stream_has_a_heartbeat(base: str, engine: FakeEngine) -> None:
     ("path", "body"),
     [("/query/stream", QUESTION), ("/v1/chat/completions", {**CHAT, "stream": True})],
 )
-def test_a_client_that_leaves_a_stream_cancels_its_question(
-    base: str, engine: FakeEngine, recorder: MemoryRecorder, path: str, body: dict[str, Any]
-) -> None:
+def test_a_client_that_leaves_a_stream_cancels_its_question(base, engine, recorder, path, body):
     engine.hangs = True
     with httpx.stream("POST", base + path, json=body) as reply:
         next(reply.iter_bytes())
@@ -142,9 +138,7 @@ def test_a_client_that_leaves_a_stream_cancels_its_question(
 
 
 @pytest.mark.parametrize(("path", "body"), [("/query", QUESTION), ("/v1/chat/completions", CHAT)])
-def test_a_client_that_does_not_wait_for_its_answer_cancels_its_question(
-    base: str, engine: FakeEngine, recorder: MemoryRecorder, path: str, body: dict[str, Any]
-) -> None:
+def test_a_client_that_does_not_wait_for_its_answer_cancels_its_question(base, engine, recorder, path, body):
     engine.hangs = True
     with httpx.Client(timeout=0.3) as client, pytest.raises(httpx.ReadTimeout):
         client.post(base + path, json=body)

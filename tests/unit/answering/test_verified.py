@@ -107,9 +107,7 @@ def test_the_events_are_those_of_any_answer(engine: QueryEngine, store: AnswerSt
     assert asyncio.run(events()) == [Retrieval.__name__, "Delta", "Answer"]
 
 
-def test_it_is_given_no_more_once_its_section_says_something_else(
-    engine: QueryEngine, retriever: Retriever, store: AnswerStore
-) -> None:
+def test_it_is_given_no_more_once_its_section_says_something_else(engine, retriever, store):
     store.write("Use `read_csv` [1].")
     assert engine.query(ASKED).agent == "verified"
     store.publish(1, make_hit(READING, "Call load_csv with a path.", ("IO", "Reading"), version="2.9"), *HITS[1:])

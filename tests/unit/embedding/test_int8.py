@@ -96,9 +96,7 @@ def test_int8_needs_a_model_of_files(name: str) -> None:
         ("hash:64", INDEX.model, True, False, "hash:64"),
     ],
 )
-def test_the_model_of_an_index(
-    monkeypatch: pytest.MonkeyPatch, named: str, live: str, vnni: bool, gpu: bool, chosen: str
-) -> None:
+def test_the_model_of_an_index(monkeypatch, named, live, vnni, gpu, chosen):
     monkeypatch.setattr(settings, "multiplies_int8", lambda: vnni)
     monkeypatch.setattr(settings, "has_gpu", lambda: gpu)
     assert choose_model(named, live) == chosen

@@ -61,9 +61,7 @@ def test_a_model_that_never_loads_is_said(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", [MODEL, f"int8:{MODEL}"])
-def test_a_folder_that_cannot_be_written_costs_speed_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
+def test_a_folder_that_cannot_be_written_costs_speed_alone(tmp_path, monkeypatch, name):
     monkeypatch.setattr(load, "TorchEmbedder", lambda counter, *_: counter.model)
     monkeypatch.setattr(load, "multiplies_int8", lambda: True)
     folder = tmp_path / "models"

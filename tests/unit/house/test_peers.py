@@ -71,12 +71,7 @@ def test_the_table_sets_ratios_beside_what_the_peers_take():
     ingest = {
         name: {"seconds": s, "again": 1.0, "memory": 900.0, "chunks": 100, "rounds": [s]} for name, s in took.items()
     }
-    query = {
-        "chunks": 14_000,
-        "known 1": known,
-        "known 8": known,
-        "memory": dict.fromkeys(took, 500.0),
-    }
+    query = {"chunks": 14_000, "known 1": known, "known 8": known, "memory": dict.fromkeys(took, 500.0)}
     text = table({"ingest": ingest, "real": query, "score": dict.fromkeys(took, 0.8)})
     head, _, *rows = [line.strip("| ").split(" | ") for line in text.splitlines()]
     assert head == ["Raydex", "Raydex, fp32", "LlamaIndex", "Haystack"]

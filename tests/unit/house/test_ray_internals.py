@@ -92,9 +92,7 @@ def test_all_resources_of_a_node_count_as_free_where_ray_tells_no_others(other_r
 
 
 @pytest.mark.parametrize("internal", REPLACED, ids=str)
-def test_a_replica_listens_as_ray_has_it_where_its_port_cannot_be_kept_on_loopback(
-    internal: Internal, monkeypatch: pytest.MonkeyPatch
-):
+def test_a_replica_listens_as_ray_has_it_where_its_port_cannot_be_kept_on_loopback(internal, monkeypatch):
     def other(something: object, else_: object) -> None: ...
 
     monkeypatch.setattr(ray.util, "get_node_ip_address", lambda: "127.0.0.1")
@@ -108,9 +106,7 @@ def test_a_replica_listens_as_ray_has_it_where_its_port_cannot_be_kept_on_loopba
 
 
 @pytest.mark.parametrize(("proxies", "host"), [({"node": "HEALTHY"}, "0.0.0.0"), ({}, None)])
-def test_a_serve_that_does_not_say_where_it_listens_counts_as_reachable_by_all(
-    proxies: dict[str, str], host: str | None, other_ray: Any, monkeypatch: pytest.MonkeyPatch
-):
+def test_a_serve_that_does_not_say_where_it_listens_counts_as_reachable_by_all(proxies, host, other_ray, monkeypatch):
     other_ray(ray_internals.HTTP_CONFIG)
     monkeypatch.setattr(listening.serve, "status", lambda: type("Status", (), {"proxies": proxies}))
     address = listening.running_address()

@@ -25,11 +25,7 @@ def found(html: str) -> list[tuple[str, str, str]]:
 
 def test_the_text_after_an_entry_without_definition_is_the_entrys():
     html = f"{entry('a')}<p>A is.</p><pre>a()</pre>{entry('b')}<p>B is.</p><h2 id='h'>H</h2><p>Other.</p>"
-    assert found(html) == [
-        ("a", "a", "a()\nA is.\na()"),
-        ("b", "b", "b()\nB is."),
-        ("h", "H", "Other."),
-    ]
+    assert found(html) == [("a", "a", "a()\nA is.\na()"), ("b", "b", "b()\nB is."), ("h", "H", "Other.")]
 
 
 def test_an_entry_with_a_definition_ends_with_it():

@@ -9,16 +9,11 @@ from pipelines.indexing.folders.folder import FolderSettings, NoSuchFolder
 from pipelines.records import content_hash
 
 
-@pytest.mark.parametrize(
-    ("base", "path", "url"),
-    [
-        ("https://docs.example.com/en", "guide/index.html", "https://docs.example.com/en/guide/index.html"),
-        ("https://x/", "a b/c#d?e~(f).html", "https://x/a%20b/c%23d%3Fe~(f).html"),
-    ],
-)
-def test_a_file_stands_for_the_base_url_and_its_path_quoted_where_a_url_must_be(
-    base: str, path: str, url: str, tmp_path: Path
-) -> None:
+@pytest.mark.parametrize(("base", "path", "url"), [
+    ("https://docs.example.com/en", "guide/index.html", "https://docs.example.com/en/guide/index.html"),
+    ("https://x/", "a b/c#d?e~(f).html", "https://x/a%20b/c%23d%3Fe~(f).html")
+])  # fmt: skip
+def test_a_file_stands_for_the_base_url_and_its_path_quoted_where_a_url_must_be(base, path, url, tmp_path):
     assert FolderSettings(path=str(tmp_path), base_url=base).url_of(f"{tmp_path}/{path}") == url
 
 
@@ -36,9 +31,7 @@ def test_all_files_that_can_be_read_are_found_but_hidden_ones(mirror: Path) -> N
     assert [folder.url_of(path) for path in folder.files()[1]] == ["https://x/en/_modules/b.md", "https://x/en/a.html"]
 
 
-def test_links_that_lead_back_are_not_followed_and_others_are(
-    mirror: Path, tmp_path_factory: pytest.TempPathFactory
-) -> None:
+def test_links_that_lead_back_are_not_followed_and_others_are(mirror, tmp_path_factory):
     elsewhere = tmp_path_factory.mktemp("elsewhere")
     (elsewhere / "c.html").write_text("x")
     (elsewhere / "back").symlink_to(mirror)

@@ -24,16 +24,13 @@ def urls(folder: Path, base: str = BASE, style: str = "auto") -> dict[str, str]:
     return {str(path.relative_to(folder)): settings.url_of(str(path), path.read_bytes()) for path in files}
 
 
-@pytest.mark.parametrize(
-    ("style", "expected"),
-    [
-        ("auto", ["README.md", "a.html", "guide/b.mdx", "guide/index.md", "n.ipynb", "r.rst"]),
-        ("keep", ["README.md", "a.html", "guide/b.mdx", "guide/index.md", "n.ipynb", "r.rst"]),
-        ("html", ["", "a.html", "guide/b.html", "guide/", "n.html", "r.html"]),
-        ("directory", ["", "a.html", "guide/b/", "guide/", "n/", "r/"]),
-        ("bare", ["", "a.html", "guide/b", "guide/", "n", "r"]),
-    ],
-)
+@pytest.mark.parametrize(("style", "expected"), [
+    ("auto", ["README.md", "a.html", "guide/b.mdx", "guide/index.md", "n.ipynb", "r.rst"]),
+    ("keep", ["README.md", "a.html", "guide/b.mdx", "guide/index.md", "n.ipynb", "r.rst"]),
+    ("html", ["", "a.html", "guide/b.html", "guide/", "n.html", "r.html"]),
+    ("directory", ["", "a.html", "guide/b/", "guide/", "n/", "r/"]),
+    ("bare", ["", "a.html", "guide/b", "guide/", "n", "r"])
+])  # fmt: skip
 def test_the_style_of_urls_is_a_setting(style, expected, tmp_path):
     write(tmp_path, "README.md", "a.html", "guide/b.mdx", "guide/index.md", "n.ipynb", "r.rst")
     assert list(urls(tmp_path, style=style).values()) == [BASE + path for path in expected]
@@ -139,17 +136,13 @@ def test_docusaurus_publishes_by_its_own_rules(website):
     (website / "docusaurus.config.js").write_text(DOCUSAURUS % "handbook")
     found = urls(website)
     assert found == {
-        "docs/01-intro.md": BASE + "handbook/intro",
-        "docs/02-Guides/index.mdx": BASE + "handbook/Guides/",
+        "docs/01-intro.md": BASE + "handbook/intro", "docs/02-Guides/index.mdx": BASE + "handbook/Guides/",
         "docs/02-Guides/03. deep.md": BASE + "handbook/Guides/deep",
-        "docs/2024-01-release.md": BASE + "handbook/2024-01-release",
-        "docs/api/api.md": BASE + "handbook/api/",
-        "docs/api/own.md": BASE + "handbook/api/other",
-        "docs/slug.md": BASE + "handbook/start%20here",
+        "docs/2024-01-release.md": BASE + "handbook/2024-01-release", "docs/api/api.md": BASE + "handbook/api/",
+        "docs/api/own.md": BASE + "handbook/api/other", "docs/slug.md": BASE + "handbook/start%20here",
         "blog/2021-08-26-welcome/index.md": BASE + "blog/2021/08/26/welcome",
-        "blog/2021-09-01-news.md": BASE + "blog/2021/09/01/news",
-        "src/pages/about.md": BASE + "about",
-    }
+        "blog/2021-09-01-news.md": BASE + "blog/2021/09/01/news", "src/pages/about.md": BASE + "about"
+    }  # fmt: skip
     part = urls(website / "docs" / "api", BASE + "handbook/api/")
     assert part == {"api.md": BASE + "handbook/api/", "own.md": BASE + "handbook/api/other"}
 

@@ -91,12 +91,10 @@ def test_sections_begin_at_the_outlines_titles_and_keep_their_path_over_pages() 
     document = read(pages, outline=[("Installing", 1, [("On Linux", 1, [])]), ("Using", 2, [])])
     found = [(s.anchors, s.headings, " ".join(block.text for block in s.blocks)) for s in document.sections]
     assert found == [
-        (("page=1",), (), "Preface to the guide."),
-        (("page=2",), ("Installing",), "Unpack the archive."),
+        (("page=1",), (), "Preface to the guide."), (("page=2",), ("Installing",), "Unpack the archive."),
         (("page=2",), ("Installing", "On Linux"), "Run the script."),
-        (("page=3",), ("Installing", "On Linux"), "More on the script."),
-        (("page=3",), ("Using",), "Call the tool."),
-    ]
+        (("page=3",), ("Installing", "On Linux"), "More on the script."), (("page=3",), ("Using",), "Call the tool.")
+    ]  # fmt: skip
 
 
 BODY = [
@@ -148,11 +146,9 @@ def test_running_headers_and_page_numbers_are_left_out():
     def page(number: int, chapter: str) -> list[Shown]:
         header = prose(760, f"{number} Chapter {chapter}", left=72 if number % 2 else 300)
         return [
-            header,
-            prose(700, f"Page {'abcdefgh'[number - 1]} begins here."),
-            *BODY,
-            prose(40, f"- {number} -", left=300),
-        ]
+            header, prose(700, f"Page {'abcdefgh'[number - 1]} begins here."), *BODY,
+            prose(40, f"- {number} -", left=300)
+        ]  # fmt: skip
 
     text = words(read([page(number, "One" if number < 5 else "Two") for number in range(1, 9)]))
     assert "Chapter" not in text and "- 3 -" not in text
@@ -192,12 +188,10 @@ def test_headings_of_a_pdf_without_an_outline_come_from_its_fonts():
 
 def test_lines_become_paragraphs_and_hyphens_disappear():
     page = [
-        prose(700, "The first paragraph is long enough to reach the margin, and some-"),
-        prose(688, "where it ends."),
-        prose(664, "The second begins after a gap and holds a long line of words"),
-        prose(652, "- a point"),
-        prose(640, "- another point"),
-    ]
+        prose(700, "The first paragraph is long enough to reach the margin, and some-"), prose(688, "where it ends."),
+        prose(664, "The second begins after a gap and holds a long line of words"), prose(652, "- a point"),
+        prose(640, "- another point")
+    ]  # fmt: skip
     assert words(read([page])).split("\n\n") == [
         "The first paragraph is long enough to reach the margin, and somewhere it ends.",
         "The second begins after a gap and holds a long line of words", "- a point", "- another point",

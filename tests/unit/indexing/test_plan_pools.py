@@ -20,10 +20,7 @@ def cpus_at_once(pools: Pools) -> float:
     return pools.embedders * pools.cpus + pools.task_cpus + pools.light_cpus * (1 + pools.crawls)
 
 
-@pytest.mark.parametrize(
-    ("cpus", "embedders", "threads"),
-    [(1, 1, 1), (2, 1, 2), (4, 1, 4), (8, 2, 4), (64, 16, 4)],
-)
+@pytest.mark.parametrize(("cpus", "embedders", "threads"), [(1, 1, 1), (2, 1, 2), (4, 1, 4), (8, 2, 4), (64, 16, 4)])
 def test_cpus_become_actors_that_leave_room_for_reading(cpus, embedders, threads):
     pools, message = plan_pools([{"CPU": float(cpus)}])
     assert (pools.embedders, pools.threads, pools.gpus, message) == (embedders, threads, 0.0, "")

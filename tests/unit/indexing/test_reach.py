@@ -9,11 +9,9 @@ from pipelines.indexing.folders.folder import NoSuchFolder
 
 ONE, TWO = {"10.0.0.1"}, {"10.0.0.1", "10.0.0.2"}
 LOCAL = [
-    "postgresql://me@127.0.0.1:5432/docs",
-    "postgresql://localhost/docs",
-    "postgresql://[::1]/docs",
-    "postgresql:///docs",
-]
+    "postgresql://me@127.0.0.1:5432/docs", "postgresql://localhost/docs", "postgresql://[::1]/docs",
+    "postgresql:///docs"
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("url", LOCAL)

@@ -127,9 +127,7 @@ NOW = datetime.now(UTC)
         ("elsewhere.test", NOW + timedelta(days=2), True, "TLS: certificate of another address"),
     ],
 )  # fmt: skip
-def test_a_bad_certificate_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, until: datetime, trusted: bool, words: str
-) -> None:
+def test_a_bad_certificate_is_named(tmp_path, monkeypatch, name, until, trusted, words):
     path = certificate(tmp_path, name, until)
     if trusted:
         monkeypatch.setenv("SSL_CERT_FILE", str(path))

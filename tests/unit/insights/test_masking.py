@@ -25,18 +25,14 @@ MASKED = [
     ("5f4dcc3b5aa765d61d8327deb882cf99 is what?", "[key] is what?"),
 ]  # fmt: skip
 KEPT = [
-    "How do I set num_gpus=0.5 for a task?",
-    "password is required: what does it mean?",
-    "Does Ray 2.6.3 work with Python 3.11.4?",
-    "ray start --address=192.168.1.5:6379",
-    "Why 127.0.0.1 and ::1 and 10.0.0.1?",
-    "What is std::vector<int>::iterator?",
+    "How do I set num_gpus=0.5 for a task?", "password is required: what does it mean?",
+    "Does Ray 2.6.3 work with Python 3.11.4?", "ray start --address=192.168.1.5:6379",
+    "Why 127.0.0.1 and ::1 and 10.0.0.1?", "What is std::vector<int>::iterator?",
     "ray.data.Dataset.map_batches(fn, batch_size=1024, compute=ActorPoolStrategy())",
     "object_store_memory=10_000_000_000 at 2026-01-31T12:30:45",
-    "ray.rllib.algorithms.algorithm_config.AlgorithmConfig.multi_agent2",
-    "How do I use @ray.remote decorators?",
-    "token: str",
-]
+    "ray.rllib.algorithms.algorithm_config.AlgorithmConfig.multi_agent2", "How do I use @ray.remote decorators?",
+    "token: str"
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("text", "masked"), MASKED)

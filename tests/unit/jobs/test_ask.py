@@ -165,30 +165,20 @@ def test_a_stream_can_be_followed(service: FakeService, capsys: pytest.CaptureFi
     run("--url", service.url, "--follow")
     lines = [line.split("s  ", 1)[1] for line in capsys.readouterr().err.splitlines() if " s  " in line]
     assert lines == [
-        "source  [1] Page › Part  https://d.test/#a",
-        "status  llm is reading 1 passage (90 tokens), about 6 s",
-        "status  the answer begins",
-        "reset   what was written so far is void",
-        "text    Call it [1].",
-        "text    Then stop. [1]",
-        "text    ```",
-        "text    x.y()",
-        "text    ```",
-    ]
+        "source  [1] Page › Part  https://d.test/#a", "status  llm is reading 1 passage (90 tokens), about 6 s",
+        "status  the answer begins", "reset   what was written so far is void", "text    Call it [1].",
+        "text    Then stop. [1]", "text    ```", "text    x.y()", "text    ```"
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("event", "said"), [(("error", {"error": "it is full"}), "it is full"), (None, "ask again")])
-def test_a_stream_that_fails_is_an_error(
-    service: FakeService, capsys: pytest.CaptureFixture[str], event: tuple[str, dict[str, object]] | None, said: str
-) -> None:
+def test_a_stream_that_fails_is_an_error(service, capsys, event, said):
     service.events, service.answers = ([event] if event else []), False
     assert run("--url", service.url) == 1
     assert said in capsys.readouterr().err
 
 
-def test_a_collection_that_does_not_exist_is_answered_with_those_that_do(
-    service: FakeService, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_collection_that_does_not_exist_is_answered_with_those_that_do(service, capsys):
     assert run("--url", service.url, "--collection", "nope") == 2
     assert "there is no collection 'nope'; there are: docs, wiki" in capsys.readouterr().err
     assert run("--url", service.url, "--collection", "wiki") == 2  # it exists, and is not published yet

@@ -57,14 +57,12 @@ class FakeChunks:
 
 @pytest.fixture
 def store() -> FakeChunks:
-    return FakeChunks(
-        [
-            make_hit("csv", "Call ray.data.read_csv to read comma separated files.", "Loading data"),
-            make_hit("pool", "ActorPoolStrategy sets how many actors run.", "Actors"),
-            make_hit("cpp", "The C++ API is experimental.", "Languages"),
-            make_hit("tune", "Tune searches hyperparameters.", url="https://d.test/guides/early-stopping.html"),
-        ]
-    )
+    return FakeChunks([
+        make_hit("csv", "Call ray.data.read_csv to read comma separated files.", "Loading data"),
+        make_hit("pool", "ActorPoolStrategy sets how many actors run.", "Actors"),
+        make_hit("cpp", "The C++ API is experimental.", "Languages"),
+        make_hit("tune", "Tune searches hyperparameters.", url="https://d.test/guides/early-stopping.html")
+    ])  # fmt: skip
 
 
 @pytest.fixture
@@ -78,20 +76,11 @@ def ids(index: LexicalIndex, question: str, k: int = 10) -> list[str]:
     return [chunk_id for chunk_id, _ in index.search(question, k).scores]
 
 
-@pytest.mark.parametrize(
-    ("question", "first"),
-    [
-        ("ray.data.read_csv", "csv"),
-        ("read_csv", "csv"),
-        ("how do I read a csv?", "csv"),
-        ("actor pool", "pool"),
-        ("actorpoolstrategy", "pool"),
-        ("C++", "cpp"),
-        ("early stopping", "tune"),
-        ("loading", "csv"),
-        ("search hyperparameter", "tune"),
-    ],
-)
+@pytest.mark.parametrize(("question", "first"), [
+    ("ray.data.read_csv", "csv"), ("read_csv", "csv"), ("how do I read a csv?", "csv"), ("actor pool", "pool"),
+    ("actorpoolstrategy", "pool"), ("C++", "cpp"), ("early stopping", "tune"), ("loading", "csv"),
+    ("search hyperparameter", "tune")
+])  # fmt: skip
 def test_names_are_found_whole_in_parts_and_in_every_field(lexical: LexicalIndex, question: str, first: str) -> None:
     assert ids(lexical, question)[0] == first
 
@@ -144,11 +133,9 @@ def test_scores_are_bm25(tmp_path: Path) -> None:
 
 
 URLS = (
-    "https://d.test/a_b/x.html",
-    "https://d.test/aXb/x.html",
-    "https://d.test/a%b/é?q=[1]&z=^$|(){}.*",
-    "https://e.test/😀",
-)
+    "https://d.test/a_b/x.html", "https://d.test/aXb/x.html", "https://d.test/a%b/é?q=[1]&z=^$|(){}.*",
+    "https://e.test/😀"
+)  # fmt: skip
 
 
 @pytest.fixture

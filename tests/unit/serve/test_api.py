@@ -90,15 +90,11 @@ def test_every_answer_has_its_own_id_and_conversation_and_its_prompts_when_asked
 
 def test_the_engine_gets_all_that_was_said(client: TestClient, engine: FakeEngine) -> None:
     ask(
-        client,
-        collection="docs",
-        k=7,
+        client, collection="docs", k=7,
         filters={"tags": ["a", "b"], "version": "2", "language": "en", "url_prefix": "https://d.test/"},
-        history=[{"role": "user", "content": "Hello"}, {"role": "assistant", "content": "Hi"}],
-        mode="refine",
-        variables={"tone_name": "a pirate"},
-        context=["given"],
-    )
+        history=[{"role": "user", "content": "Hello"}, {"role": "assistant", "content": "Hi"}], mode="refine",
+        variables={"tone_name": "a pirate"}, context=["given"]
+    )  # fmt: skip
     (asked,) = engine.asks
     assert (asked.collection, asked.k, asked.mode, asked.context) == ("docs", 7, "refine", ("given",))
     assert asked.filters == Filters(("a", "b"), "2", "en", "https://d.test/")
@@ -115,9 +111,7 @@ def test_a_search_gives_hits_and_what_was_searched_for(client: TestClient, engin
 # ---------------------------------------------------------------------------------------------- conversations
 
 
-def test_a_conversation_is_continued_from_what_was_written_down(
-    client: TestClient, store: FakeStore, engine: FakeEngine
-) -> None:
+def test_a_conversation_is_continued_from_what_was_written_down(client, store, engine):
     store.turns["c1"] = [PastTurn("How?", "So.", ("x",)), PastTurn("And then?", "That.", ("y", "z"))]
     reply = ask(client, conversation="c1").json()
     assert reply["conversation"] == "c1" and "conversation" not in reply["degraded"]
@@ -191,9 +185,7 @@ def test_feedback_says_what_is_wrong(client: TestClient, store: FakeStore) -> No
 
 @pytest.mark.parametrize(("said", "meant"), [(1, 1), (0, 0), (-1, -1), ("up", 1), ("down", -1)])
 @pytest.mark.parametrize("name", ["id", "answer_id"])
-def test_feedback_is_taken_for_a_recorded_answer(
-    client: TestClient, store: FakeStore, name: str, said: object, meant: int
-) -> None:
+def test_feedback_is_taken_for_a_recorded_answer(client, store, name, said, meant):
     store.hold_answer("a")
     reply = client.post("/feedback", json={name: "a", "rating": said, "comment": "so so"})
     assert reply.status_code == 200 and reply.json() == {"id": "a", "rating": meant}
@@ -224,30 +216,17 @@ def test_feedback_is_up_down_or_neither(client: TestClient, rating: object) -> N
 # ---------------------------------------------------------------------------------------------- bad input
 
 
-@pytest.mark.parametrize(
-    ("body", "field"),
-    [
-        ({"question": ""}, "question"),
-        ({"question": "  \n"}, "question"),
-        ({"question": None}, "question"),
-        ({"question": "\0 \0"}, "question"),
-        ({"k": 0}, "k"),
-        ({"k": 101}, "k"),
-        ({"k": 10**400}, "k"),
-        ({"k": "many"}, "k"),
-        ({"collection": ""}, "collection"),
-        ({"collection": "a\0b"}, "collection"),
-        ({"colection": "docs"}, "colection"),
-        ({"filters": {"tag": "x"}}, "filters.tag"),
-        ({"filters": {"tags": ["a\0"]}}, "filters.tags.0"),
-        ({"history": [{"role": "system", "content": "Obey."}]}, "history.0.role"),
-        ({"history": [{"role": "user", "content": "x"}] * 101}, "history"),
-        ({"mode": "haiku"}, "mode"),
-        ({"channel": "fax"}, "channel"),
-        ({"page": "https://d.test/" + "x" * 8_000}, "page"),
-        ({"variables": {"tone": 1}}, "variables.tone"),
-    ],
-)
+@pytest.mark.parametrize(("body", "field"), [
+    ({"question": ""}, "question"), ({"question": "  \n"}, "question"), ({"question": None}, "question"),
+    ({"question": "\0 \0"}, "question"), ({"k": 0}, "k"), ({"k": 101}, "k"), ({"k": 10**400}, "k"),
+    ({"k": "many"}, "k"), ({"collection": ""}, "collection"), ({"collection": "a\0b"}, "collection"),
+    ({"colection": "docs"}, "colection"), ({"filters": {"tag": "x"}}, "filters.tag"),
+    ({"filters": {"tags": ["a\0"]}}, "filters.tags.0"),
+    ({"history": [{"role": "system", "content": "Obey."}]}, "history.0.role"),
+    ({"history": [{"role": "user", "content": "x"}] * 101}, "history"), ({"mode": "haiku"}, "mode"),
+    ({"channel": "fax"}, "channel"), ({"page": "https://d.test/" + "x" * 8_000}, "page"),
+    ({"variables": {"tone": 1}}, "variables.tone")
+])  # fmt: skip
 def test_bad_input_is_422_and_names_the_field(client: TestClient, body: dict[str, Any], field: str) -> None:
     reply = ask(client, **body)
     assert reply.status_code == 422 and reply.json()["field"] == field
@@ -257,22 +236,13 @@ def test_bad_input_is_422_and_names_the_field(client: TestClient, body: dict[str
 @pytest.mark.parametrize(
     "content",
     [
-        b"",
-        b"{",
-        b"[]",
-        b"\xff",
-        b'"text"',
-        b'{"question": "csv \\ud800"}',
-        b'{"question": "csv", "\\ud800": 1}',
-        b'{"question": "csv", "k": NaN}',
-        b'{"question": "csv", "k": 1e999}',
-        b'{"question": "csv", "k": ' + b"9" * 5000 + b"}",
-        b'{"question": ' + b"[" * 100_000,
-        b'{"question": "csv", "variables": {"\\udfff": "x"}}',
-        b'{"question": "csv", "context": ["\\u0000"]}',
+        b"", b"{", b"[]", b"\xff", b'"text"', b'{"question": "csv \\ud800"}', b'{"question": "csv", "\\ud800": 1}',
+        b'{"question": "csv", "k": NaN}', b'{"question": "csv", "k": 1e999}',
+        b'{"question": "csv", "k": ' + b"9" * 5000 + b"}", b'{"question": ' + b"[" * 100_000,
+        b'{"question": "csv", "variables": {"\\udfff": "x"}}', b'{"question": "csv", "context": ["\\u0000"]}'
     ],
-    ids=range(13),
-)
+    ids=range(13)
+)  # fmt: skip
 @pytest.mark.parametrize("path", ["/query", "/query/stream", "/v1/chat/completions"])
 def test_what_no_question_can_be_is_refused(client: TestClient, path: str, content: bytes) -> None:
     reply = client.post(path, content=content, headers=JSON)
@@ -315,9 +285,7 @@ def test_a_question_that_is_too_long_is_413_with_the_limit(client: TestClient, e
 
 @pytest.mark.parametrize("path", ["/query", "/search", "/query/stream", "/v1/chat/completions"])
 @pytest.mark.parametrize("error", [StoreUnavailable("gone"), ModelNotReady("m"), StepUnavailable("the agent is full")])
-def test_what_passes_is_503_with_retry_after(
-    client: TestClient, engine: FakeEngine, path: str, error: Exception
-) -> None:
+def test_what_passes_is_503_with_retry_after(client, engine, path, error):
     engine.fails = error
     reply = client.post(path, json=body_for(path))
     assert reply.status_code == 503 and int(reply.headers["retry-after"]) > 0 and reply.json()["error"]
@@ -326,19 +294,12 @@ def test_what_passes_is_503_with_retry_after(
         assert reply.json()["kind"] == ("model" if isinstance(error, ModelNotReady) else "unavailable")
 
 
-@pytest.mark.parametrize(
-    ("error", "kind"),
-    [
-        (NoLiveIndex("collection 'docs' has no published index: run `raydex index` first"), "no_index"),
-        (CollectionNotNamed([]), "no_index"),
-        (CollectionNotNamed(["a", "b"]), "invalid"),
-        (TemplateError("x"), "invalid"),
-        (ModeNeedsModel("generation", ("compact",)), "invalid"),
-        (HTTPException(404, "no"), "not_found"),
-        (HTTPException(418, "no"), "invalid"),
-        (RuntimeError("no"), "internal"),
-    ],
-)
+@pytest.mark.parametrize(("error", "kind"), [
+    (NoLiveIndex("collection 'docs' has no published index: run `raydex index` first"), "no_index"),
+    (CollectionNotNamed([]), "no_index"), (CollectionNotNamed(["a", "b"]), "invalid"), (TemplateError("x"), "invalid"),
+    (ModeNeedsModel("generation", ("compact",)), "invalid"), (HTTPException(404, "no"), "not_found"),
+    (HTTPException(418, "no"), "invalid"), (RuntimeError("no"), "internal")
+])  # fmt: skip
 def test_every_error_says_its_kind(client: TestClient, engine: FakeEngine, error: Exception, kind: str) -> None:
     engine.fails = error
     body = ask(client).json()
@@ -348,9 +309,7 @@ def test_every_error_says_its_kind(client: TestClient, engine: FakeEngine, error
         assert "`raydex index`" in body["error"]
 
 
-def test_what_nobody_expected_is_500_without_its_trace(
-    client: TestClient, engine: FakeEngine, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_what_nobody_expected_is_500_without_its_trace(client, engine, caplog):
     engine.fails = RuntimeError("secret detail")
     with caplog.at_level(logging.ERROR):
         reply = ask(client)
@@ -359,9 +318,7 @@ def test_what_nobody_expected_is_500_without_its_trace(
 
 
 @pytest.mark.parametrize(("method", "path", "status"), [("GET", "/nowhere", 404), ("GET", "/query", 405)])
-def test_routes_that_are_not_there_answer_in_the_same_shape(
-    client: TestClient, method: str, path: str, status: int
-) -> None:
+def test_routes_that_are_not_there_answer_in_the_same_shape(client, method, path, status):
     reply = client.request(method, path)
     assert reply.status_code == status and reply.json()["error"]
 
@@ -369,9 +326,7 @@ def test_routes_that_are_not_there_answer_in_the_same_shape(
 # ---------------------------------------------------------------------------------------------- state and page
 
 
-def test_health_is_of_the_process_and_readiness_of_all(
-    client: TestClient, store: FakeStore, engine: FakeEngine
-) -> None:
+def test_health_is_of_the_process_and_readiness_of_all(client, store, engine):
     assert client.get("/health/ready").json() == {"status": "ready", "collection": "docs", "index": 1, "revision": 1}
     store.away = True
     assert client.get("/collections").status_code == client.get("/health/ready").status_code == 503
@@ -452,14 +407,7 @@ def test_a_collection_says_what_it_is_about(client: TestClient, store: FakeStore
 @pytest.mark.parametrize(
     ("evidence", "shown"), [(None, 1), (Evidence(3, 9, 1.0, 1.0), 1), (Evidence(3, 9, 0.1, 0.1), 0)]
 )
-def test_an_example_question_is_one_that_the_index_likely_answers(
-    client: TestClient,
-    store: FakeStore,
-    engine: FakeEngine,
-    monkeypatch: pytest.MonkeyPatch,
-    evidence: Evidence | None,
-    shown: int,
-) -> None:
+def test_an_example_question_is_one_that_the_index_likely_answers(client, store, engine, monkeypatch, evidence, shown):
     store.sections = [section(CSV.url, "Reading CSV files")]
     plain = engine.asearch
 

@@ -63,12 +63,9 @@ def guarded(**policy: Any) -> ASGIApp:
 
 def client(came_from: str = "203.0.113.9", **policy: Any) -> TestClient:
     return TestClient(
-        guarded(**policy),
-        base_url="http://docs.test",
-        client=(came_from, 5),
-        follow_redirects=False,
-        raise_server_exceptions=False,
-    )
+        guarded(**policy), base_url="http://docs.test", client=(came_from, 5), follow_redirects=False,
+        raise_server_exceptions=False
+    )  # fmt: skip
 
 
 def answered(asking: TestClient, token: str = "") -> set[tuple[str, str]]:

@@ -56,9 +56,7 @@ def test_errors_and_limits_are_readable_too() -> None:
         assert "Retry-After" in reply.headers["Access-Control-Expose-Headers"]
 
 
-def test_an_origin_that_was_bound_stays_readable_while_the_database_is_away(
-    asking: TestClient, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_origin_that_was_bound_stays_readable_while_the_database_is_away(asking, monkeypatch):
     store = GuardedStore()
     asking = client(guarded(store))
     assert asking.options("/query", headers={"Origin": BLOG, **ASKS}).status_code == 204
@@ -96,16 +94,11 @@ def test_whose_page_sent_a_request(headers: dict[str, str], foreign: bool) -> No
     assert is_foreign({"type": "http", "headers": sent}, {BLOG}) is foreign
 
 
-@pytest.mark.parametrize(
-    ("written", "sent"),
-    [
-        ("https://Docs.Example.com/", "https://docs.example.com"),
-        ("https://docs.example.com:443", "https://docs.example.com"),
-        ("http://localhost:8000", "http://localhost:8000"),
-        (" https://dócs.example ", "https://xn--dcs-gna.example"),
-        ("http://[::1]:80", "http://[::1]"),
-    ],
-)
+@pytest.mark.parametrize(("written", "sent"), [
+    ("https://Docs.Example.com/", "https://docs.example.com"),
+    ("https://docs.example.com:443", "https://docs.example.com"), ("http://localhost:8000", "http://localhost:8000"),
+    (" https://dócs.example ", "https://xn--dcs-gna.example"), ("http://[::1]:80", "http://[::1]")
+])  # fmt: skip
 def test_an_origin_is_written_as_browsers_send_it(written: str, sent: str) -> None:
     assert normal_origin(written) == sent
 
@@ -134,14 +127,10 @@ def test_every_reply_has_security_headers(asking: TestClient, path: str) -> None
     assert "unsafe" not in headers["Content-Security-Policy"]
 
 
-@pytest.mark.parametrize(
-    ("setting", "policy", "old"),
-    [
-        ([], "frame-ancestors 'none'", "DENY"),
-        (["self"], "frame-ancestors 'self'", "SAMEORIGIN"),
-        (["self", "https://Docs.Example.com/"], "frame-ancestors 'self' https://docs.example.com", None),
-    ],
-)
+@pytest.mark.parametrize(("setting", "policy", "old"), [
+    ([], "frame-ancestors 'none'", "DENY"), (["self"], "frame-ancestors 'self'", "SAMEORIGIN"),
+    (["self", "https://Docs.Example.com/"], "frame-ancestors 'self' https://docs.example.com", None)
+])  # fmt: skip
 def test_who_may_frame_the_page_is_a_setting(setting: list[str], policy: str, old: str | None) -> None:
     ancestors = Settings(frame_ancestors=setting).frame_ancestors
     headers = client(guarded(GuardedStore(), frame_ancestors=ancestors)).get("/").headers

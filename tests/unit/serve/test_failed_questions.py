@@ -50,18 +50,12 @@ def ask(client: TestClient, way: str, collection: str = "docs", **more: Any) -> 
 @pytest.mark.parametrize(
     "error",
     [
-        StoreUnavailable("gone"),
-        ModelNotReady("m"),
-        StepUnavailable("the agent is full"),
-        TimeoutError(),
-        RuntimeError("a bug"),
-        TemplateError("the template qa does not use: tone"),
+        StoreUnavailable("gone"), ModelNotReady("m"), StepUnavailable("the agent is full"), TimeoutError(),
+        RuntimeError("a bug"), TemplateError("the template qa does not use: tone")
     ],
-    ids=lambda error: type(error).__name__,
-)
-def test_a_question_that_fails_is_recorded_once_with_its_error(
-    client: TestClient, engine: FakeEngine, recorder: MemoryRecorder, way: str, error: Exception
-) -> None:
+    ids=lambda error: type(error).__name__
+)  # fmt: skip
+def test_a_question_that_fails_is_recorded_once_with_its_error(client, engine, recorder, way, error):
     engine.fails = error
     reply = ask(client, way, mode="refine")
     assert reply.status_code >= 400
@@ -72,9 +66,7 @@ def test_a_question_that_fails_is_recorded_once_with_its_error(
 
 
 @pytest.mark.parametrize("way", ["query/stream", "chat streamed"])
-def test_a_stream_that_breaks_after_its_first_words_is_recorded_once(
-    client: TestClient, engine: FakeEngine, recorder: MemoryRecorder, way: str
-) -> None:
+def test_a_stream_that_breaks_after_its_first_words_is_recorded_once(client, engine, recorder, way):
     engine.fails_midway = StepUnavailable("the agent is full")
     reply = ask(client, way)
     assert reply.status_code == 200 and "the agent is full" in reply.text
@@ -84,9 +76,7 @@ def test_a_stream_that_breaks_after_its_first_words_is_recorded_once(
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("refused", [{"collection": "nope"}, {"mode": "haiku"}])
-def test_what_the_engine_refuses_is_recorded(
-    client: TestClient, recorder: MemoryRecorder, way: str, refused: dict[str, Any]
-) -> None:
+def test_what_the_engine_refuses_is_recorded(client, recorder, way, refused):
     assert ask(client, way, **refused).status_code in (400, 404, 422)
     assert len(recorder.failures) == 1 and recorder.rows == []
 
@@ -103,9 +93,7 @@ def test_an_answer_is_no_failure(client: TestClient, recorder: MemoryRecorder, w
     assert len(recorder.rows) == 1 and recorder.failures == []
 
 
-def test_the_failed_stream_names_the_id_that_was_recorded(
-    client: TestClient, engine: FakeEngine, recorder: MemoryRecorder
-) -> None:
+def test_the_failed_stream_names_the_id_that_was_recorded(client, engine, recorder):
     engine.fails_midway = RuntimeError("a bug")
     first = ask(client, "chat streamed").text.splitlines()[0]
     assert json.loads(first.removeprefix("data: "))["id"] == f"chatcmpl-{recorder.failures[0]['id']}"

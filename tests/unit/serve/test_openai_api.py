@@ -112,18 +112,13 @@ def test_the_async_client_and_the_helper_for_streams_work_too(client: openai.Ope
         assert stream.get_final_completion().choices[0].message.content == TEXT
 
 
-def test_the_last_user_message_is_the_question_and_those_before_it_the_history(
-    client: openai.OpenAI, service: Service
-) -> None:
+def test_the_last_user_message_is_the_question_and_those_before_it_the_history(client, service):
     chat(
-        client,
-        {"role": "system", "content": "You are a pirate."},
-        {"role": "user", "content": "Hello"},
-        {"role": "assistant", "content": "Hi"},
-        {"role": "assistant", "content": None, "tool_calls": []},
+        client, {"role": "system", "content": "You are a pirate."}, {"role": "user", "content": "Hello"},
+        {"role": "assistant", "content": "Hi"}, {"role": "assistant", "content": None, "tool_calls": []},
         {"role": "user", "content": [{"type": "text", "text": "And"}, {"type": "text", "text": "csv?"}]},
-        {"role": "assistant", "content": "Well,"},
-    )
+        {"role": "assistant", "content": "Well,"}
+    )  # fmt: skip
     (ask,) = service.engine.asks
     assert ask.question == "And\ncsv?" and ask.collection == "docs"
     assert ask.history == (Message("user", "Hello"), Message("assistant", "Hi"))
@@ -150,9 +145,7 @@ def test_the_default_model_is_the_services_collection(client: openai.OpenAI, ser
     assert service.engine.asks[0].collection is None
 
 
-def test_text_that_is_void_stays_and_a_blank_line_parts_it_from_what_holds(
-    client: openai.OpenAI, service: Service
-) -> None:
+def test_text_that_is_void_stays_and_a_blank_line_parts_it_from_what_holds(client, service):
     service.engine.resets = True
     text = "".join(chunk.choices[0].delta.content or "" for chunk in chat(client, stream=True))
     assert text == f"never mind\n\n{TEXT}"
@@ -187,26 +180,18 @@ def test_what_is_not_served_says_what_to_use(client: openai.OpenAI) -> None:
     assert refused.value.status_code == 405
 
 
-@pytest.mark.parametrize(
-    ("more", "param"),
-    [
-        ({"n": 2}, "n"),
-        ({"response_format": {"type": "json_object"}}, "response_format.type"),
-        ({"extra_body": {"raydex": {"k": 0}}}, "raydex.k"),
-        ({"extra_body": {"raydex": {"footnote": True}}}, "raydex.footnote"),
-        ({"extra_body": {"raydex": {"mode": "haiku"}}}, "mode"),
-        ({"tools": [{"type": "function", "function": {"name": "f", "parameters": {}}}]}, "tools"),
-        ({"tool_choice": "required"}, "tool_choice"),
-        ({"functions": [{"name": "f", "parameters": {}}]}, "functions"),
-        ({"function_call": {"name": "f"}}, "function_call"),
-        ({"logprobs": True}, "logprobs"),
-        ({"top_logprobs": 3}, "top_logprobs"),
-        ({"modalities": ["text", "audio"]}, "modalities"),
-        ({"audio": {"voice": "alloy", "format": "wav"}}, "audio"),
-        ({"web_search_options": {}}, "web_search_options"),
-        ({"response_format": {"type": "json_schema", "json_schema": {"name": "x"}}}, "response_format.type"),
-    ],
-)
+@pytest.mark.parametrize(("more", "param"), [
+    ({"n": 2}, "n"), ({"response_format": {"type": "json_object"}}, "response_format.type"),
+    ({"extra_body": {"raydex": {"k": 0}}}, "raydex.k"),
+    ({"extra_body": {"raydex": {"footnote": True}}}, "raydex.footnote"),
+    ({"extra_body": {"raydex": {"mode": "haiku"}}}, "mode"),
+    ({"tools": [{"type": "function", "function": {"name": "f", "parameters": {}}}]}, "tools"),
+    ({"tool_choice": "required"}, "tool_choice"), ({"functions": [{"name": "f", "parameters": {}}]}, "functions"),
+    ({"function_call": {"name": "f"}}, "function_call"), ({"logprobs": True}, "logprobs"),
+    ({"top_logprobs": 3}, "top_logprobs"), ({"modalities": ["text", "audio"]}, "modalities"),
+    ({"audio": {"voice": "alloy", "format": "wav"}}, "audio"), ({"web_search_options": {}}, "web_search_options"),
+    ({"response_format": {"type": "json_schema", "json_schema": {"name": "x"}}}, "response_format.type")
+])  # fmt: skip
 def test_what_cannot_be_done_is_a_bad_request_that_names_it(client: openai.OpenAI, more: Any, param: str) -> None:
     with pytest.raises(openai.BadRequestError) as caught:
         chat(client, **more)
@@ -224,24 +209,17 @@ def test_what_has_no_effect_is_named_in_the_reply(client: openai.OpenAI) -> None
         assert reply.raydex["ignored"] == ["max_tokens", "seed", "temperature", "top_k"]
 
 
-@pytest.mark.parametrize(
-    "message",
-    [
-        {"role": "user", "content": [{"type": "image_url", "image_url": {"url": "data:image/png;base64,"}}]},
-        {"role": "user", "content": "  "},
-        {"role": "system", "content": "Only a system message."},
-        {"role": "wizard", "content": "x"},
-        {"role": "user", "content": "a\0"},
-    ],
-)
+@pytest.mark.parametrize("message", [
+    {"role": "user", "content": [{"type": "image_url", "image_url": {"url": "data:image/png;base64,"}}]},
+    {"role": "user", "content": "  "}, {"role": "system", "content": "Only a system message."},
+    {"role": "wizard", "content": "x"}, {"role": "user", "content": "a\0"}
+])  # fmt: skip
 def test_messages_that_hold_no_question_are_bad_requests(client: openai.OpenAI, message: Any) -> None:
     with pytest.raises(openai.BadRequestError, match="messages"):
         chat(client, message)
 
 
-def test_a_service_that_is_away_is_an_internal_server_error_with_retry_after(
-    client: openai.OpenAI, service: Service
-) -> None:
+def test_a_service_that_is_away_is_an_internal_server_error_with_retry_after(client, service):
     service.engine.fails = StoreUnavailable("the database is away")
     with pytest.raises(openai.InternalServerError) as caught:
         chat(client)
@@ -276,16 +254,10 @@ def test_embeddings_are_the_same_in_both_encodings(client: openai.OpenAI) -> Non
     np.testing.assert_allclose(np.frombuffer(base64.b64decode(raw), "<f4"), as_floats[0].embedding, rtol=1e-6)
 
 
-@pytest.mark.parametrize(
-    ("more", "match"),
-    [
-        ({"input": [[1, 2], [3]]}, "token"),
-        ({"input": [1, 2]}, "token"),
-        ({"input": []}, "input"),
-        ({"input": ""}, "input"),
-        ({"input": "x", "dimensions": 3}, "4 dimensions"),
-    ],
-)
+@pytest.mark.parametrize(("more", "match"), [
+    ({"input": [[1, 2], [3]]}, "token"), ({"input": [1, 2]}, "token"), ({"input": []}, "input"),
+    ({"input": ""}, "input"), ({"input": "x", "dimensions": 3}, "4 dimensions")
+])  # fmt: skip
 def test_what_cannot_be_embedded_is_a_bad_request(client: openai.OpenAI, more: Any, match: str) -> None:
     with pytest.raises(openai.BadRequestError, match=match):
         client.embeddings.create(model="docs", **more)
@@ -329,16 +301,11 @@ def test_marks_do_not_depend_on_how_the_text_was_cut(pieces: list[str]) -> None:
     assert shown.startswith(asked) and not shown.removeprefix(asked).strip("\n `")  # open code is closed
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("a [1][2] b [12].", "a [^1][^2] b [^12]."),
-        ("`a[1]` [1]", "`a[1]` [^1]"),
-        ("```\na[1]\n\nb[2]\n```\n[1]", "```\na[1]\n\nb[2]\n```\n[^1]"),
-        ("a ` b\n\n[1]", "a ` b\n\n[^1]"),
-        ("[a] [] [1", "[a] [] [1"),
-    ],
-)
+@pytest.mark.parametrize(("text", "expected"), [
+    ("a [1][2] b [12].", "a [^1][^2] b [^12]."), ("`a[1]` [1]", "`a[1]` [^1]"),
+    ("```\na[1]\n\nb[2]\n```\n[1]", "```\na[1]\n\nb[2]\n```\n[^1]"), ("a ` b\n\n[1]", "a ` b\n\n[^1]"),
+    ("[a] [] [1", "[a] [] [1")
+])  # fmt: skip
 def test_code_is_left_alone(text: str, expected: str) -> None:
     footnotes = Footnotes()
     assert footnotes.feed(text) + footnotes.close() == expected

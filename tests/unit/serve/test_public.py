@@ -103,9 +103,7 @@ def test_nothing_else_opens_without_a_key(engine: FakeEngine, store: PublicStore
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("path", ["/query", "/query/stream"])
-def test_what_costs_the_operator_needs_a_key(
-    engine: FakeEngine, store: PublicStore, path: str, field: str, value: Any
-) -> None:
+def test_what_costs_the_operator_needs_a_key(engine, store, path, field, value):
     refused = client(engine, store).post(path, json={**QUESTION, field: value})
     assert refused.status_code == 403 and field in refused.json()["error"] and "API key" in refused.json()["error"]
     assert client(engine, store).post(path, json={**QUESTION, field: value}, headers=auth(TOKEN)).status_code == 200
@@ -210,9 +208,7 @@ def scope(client: str | None, *forwarded: str) -> dict[str, Any]:
         ("testclient", ["203.0.113.9"], ""),
     ],
 )  # fmt: skip
-def test_the_address_is_the_one_that_a_trusted_proxy_saw(
-    client: str | None, forwarded: list[str], network: str
-) -> None:
+def test_the_address_is_the_one_that_a_trusted_proxy_saw(client, forwarded, network):
     assert network_of(scope(client, *forwarded), parse_networks(["10.0.0.0/16"])) == network  # type: ignore[arg-type]
 
 

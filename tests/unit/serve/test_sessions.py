@@ -236,18 +236,14 @@ def test_a_key_asks_its_collections_and_learns_of_no_other(asking: TestClient, p
         }
 
 
-def test_a_question_that_names_none_goes_to_the_keys_own_collection(
-    asking: TestClient, store: GuardedStore, page_of_docs: dict[str, str]
-) -> None:
+def test_a_question_that_names_none_goes_to_the_keys_own_collection(asking, store, page_of_docs):
     store.default = "inside"
     reply = asking.post("/search", json=QUESTION, headers=page_of_docs)
     assert reply.status_code == 200 and reply.json()["index"] == store.live["docs"].id
     assert asking.get("/collections", headers=page_of_docs).json()[0]["default"]
 
 
-def test_of_several_collections_only_the_keys_own_are_offered(
-    asking: TestClient, store: GuardedStore, page_of_docs: dict[str, str]
-) -> None:
+def test_of_several_collections_only_the_keys_own_are_offered(asking, store, page_of_docs):
     store.publish("more")
     store.keys[SITE] = replace(store.keys[SITE], collections=("docs", "more"))
     own = client(guarded(store))

@@ -41,12 +41,9 @@ def example(question: str, *sources: str) -> Example:
 
 
 CHUNKS = (
-    chunk("a", "alpha", "top"),
-    chunk("a", "beta", "top", "deep", ordinal=1),
-    chunk("b", "gamma", "top"),
-    chunk("copy", "beta", "top"),
-    chunk("c", "delta"),
-)
+    chunk("a", "alpha", "top"), chunk("a", "beta", "top", "deep", ordinal=1), chunk("b", "gamma", "top"),
+    chunk("copy", "beta", "top"), chunk("c", "delta")
+)  # fmt: skip
 
 
 def texts(hits: list[Hit]) -> list[str]:
