@@ -34,6 +34,7 @@ BENCHMARKS = (
     Benchmark("load", "load"),
     Benchmark("serve", "answering_serve"),
     Benchmark("peers", "peers"),
+    Benchmark("nights", "nights", page="docs/nights.md"),
     Benchmark("scale", "scale", page="docs/scale.md"),
 )
 

@@ -83,10 +83,12 @@ class NightUpkeep:
 
     def _tidy(self, evaluations: Sequence[int]) -> StepResult:
         forgotten = self.store.forget_evaluations(self.collection, REGRESSION_SET, evaluations) if evaluations else 0
+        runs, pages = self.store.forget_past(self.collection)
         due = self._due() if self.choices.vacuum else []
         for table in due:
             self.store.vacuum(table)
-        return {"said": f"{forgotten:,} evaluations of earlier nights, {len(due):,} tables vacuumed", "tables": due}
+        said = f"{forgotten:,} evaluations of earlier nights, {runs:,} runs and {pages:,} pages long gone"
+        return {"said": f"{said}; {len(due):,} tables vacuumed", "tables": due}
 
     def _due(self) -> list[str]:
         indexes = self.store.status(self.collection)["indexes"]

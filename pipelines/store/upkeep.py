@@ -11,6 +11,7 @@ from pipelines.store.database.connection import Database, statement
 
 # Postgres' own autovacuum begins at the same share, but a crowded or switched off one does not.
 DEAD_LEAST, DEAD_SHARE = 1_000, 0.2
+PAST_DAYS = 30  # as long as an update can be undone
 
 
 class Upkeep(Database):
@@ -34,3 +35,8 @@ class Upkeep(Database):
     def forget_evaluations(self, collection: str, dataset: str, kept: Sequence[int]) -> int:
         """Delete the evaluations of a collection on a data set, but for those with the ids `kept`; return how many."""
         return self._run("forget_evaluations", {"collection": collection, "dataset": dataset, "kept": list(kept)})
+
+    def forget_past(self, collection: str) -> tuple[int, int]:
+        """Delete runs that began PAST_DAYS ago, and pages that left the site as long ago; return how many of each."""
+        values = {"collection": collection, "days": PAST_DAYS}
+        return self._run("forget_runs", values), self._run("forget_gone_pages", values)

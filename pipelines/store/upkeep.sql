@@ -13,3 +13,12 @@ vacuum (analyze) {table};
 -- name: forget_evaluations
 delete from evaluation
 where collection = %(collection)s and dataset ->> 'name' = %(dataset)s and id <> all(%(kept)s);
+
+-- name: forget_runs
+delete from run where collection = %(collection)s and state <> 'running' and started < now() - make_interval(days => %(days)s);
+
+-- name: forget_gone_pages
+-- By its row here a page is taken out of an index that still holds it.
+delete from page p where collection = %(collection)s and state = 'gone'
+  and not exists (select from run r where r.id = p.run and r.started > now() - make_interval(days => %(days)s))
+  and not exists (select from indexed_page i join index x on x.id = i.index where x.collection = p.collection and i.url = p.url);

@@ -20,13 +20,13 @@ select url, http_status, error, attempts from page
 where collection = %(collection)s and state = 'failed' and run >= %(since)s order by url limit %(most)s;
 
 -- name: freshness
--- A page that was never read fails since the run that found it.
+-- A page that was never read fails since the run that found it, which may be forgotten.
 select (select min(p.checked_at) from index x join indexed_page i on i.index = x.id
         join page p on p.collection = x.collection and p.url = i.url
         where x.collection = %(collection)s and x.state = 'live') as oldest_check,
     (select max(ended) from run where collection = %(collection)s and state = 'done' and kind in ('reindex', 'nightly')) as last_run,
     (select count(*) from page p left join run r on r.id = p.first_run where p.collection = %(collection)s and p.state = 'failed'
-        and coalesce(p.checked_at, r.started) < now() - make_interval(secs => %(failing_s)s)) as failing;
+        and coalesce(p.checked_at, r.started, '-infinity') < now() - make_interval(secs => %(failing_s)s)) as failing;
 
 -- name: collection_settings
 select settings from collection where name = %(collection)s;

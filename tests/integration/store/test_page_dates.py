@@ -81,3 +81,19 @@ def test_pages_that_fail_for_days_are_counted(store, run):
         connection.execute("update run set started = now() - interval '4 days'")
     assert store.freshness("docs").failing == 2
     assert store.freshness("docs").last_run is not None
+
+
+def test_runs_and_pages_that_left_the_site_are_forgotten_once_they_are_old(store, run):
+    lock = RunLock(store, "docs")
+    assert lock.try_acquire()
+    now = lock.begin("reindex", {})
+    gone = [FetchedPage(f"{URL}{n}", "gone") for n in range(2)]
+    store.save_pages("docs", run, [FetchedPage(URL, "ok", body=b"x"), gone[0]])
+    store.save_pages("docs", now, [gone[1]])
+    assert store.forget_past("docs") == (0, 0)
+    with psycopg.connect(store.url) as connection:
+        connection.execute("update run set started = started - interval '31 days' where id = %s", [run])
+    assert store.forget_past("docs") == (1, 1)
+    status = store.status("docs")
+    assert (status["pages"], [one["id"] for one in status["runs"]]) == ({"gone": 1, "ok": 1}, [now])
+    lock.release()

@@ -257,7 +257,7 @@ OF_ONE_WRITER = {
 OF_ONE_WRITER |= {"clear_staged_chunks", "clear_staged_pages", "clear_staged_vectors", "clear_claims", "copy_pages"}
 OF_ONE_WRITER |= {
     "describe_pages", "describe_returned", "adopt_pages", "forget_unread_pages", "delete_vectors_of_runs",
-    "delete_questions"
+    "delete_questions", "forget_gone_pages"
 }  # fmt: skip
 
 
