@@ -213,7 +213,9 @@ class Gatherer:
 
     @cached_property
     def _local(self) -> LocalBuilder:
-        return self._stack.enter_context(LocalBuilder(self._job(plan_local(count_cpus())), self._child))
+        return self._stack.enter_context(
+            LocalBuilder(self._job(plan_local(count_cpus())), self._child, bool(self._changes))
+        )
 
     @cached_property
     def _ray(self) -> RayCluster:

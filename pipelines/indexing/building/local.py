@@ -1,7 +1,7 @@
 """Runs the steps in this process, without Ray: sooner done where there is little to embed.
 
 One thread reads and cuts pages (in a child process) while another one embeds and stores. Both give way to what else
-the machine does, as Ray's workers do.
+the machine does, as Ray's workers do, unless somebody waits for a few pages.
 """
 
 import random
@@ -33,10 +33,13 @@ PATIENCE = 4.0
 
 
 class LocalBuilder:
-    """Builds in this process, reads in `child`. Yields rows as `store_vectors` returns them; close it at the end."""
+    """Builds in this process, reads in `child`. Yields rows as `store_vectors` returns them; close it at the end.
 
-    def __init__(self, job: steps.BuildJob, child: Child) -> None:
-        self._job, self._child = job, child
+    An `urgent` one gives way to nothing, and loads the model while the first page is read.
+    """
+
+    def __init__(self, job: steps.BuildJob, child: Child, urgent: bool = False) -> None:
+        self._job, self._child, self._urgent = job, child, urgent
         self._store = Store(job.database_url, pool_size=4, retry_s=DATABASE_PATIENCE_S)
         self._read = steps.make_reader(job.settings, job.layouts, child=child)
         self._embed: steps.EmbedTexts | None = None
@@ -96,9 +99,10 @@ class LocalBuilder:
             yield from steps.crawl_host(host, self._job, self._store)
 
     def _build(self, urls: Iterable[list[str]]) -> Iterator[pa.Table]:
+        niceness = 0 if self._urgent else JOB_NICENESS
         with (
-            ThreadedIterator([self._gathered(urls)], ahead=1, niceness=JOB_NICENESS) as blocks,
-            ThreadedIterator([self._stored_vectors(blocks)], niceness=JOB_NICENESS) as done,
+            ThreadedIterator([self._gathered(urls)], ahead=1, niceness=niceness) as blocks,
+            ThreadedIterator([self._stored_vectors(blocks)], niceness=niceness) as done,
         ):
             yield from done
 
@@ -114,6 +118,8 @@ class LocalBuilder:
         yield pa.concat_tables(parts)
 
     def _stored_vectors(self, blocks: Iterable[pa.Table]) -> Generator[pa.Table]:
+        if self._urgent and self._embed is None:
+            self._embed = steps.EmbedTexts(self._job)
         for block in blocks:
             if len(block) and self._embed is None:
                 self._embed = steps.EmbedTexts(self._job)
