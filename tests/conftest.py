@@ -17,7 +17,7 @@ from kit import young_clock  # noqa: F401  before anything of ours takes a clock
 from kit.databases import EMPTY, DatabaseServer, url_of
 from kit.reporting import Tables
 from kit.scheduling import FileScheduling, longest_first
-from kit.warm_python import run_warm_python
+from kit.warm_python import COLD, run_warm_python
 from xdist.remote import Producer
 
 from pipelines import embedded
@@ -114,6 +114,12 @@ def warm_program(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 def warm(warm_program: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Crawlers and readers start with all imported: for tests that need what they do, not how they start."""
     monkeypatch.setattr("sys.executable", warm_program)
+
+
+@pytest.fixture
+def cold(warm: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a module whose other tests are warm: the process itself is the child, for tests of its memory and its end."""
+    monkeypatch.setattr("sys.executable", COLD)
 
 
 @pytest.fixture(scope="session")

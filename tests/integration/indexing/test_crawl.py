@@ -16,7 +16,6 @@ from pathlib import Path
 import pytest
 from kit.page_ledger import FileLedger, finish
 from kit.processes import alive, eventually
-from kit.warm_python import COLD
 from kit.web import Answer, Handler, Site, page, pouring, redirect, slow
 
 from pipelines.indexing.crawling.crawl import CrawlFailed, CrawlSettings, crawl
@@ -42,12 +41,6 @@ class Crawled:
 
     def states(self) -> dict[str, str]:
         return {path: row["state"] for path, row in self.rows.items()}
-
-
-@pytest.fixture
-def cold(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The crawler itself is the child, for tests of its memory and its end."""
-    monkeypatch.setattr("sys.executable", COLD)
 
 
 @pytest.fixture

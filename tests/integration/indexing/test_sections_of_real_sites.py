@@ -67,9 +67,10 @@ def text(document: Document) -> str:
 
 
 @needs_ray
-def test_every_section_that_is_asked_about_has_text_under_its_anchor():
+@pytest.mark.parametrize("every", [8, pytest.param(1, marks=pytest.mark.exhaustive)])
+def test_every_section_that_is_asked_about_has_text_under_its_anchor(every):
     missing, asked = [], asked_anchors()
-    for url, anchors in asked.items():
+    for url, anchors in sorted(asked.items())[::every]:
         found = {anchor for section in read(url, ray_pages()[url]).sections for anchor in section.anchors}
         missing += [(url, anchor) for anchor in anchors - found]
     assert sum(map(len, asked.values())) == 5727

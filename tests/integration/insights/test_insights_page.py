@@ -135,7 +135,11 @@ def check(browser: Browser, own: str) -> None:
     assert len(missing) < len(PAYLOADS) / 4  # the lists are bounded; what is masked reads otherwise
 
 
-# axe looks at thousands of elements: half a minute each.
+# Of each list, table and bar chart: axe takes half a minute for thousands of elements that differ in their words alone.
+KEEP_THREE = """document.querySelectorAll('ol, ul, tbody').forEach(list =>
+  [...list.children].slice(3).forEach(element => element.remove()))"""
+
+
 @pytest.mark.parametrize(
     ("width", "dark"), [(390, True), pytest.param(1280, False, marks=pytest.mark.exhaustive)], ids=["narrow", "wide"]
 )
@@ -147,8 +151,9 @@ def test_nothing_runs_on_the_page_and_axe_finds_nothing(browser, url, request, w
     browser.wait_for("!document.getElementById('report').hidden")
     check(browser, url)
     browser.emulate(width, dark=dark)
-    assert browser.violations("document") == []
     assert browser.evaluate("document.documentElement.scrollWidth") <= width
+    browser.evaluate(KEEP_THREE)
+    assert browser.violations("document") == []
     rows = [(kind, str(len(payloads)), str(len(payloads))) for kind, payloads in KINDS.items()]
     leave_table(request.config, "XSS suite in chromium (insights)", ("payloads", "tried", "held"), rows)
 

@@ -31,10 +31,10 @@ SHOWN = (
     "[...document.querySelectorAll('.asked, .sources, .answer, .pointed')]"
     f".flatMap(e => [...e.querySelectorAll(':not({OURS})')])"
 )
-TAGS = f"[...new Set({SHOWN}.map(e => e.tagName))]"
-LINKS = "[...document.links].map(link => link.href)"
-RELS = "[...new Set([...document.links].filter(a => a.origin !== location.origin).map(a => a.rel))]"
-ATTRIBUTES = f"[...new Set({SHOWN}.flatMap(e => e.getAttributeNames()))]"
+# All that a check needs, in one call: each takes longer on its way than in the page.
+STATE = f"""(shown => ({{tags: shown.map(e => e.tagName), attributes: shown.flatMap(e => e.getAttributeNames()),
+    links: [...document.links].map(link => link.href), ran: 'pwned' in window,
+    rels: [...document.links].filter(a => a.origin !== location.origin).map(a => a.rel)}}))({SHOWN})"""
 MAY_BE = {
     "A", "BLOCKQUOTE", "BR", "CODE", "DEL", "DIV", "EM", "H2", "H3", "H4", "H5", "H6", "HR", "LI", "MARK", "OL", "P",
     "PRE", "SPAN", "STRONG", "SUP", "TABLE", "TBODY", "TD", "TH", "THEAD", "TR", "UL",
@@ -67,12 +67,11 @@ def recorded(engine: FakeEngine, payload: str) -> RecordedQuestion:
 
 def check(browser: Browser, url: str, payload: str) -> None:
     """Nothing ran, nothing was fetched from elsewhere, the policy had nothing to stop, and all of it is text."""
-    assert set(browser.evaluate(TAGS)) <= MAY_BE, payload
-    assert set(browser.evaluate(ATTRIBUTES)) <= MAY_HAVE, payload
+    state = browser.evaluate(STATE)
+    assert set(state["tags"]) <= MAY_BE and set(state["attributes"]) <= MAY_HAVE, payload
     own = (url, "https://docs.example.com/", "https://d.test/")
-    assert [link for link in browser.evaluate(LINKS) if not link.startswith(own)] == [], payload
-    assert set(browser.evaluate(RELS)) <= {"noopener nofollow"}, payload
-    assert not browser.evaluate("'pwned' in window"), payload
+    assert [link for link in state["links"] if not link.startswith(own)] == [], payload
+    assert set(state["rels"]) <= {"noopener nofollow"} and not state["ran"], payload
     assert browser.named("Page.javascriptDialogOpening") == [], payload
     logged = [e["entry"]["text"] for e in browser.named("Log.entryAdded")]
     assert [text for text in logged if "404" not in text] == [], payload
@@ -133,9 +132,9 @@ def test_nothing_runs_in_what_markdown_becomes(browser: Browser, share: int) -> 
                 "shown.append(markdown.render(text)); })"
             )
             browser.evaluate(f"{grow}({text!r})")
-            assert set(browser.evaluate(TAGS)) <= MAY_BE, payload
-            assert set(browser.evaluate(ATTRIBUTES)) <= MAY_HAVE, payload
-            assert not browser.evaluate("'pwned' in window"), payload
+            state = browser.evaluate(STATE)
+            assert set(state["tags"]) <= MAY_BE and set(state["attributes"]) <= MAY_HAVE, payload
+            assert not state["ran"], payload
             addresses = browser.evaluate("[...shown.querySelectorAll('a')].map(a => a.getAttribute('href'))")
             assert all(address.startswith(("http://", "https://")) for address in addresses), payload
             assert all(address.startswith((url, "data:,")) for address in browser.requests()), payload

@@ -24,7 +24,7 @@ from pipelines.embedded import EmbeddedPostgresFailed, run_postgres
 from pipelines.keeper import read_url, superuser_url
 from pipelines.store import Store, StoreUnavailable, can_connect
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("warm")]
 
 ROOT = Path(__file__).parents[3]
 USER = """
@@ -212,7 +212,7 @@ def test_a_killed_keeper_is_replaced_under_the_same_url_while_its_users_work(hom
             assert keeper(home) != owner
 
 
-def test_users_of_one_server_replace_its_keeper_once(home):
+def test_users_of_one_server_replace_its_keeper_once(home, cold):
     with contextlib.ExitStack() as stack:
         url = stack.enter_context(run_postgres(home))
         users = [stack.enter_context(another(home)) for _ in range(2)]
