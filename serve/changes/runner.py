@@ -39,7 +39,7 @@ class ChangeRunner:
     def __init__(self, store: AnnouncementStore, settings: Settings) -> None:
         self._store = store
         self._environment = {"DATABASE_URL": settings.database_url, "RAYDEX_HOME": str(settings.home)}
-        self._awake, self._closing = threading.Event(), threading.Event()
+        self._awake, self._closing, self._starting = threading.Event(), threading.Event(), threading.Lock()
         self._child: subprocess.Popen[str] | None = None
         self._thread = threading.Thread(target=self._work, name="changes", daemon=True)
         self._thread.start()
@@ -50,7 +50,8 @@ class ChangeRunner:
 
     def close(self) -> None:
         """End the run in progress; the next service goes on with it."""
-        self._closing.set()
+        with self._starting:  # a run begins before this, and is ended, or not at all
+            self._closing.set()
         self._awake.set()
         if child := self._child:
             child.terminate()
@@ -58,20 +59,23 @@ class ChangeRunner:
 
     def _work(self) -> None:
         while not self._closing.is_set():
-            self._awake.clear()
             due: list[Mapping[str, Any]] = []
             with contextlib.suppress(StoreUnavailable):
                 due = [row for row in self._store.announced_collections() if row["due"]]
             failed = [row for row in due if not (row["held"] or self._run(row["collection"]))]
             self._awake.wait(BUSY_S if len(due) > len(failed) else IDLE_S)
+            self._awake.clear()
 
     def _run(self, collection: str) -> bool:
         """Run over what is announced of a collection; return whether to look soon for more of it."""
         command = [sys.executable, "-m", "jobs.reindex", collection, "--announced", "--no-ray"]
-        self._child = subprocess.Popen(
-            command, cwd=PROJECT_ROOT, env={**os.environ, **self._environment}, text=True, errors="replace",
-            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
-        )  # fmt: skip
+        with self._starting:
+            if self._closing.is_set():
+                return True
+            self._child = subprocess.Popen(
+                command, cwd=PROJECT_ROOT, env={**os.environ, **self._environment}, text=True, errors="replace",
+                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+            )  # fmt: skip
         _, said = self._child.communicate()
         code, self._child = self._child.returncode, None
         if code in (0, BUSY) or self._closing.is_set():

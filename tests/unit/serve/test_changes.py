@@ -1,0 +1,37 @@
+"""The runs over announced changes: a service that is closed starts no further one."""
+
+import os
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from serve.changes.runner import ChangeRunner
+from serve.settings import Settings
+
+# A Python that notes the collection of its run; the first one says that it is at work, and never ends.
+PYTHON = """#!/bin/sh
+echo "$3" >> "$0.log"
+[ "$3" = second ] || { echo > "$0.begun"; exec sleep 600; }
+"""
+
+
+class DueStore:
+    def announced_collections(self) -> list[dict[str, object]]:
+        return [{"collection": name, "due": True, "held": False} for name in ("first", "second")]
+
+
+def test_no_run_begins_after_the_service_is_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    python = tmp_path / "python"
+    python.write_text(PYTHON)
+    python.chmod(0o755)
+    os.mkfifo(f"{python}.begun")
+    monkeypatch.setattr(sys, "executable", str(python))
+    runner = ChangeRunner(DueStore(), Settings(database_url="", home=tmp_path))
+    Path(f"{python}.begun").read_text()  # returns once the first run is at work
+    runner.close()
+    for thread in threading.enumerate():
+        if thread.name == "changes":
+            thread.join()
+    assert Path(f"{python}.log").read_text() == "first\n"
