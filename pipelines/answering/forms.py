@@ -4,6 +4,7 @@ A setting decides, else the trial of the agent's model on the collection (`rayde
 """
 
 import asyncio
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -16,6 +17,9 @@ from pipelines.records import QUOTED, SUMMARY, WRITTEN, Form
 from pipelines.store import ModelTrial
 
 SAID: Mapping[Form, str] = {WRITTEN: "written", SUMMARY: "quoted, with a summary", QUOTED: "quoted alone"}
+
+# Long enough that a busy service asks the database rarely; a trial takes minutes. Readers may name any collection.
+KEPT_S, MOST_KEPT = 5.0, 1_000
 
 
 class TrialStore(Protocol):
@@ -37,12 +41,13 @@ class ChosenForm:
 class FormFinder:
     """The form of the answers of `agents`; `collection` is used where a question names none.
 
-    The store is asked for each question: that takes a millisecond, a language model takes a thousand.
+    What the store said of a collection is used for KEPT_S seconds.
     """
 
     def __init__(self, agents: Iterable[AgentSettings], store: TrialStore | None = None, collection: str = "") -> None:
         self._agents = {agent.name: agent for agent in agents}
         self._store, self._collection = store, collection
+        self._kept: dict[tuple[str, str], tuple[ChosenForm, float]] = {}
 
     async def find(self, agent: str, collection: str | None = None) -> ChosenForm:
         """Return the form of an agent's answers from a collection. Raises CollectionNotNamed and StoreUnavailable."""
@@ -51,7 +56,14 @@ class FormFinder:
             return ChosenForm()
         if chosen.form != AUTO:
             return ChosenForm(chosen.form, f"answers are {SAID[chosen.form]}, as its setting form says")
-        return await asyncio.to_thread(self._of_trial, chosen, collection or self._collection)
+        key, now = (agent, collection or self._collection), time.monotonic()
+        found, until = self._kept.get(key, (ChosenForm(), now))
+        if until <= now:
+            found = await asyncio.to_thread(self._of_trial, chosen, key[1])
+            if len(self._kept) >= MOST_KEPT:
+                self._kept.clear()
+            self._kept[key] = found, now + KEPT_S
+        return found
 
     def _of_trial(self, agent: AgentSettings, collection: str) -> ChosenForm:
         assert self._store is not None

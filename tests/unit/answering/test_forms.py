@@ -1,12 +1,14 @@
 """How the answers of an agent come about: written, quoted with a summary, quoted alone; a setting before a trial."""
 
 import asyncio
+import math
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 import pytest
 from kit.answering import MemoryStore, make_hit
 
+from pipelines.answering import forms
 from pipelines.answering.engine import QueryEngine
 from pipelines.answering.forms import FormFinder, describe_forms, settle_forms
 from pipelines.answering.grounding.support import Passages
@@ -172,3 +174,22 @@ def test_the_start_says_how_answers_come_about() -> None:
     assert "`raydex models --try`" in untried
     [chosen] = describe_forms([agent("written")], [ModelTrial("docs", ENDPOINT, "says", "quoted", {})])
     assert "written, as the setting" in chosen
+
+
+def test_a_busy_service_asks_the_database_rarely(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(forms, "KEPT_S", math.inf)
+
+    class Counted(Trials):
+        asked = 0
+
+        def model_trial(self, collection: str, endpoint: str, model: str) -> ModelTrial | None:
+            self.asked += 1
+            return super().model_trial(collection, endpoint, model)
+
+    async def ask(finder: FormFinder) -> None:
+        for _ in range(3):
+            await finder.find("says", "docs")
+
+    store = Counted()
+    asyncio.run(ask(FormFinder([agent()], store)))
+    assert store.asked == 1
