@@ -3,7 +3,7 @@
 Knows the evaluation and its paired test; not where the questions come from nor what follows.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,14 +39,14 @@ class WorseQuestion:
     after: Sequence[str]
 
 
-def plan_of(collection: str, measures: Mapping[str, float]) -> EvaluationPlan:
-    """Return what has to be evaluated for these measures; answers only if one is of answers. Raises UnknownMeasure."""
-    ks = {int(k) for _, _, k in (name.partition("@") for name in measures) if k.isdecimal()} or {K}
-    known = [name for name in score_names(sorted(ks), answers=True) if METRICS[name.partition("@")[0]].by_question]
+def check_measures(measures: Iterable[str]) -> tuple[int, ...]:
+    """Return the depths at which these measures look at hits. Raises UnknownMeasure."""
+    ks = sorted({int(k) for _, _, k in (name.partition("@") for name in measures) if k.isdecimal()} or {K})
+    known = [name for name in score_names(ks, answers=True) if METRICS[name.partition("@")[0]].by_question]
     for name in measures:
         if name not in known:
             raise UnknownMeasure(f"night.may_fall: there is no measure {name!r}; there are: {', '.join(known)}")
-    return EvaluationPlan(collection, tuple(sorted(ks)), answers=not all(map(is_of_hits, measures)))
+    return tuple(ks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,8 @@ class IndexGate:
 
         These are ids of examples, the worst first. Raises as `evaluate`.
         """
-        plan = plan_of(live.collection, self.may_fall)
+        ks, answers = check_measures(self.may_fall), not all(map(is_of_hits, self.may_fall))
+        plan = EvaluationPlan(live.collection, ks, answers)
         before = self._measure(LIVE, examples, live, plan)
         after = self._measure(CANDIDATE, examples, candidate, plan)
         experiment = {"runs": [before, after], "baseline": LIVE}

@@ -20,7 +20,7 @@ from pipelines.indexing.publish import find_live_index
 from pipelines.indexing.run import ReindexRun, check_request_of, open_run, silent
 from pipelines.indexing.settings import ReindexOptions
 from pipelines.indexing.summary import Outcome
-from pipelines.nights.gate import IndexGate, plan_of, worse_questions
+from pipelines.nights.gate import IndexGate, check_measures, worse_questions
 from pipelines.nights.journal import NIGHTLY, Journal, StepResult
 from pipelines.nights.notices.notice import Notice
 from pipelines.nights.notices.teller import Teller, TellSecrets
@@ -76,7 +76,7 @@ def _run_night(
 ) -> NightResult:
     night = collection.night
     check_request_of(collection, options, progress)
-    plan_of(collection.name, night.may_fall)
+    check_measures(night.may_fall)
     read_datasets(folder / name for name in night.questions)
     upkeep = NightUpkeep(store, collection.name, night, settings.home, folder, progress)
     options = replace(options, most_unjudged=night.most_unjudged)

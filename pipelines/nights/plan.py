@@ -12,7 +12,7 @@ from pipelines.indexing.collection import Collection
 from pipelines.indexing.run import plan_reindex, silent
 from pipelines.indexing.settings import ReindexOptions
 from pipelines.indexing.summary import describe_plan
-from pipelines.nights.gate import plan_of
+from pipelines.nights.gate import check_measures
 from pipelines.nights.journal import NIGHTLY, night_steps
 from pipelines.nights.regression import RegressionSet, known_questions
 from pipelines.nights.upkeep import NightUpkeep
@@ -34,7 +34,7 @@ def plan_night(
 ) -> dict[str, Any]:
     """Return what a night would do now, as JSON. Raises as `run_night` before it begins, and SiteUnreachable."""
     night, name = collection.night, collection.name
-    plan_of(name, night.may_fall)
+    check_measures(night.may_fall)
     upkeep = NightUpkeep(store, name, night, home, folder, progress)
     known = known_questions(store, name, [folder / file for file in night.questions])
     runs = store.status(name, RUNS)["runs"]

@@ -3,14 +3,13 @@
 Knows HTTP; not what the notice says.
 """
 
-import hashlib
-import hmac
 import time
 
 import httpx
 import tenacity
 
 from pipelines.nights.notices.notice import Notice, NotTold
+from pipelines.signing import sign
 from pipelines.text.retry_after import parse_retry_after
 
 TRIES, FIRST_PAUSE_S, LONGEST_PAUSE_S, TIMEOUT_S = 6, 1.0, 60.0, 10.0  # a minute of trouble passes
@@ -24,11 +23,6 @@ class _TryAgain(NotTold):
     def __init__(self, message: str, after_s: float = 0.0) -> None:
         super().__init__(message)
         self.after_s = after_s
-
-
-def sign(secret: str, timestamp: str, body: bytes) -> str:
-    """Return the signature of a body that is sent at `timestamp`: HMAC-SHA256 over both, with a dot between."""
-    return "sha256=" + hmac.new(secret.encode(), f"{timestamp}.".encode() + body, hashlib.sha256).hexdigest()
 
 
 def post_webhook(url: str, secret: str, notice: Notice, first_pause_s: float = FIRST_PAUSE_S) -> None:
@@ -50,9 +44,9 @@ def post_webhook(url: str, secret: str, notice: Notice, first_pause_s: float = F
 
 def _post(url: str, secret: str, id: str, body: bytes) -> None:
     """Post once. A redirect is an error: its target was not named by whoever wrote the file."""
-    timestamp = str(int(time.time()))
-    headers = {"Content-Type": "application/json", "User-Agent": "raydex", ID: id, TIMESTAMP: timestamp,
-               SIGNATURE: sign(secret, timestamp, body)}  # fmt: skip
+    now = int(time.time())
+    headers = {"Content-Type": "application/json", "User-Agent": "raydex", ID: id, TIMESTAMP: str(now),
+               SIGNATURE: sign(secret, now, body)}  # fmt: skip
     host = httpx.URL(url).host
     try:
         reply = httpx.post(url, content=body, headers=headers, timeout=TIMEOUT_S)

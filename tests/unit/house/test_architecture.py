@@ -26,7 +26,7 @@ MAY_USE = {
     "insights": BASE | {"lexical", "answering"}, "diagnosis": BASE | {"cluster", "keeper", "embedded", "answering"},
     "evaluation": BASE | {"cluster", "lexical", "indexing", "answering"},
     "training": BASE | {"lexical", "indexing", "answering", "evaluation"},
-    "nights": BASE | {"embedded", "lexical", "indexing", "answering", "insights", "evaluation", "training"}
+    "nights": BASE | {"embedded", "signing", "lexical", "indexing", "answering", "insights", "evaluation", "training"},
 }  # fmt: skip
 # The chain that builds an index, and the connection that it and a distributed evaluation need.
 RAY = {"pipelines/indexing/building/ray_builder.py", "pipelines/cluster.py", "pipelines/evaluation/distributed.py"}
