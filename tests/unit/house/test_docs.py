@@ -1,6 +1,7 @@
 """README and docs name what exists: the tree, commands with their flags, routes, settings, links."""
 
 import importlib
+import json
 import re
 import sys
 from argparse import SUPPRESS, ArgumentParser, _SubParsersAction
@@ -225,6 +226,13 @@ def test_the_site_has_the_pages_of_the_repository(docs):
     assert site.moved(text, readme) == "[a](howto.md#x) [b](security.md) c [d](https://e.test/)\n"
     assert site.moved("[a](../howto.md) [b](../../SECURITY.md)", page) == "[a](../howto.md) [b](../security.md)"
     assert site.spaced("Text:\n- a\n- b\n```\nx\n- y\n```\n") == "Text:\n\n- a\n- b\n```\nx\n- y\n```\n"
+
+
+def test_newcomers_questions_are_answered_by_sections_that_are_there():
+    rows = [json.loads(line) for line in (ROOT / "benchmarks/questions/newcomers.jsonl").read_text().splitlines()]
+    for row in rows:
+        name, _, anchor = row["source"].removeprefix("https://raydex.test/").partition("#")
+        assert anchor in anchors(ROOT / name), f"{row['question']} {row['source']}"
 
 
 def test_every_picture_is_drawn_from_the_text_beside_it():
