@@ -2,8 +2,6 @@
 
 import base64
 import json
-import socket
-import sys
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -65,29 +63,6 @@ def _row(page: FetchedPage, run: int, before: dict | None) -> dict:
     if page.body is not None:
         row |= {"body": base64.b64encode(page.body).decode(), "content_hash": digest(page.body)}
     return row
-
-
-class RebindingLedger(FileLedger):
-    """Makes rebind.test resolve to a public address once, then to loopback, in the process that opens it.
-
-    Stands in for a hostile DNS server, nothing else. Each connection of the process is a line in PATH.connects.
-    """
-
-    def __init__(self, path: str):
-        super().__init__(path)
-        answers, real = ["93.184.215.14"], socket.getaddrinfo
-
-        def lookup(host, port, *args, **kwargs):
-            address = (answers.pop() if answers else "127.0.0.1") if host == "rebind.test" else host
-            return real(address, port, *args, **kwargs)
-
-        def note(event: str, args: tuple) -> None:
-            if event == "socket.connect":
-                with Path(f"{path}.connects").open("a") as file:
-                    file.write(f"{args[1]}\n")
-
-        socket.getaddrinfo = lookup
-        sys.addaudithook(note)
 
 
 class BrokenLedger(FileLedger):

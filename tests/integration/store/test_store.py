@@ -275,19 +275,6 @@ def test_what_was_staged_of_a_duplicate_is_dropped(store, workshop):
 # ---------------------------------------------------------------------------------------------- staging
 
 
-def test_staging_twice_stores_once(store, workshop):
-    run = begin(store)
-    workshop.save(run, small_site(5))
-    todo = store.pages_to_index("docs", run, None, "", [BASE + f"p{n:02}" for n in range(5)])
-    pages = [workshop.read(entry.page, entry.input_hash) for entry in todo]
-    chunks = [chunk for page in pages for chunk in page.chunks]
-    vectors = workshop.embedder.embed_chunks([chunk.embed_text for chunk in chunks])
-    for _ in range(2):
-        store.stage_pages(run, pages)
-        store.stage_vectors(run, [chunk.embed_hash for chunk in chunks], vectors)
-    assert store.staged_counts(run) == {"pages": 5, "sections": 15, "chunks": 15, "embedded": 15}
-
-
 def test_tasks_that_stage_the_same_at_once_store_once(store, workshop):
     run = begin(store)
     workshop.save(run, small_site(30))
@@ -570,21 +557,9 @@ def test_a_call_is_tried_as_long_as_it_was_told_and_no_longer():
 
 def test_threads_share_one_store(store, workshop):
     workshop.reindex(small_site(6))
-    index, errors = workshop.live(), []
-
-    def ask() -> None:
-        try:
-            for _ in range(20):
-                assert len(workshop.search("part", 5, index)) == 5
-        except BaseException as error:
-            errors.append(error)
-
-    threads = [threading.Thread(target=ask) for _ in range(12)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert errors == []
+    index = workshop.live()
+    with ThreadPoolExecutor(12) as threads:
+        assert set(threads.map(lambda _: len(workshop.search("part", 5, index)), range(240))) == {5}
 
 
 def test_a_clock_that_was_set_back_locks_nobody_out(store, superuser_url):
