@@ -32,6 +32,7 @@ from pipelines.store import Place, Store
 from serve.bots import Bot, wanted_bots
 from serve.changes.runner import ChangeRunner
 from serve.chat.running import BackgroundBot
+from serve.freshness import FreshnessGauges
 from serve.guard.policy import Policy, protect
 from serve.port import url_of
 from serve.proxy.listening import keep_ports_on_loopback, running_address
@@ -181,11 +182,13 @@ class Raydex:
         self._metrics = process_metrics()
         self._recorder = Recorder(self._store, **settings.recording.model_dump())
         self._changes = ChangeRunner(self._store, settings)
+        self._freshness = FreshnessGauges(self._store, self._metrics)
 
     def __del__(self) -> None:
         if hasattr(self, "_recorder"):
             self._recorder.close()
-        if hasattr(self, "_changes"):
+        if hasattr(self, "_freshness"):
+            self._freshness.close()
             self._changes.close()
 
     def __serve_build_asgi_app__(self) -> ASGIApp:

@@ -22,6 +22,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from pipelines.records import Answer
+from pipelines.store import Freshness
 
 log = logging.getLogger(__name__)
 
@@ -44,7 +45,7 @@ class Metrics:
     """Counters and histograms of one process. Counting never raises: no answer fails because of its metrics."""
 
     def __init__(self) -> None:
-        from ray.util.metrics import Counter, Histogram
+        from ray.util.metrics import Counter, Gauge, Histogram
 
         self._requests = Counter("raydex_requests_total", "Requests by route and status", ("route", "status"))
         self._steps = Histogram("raydex_step_seconds", "Latency of each step of an answer", SECONDS, ("step",))
@@ -54,6 +55,14 @@ class Metrics:
         self._first_delta = Histogram(
             "raydex_time_to_first_delta_seconds", "Time until a stream's first delta", SECONDS
         )
+        self._fresh = {
+            name: Gauge(f"raydex_{name}", said, ("collection",))
+            for name, said in {
+                "oldest_check_timestamp_seconds": "When the page that waits longest was checked",
+                "last_run_timestamp_seconds": "When the last full run ended well",
+                "failing_pages": "Pages that could not be read for more than 3 days",
+            }.items()
+        }
 
     def count_request(self, route: str, status: int) -> None:
         """Count a request; `route` is the path's pattern, never the path (labels must stay few)."""
@@ -75,6 +84,15 @@ class Metrics:
         """Observe the time from a question to its stream's first delta."""
         with _log_exceptions():
             self._first_delta.observe(float(seconds))
+
+    def show_freshness(self, collection: str, freshness: Freshness) -> None:
+        """Set the gauges of a collection's freshness; times that are unknown are not shown."""
+        times = (freshness.oldest_check, freshness.last_run)
+        values = [*(time.timestamp() if time else None for time in times), freshness.failing]
+        with _log_exceptions():
+            for gauge, value in zip(self._fresh.values(), values, strict=True):
+                if value is not None:
+                    gauge.set(value, {"collection": collection})
 
 
 @functools.cache

@@ -4,6 +4,7 @@ import asyncio
 import io
 import json
 import logging
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -12,8 +13,9 @@ from starlette.responses import JSONResponse
 from starlette.testclient import TestClient
 
 from pipelines.records import Answer, Usage
-from pipelines.store import Key
+from pipelines.store import Freshness, Key
 from serve import telemetry
+from serve.freshness import look
 from serve.telemetry import (
     JsonLines,
     Metrics,
@@ -170,3 +172,27 @@ def test_counting_needs_no_cluster_and_never_raises(caplog: pytest.LogCaptureFix
     assert caplog.records == []
     metrics.observe_first_delta("not a number")  # type: ignore[arg-type]
     assert "not counted" in caplog.text
+
+
+def test_the_freshness_of_each_collection_is_shown_but_not_that_of_copies():
+    checked = datetime(2026, 1, 2, tzinfo=UTC)
+
+    class Shown(Metrics):
+        def __init__(self) -> None:
+            self._fresh = {name: self for name in ("check", "run", "failing")}  # type: ignore[assignment]
+            self.values: list[tuple[float, str]] = []
+
+        def set(self, value: float, tags: dict[str, str]) -> None:
+            self.values.append((value, tags["collection"]))
+
+    class Collections:
+        def collections(self) -> list[dict[str, str]]:
+            return [{"name": "docs"}, {"name": "docs@1"}, {"name": "new"}]
+
+        def freshness(self, name: str) -> Freshness:
+            return Freshness(checked, None, 2) if name == "docs" else Freshness()
+
+    shown = Shown()
+    for name, freshness in look(Collections()).items():  # type: ignore[arg-type]
+        shown.show_freshness(name, freshness)
+    assert shown.values == [(checked.timestamp(), "docs"), (2, "docs"), (0, "new")]
