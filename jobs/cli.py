@@ -79,7 +79,7 @@ def command(verb: str, doc: str | None) -> CommandParser:
     return CommandParser(prog=prog, description=(doc or "").split("\n\n")[0])
 
 
-def add_json(parser: argparse.ArgumentParser) -> None:
+def add_json(parser: "argparse.ArgumentParser | argparse._MutuallyExclusiveGroup") -> None:
     """Add --json."""
     parser.add_argument("--json", action="store_true", help="print the result as one JSON object, on the last line")
 

@@ -1,8 +1,10 @@
 """Shows collections, or one of them in full: sources, settings, pages by state, runs, failures."""
 
 import argparse
+import sys
+import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -17,6 +19,8 @@ from pipelines.store.collections.catalog import SHOWN
 from pipelines.text.progress import describe_seconds
 from pipelines.text.tables import as_columns
 
+WATCH_S = 2.0
+CLEAR_SCREEN = "\x1b[H\x1b[2J"
 NOTHING = "no collection yet: create one with `raydex index URL`"
 
 
@@ -27,13 +31,17 @@ def arguments() -> argparse.ArgumentParser:
     parser.add_argument(
         "--most", type=int, metavar="N", help=f"show at most N runs and N failed pages (default {SHOWN})"
     )
-    add_json(parser)
+    watched = parser.add_mutually_exclusive_group()
+    watched.add_argument("--watch", action="store_true", help="follow the last run of each collection until Ctrl-C")
+    add_json(watched)
     return parser
 
 
 def run(args: argparse.Namespace) -> int:
     wanted = args.collection
     with open_store() as store:
+        if args.watch:
+            return watch(store, wanted)
         rows = store.collections()
         chosen = [store.find_collection(wanted)["name"]] if wanted else [row["name"] for row in rows]
         most = args.most or (None if args.failed else SHOWN)
@@ -51,6 +59,34 @@ def run(args: argparse.Namespace) -> int:
     summary = {"collections": status, "default": default, "services": [service.url for service in services]}
     finish(summary, args.json, "\n".join([text, *lines]))
     return DONE
+
+
+def watch(store: Store, wanted: str | None, pause: Callable[[float], object] = time.sleep) -> int:
+    """Show the last runs anew every WATCH_S on a terminal; into a pipe, print each state and step once."""
+    printed: set[object] = set()
+    try:
+        while True:
+            names = [store.find_collection(wanted)["name"]] if wanted else [row["name"] for row in store.collections()]
+            lines = dict(line for name in names for line in _watched(store, name))
+            if sys.stdout.isatty():
+                print(CLEAR_SCREEN + ("\n".join(lines.values()) or NOTHING), flush=True)
+            else:
+                print(*(f"{line}\n" for key, line in lines.items() if key not in printed), sep="", end="", flush=True)
+                printed |= lines.keys()
+            pause(WATCH_S)
+    except KeyboardInterrupt:
+        return DONE
+
+
+def _watched(store: Store, name: str) -> Iterator[tuple[object, str]]:
+    """Yield the lines about the last run of a collection, each with what it says that is new."""
+    for run in store.last_runs(name, 1):
+        head, *more = _describe_run(run)
+        yield (run["id"], run["state"], run["alive"]), f"{name}:{head}"
+        if run["alive"] and sys.stdout.isatty():
+            staged = store.staged_counts(run["id"])
+            more.append(f"             so far {staged['pages']:,} pages and {staged['chunks']:,} chunks to publish")
+        yield from (((run["id"], line), line) for line in more)
 
 
 def _status(store: Store, name: str, runs: int, failures: int | None) -> dict[str, Any]:

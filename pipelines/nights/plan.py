@@ -37,7 +37,7 @@ def plan_night(
     check_measures(night.may_fall)
     upkeep = NightUpkeep(store, name, night, home, folder, progress)
     known = known_questions(store, name, [folder / file for file in night.questions])
-    runs = store.status(name, RUNS)["runs"]
+    runs = store.last_runs(name, RUNS)
     return {
         "collection": name,
         "reindex": plan_reindex(store, collection, options, progress),

@@ -63,10 +63,14 @@ class Catalog(Database):
             "settings": self.collection_settings(collection),
             "indexes": self._all("indexes", values),
             "pages": {row["state"]: row["pages"] for row in self._all("page_states", values)},
-            "runs": self._all("last_runs", values),
+            "runs": self.last_runs(collection, most),
             "failures": self.failed_pages(collection, most),
             "freshness": asdict(self.freshness(collection)),
         }
+
+    def last_runs(self, collection: str, most: int) -> list[DictRow]:
+        """Return the last runs of a collection, the newest first; `alive` says whether a running one lives."""
+        return self._all("last_runs", {"collection": collection, "most": most})
 
     def freshness(self, collection: str) -> Freshness:
         """Return how fresh a collection is."""

@@ -71,3 +71,26 @@ def test_every_failed_page_is_listed_on_request(jobs: Jobs, store: Store) -> Non
 def test_a_name_that_does_not_exist_is_bad_input(jobs: Jobs) -> None:
     wrong = jobs.run("status", "dcos")
     assert wrong.code == 2 and "there is no collection 'dcos'; there are: none" in wrong.messages
+
+
+def test_a_watcher_in_a_pipe_prints_each_state_and_step_once(store, capsys):
+    lock = RunLock(store, "watched")
+    assert lock.try_acquire()
+    run = lock.begin("nightly", {})
+    looks = iter(
+        [
+            lambda: None,
+            lambda: lock.once(run, "index", lambda _: {"said": "2 pages seen", "number": 1}),
+            lambda: lock.finish(run, "done", {}, None),
+        ]
+    )
+
+    def pause(_seconds: float) -> None:
+        if (look := next(looks, None)) is None:
+            raise KeyboardInterrupt
+        look()
+
+    assert status.watch(store, "watched", pause) == 0
+    lock.release()
+    first, index, last = capsys.readouterr().out.splitlines()
+    assert "nightly running" in first and index.strip() == "index: 2 pages seen" and "nightly done" in last
