@@ -337,7 +337,7 @@ def run_server(app: FastAPI) -> Iterator[str]:
             thread.join(10)
 
 
-def wait_for(condition: object, seconds: float = 5.0) -> None:
+def wait_for(condition: object, seconds: float = 60.0) -> None:
     until = time.monotonic() + seconds
     while not condition():  # type: ignore[operator]
         assert time.monotonic() < until, "it did not happen in time"

@@ -58,7 +58,7 @@ def keep_down(home: Path, seconds: float) -> None:
         os.kill(owner, signal.SIGCONT)
 
 
-def eventually(holds: Callable[[], bool], what: str, within_s: float = 30.0) -> float:
+def eventually(holds: Callable[[], bool], what: str, within_s: float = 120.0) -> float:
     """Wait until `holds`; return the seconds it took."""
     began = time.monotonic()
     while not holds():

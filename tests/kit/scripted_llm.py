@@ -164,7 +164,7 @@ class ScriptedLLM:
         reply = answer(request) if callable(answer) else answer
         return Reply(text=reply) if isinstance(reply, str) else reply
 
-    def wait_for(self, happened: Callable[["ScriptedLLM"], bool], seconds: float = 5.0) -> bool:
+    def wait_for(self, happened: Callable[["ScriptedLLM"], bool], seconds: float = 60.0) -> bool:
         """Whether `happened(self)` came true in time."""
         until = time.monotonic() + seconds
         while not happened(self) and time.monotonic() < until:

@@ -133,14 +133,14 @@ class SlackServer:
     def send(self, message: dict[str, Any], socket: int = -1) -> str:
         envelope = str(uuid.uuid4())
         body = json.dumps({"envelope_id": envelope, **message})
-        asyncio.run_coroutine_threadsafe(self.sockets[socket].send_str(body), self._loop).result(5)
+        asyncio.run_coroutine_threadsafe(self.sockets[socket].send_str(body), self._loop).result(60)
         return envelope
 
     def disconnect(self, reason: str = "refresh_requested") -> None:
         """Ask the client to connect anew, and close its socket."""
         socket = self.sockets[-1]
         body = json.dumps({"type": "disconnect", "reason": reason, "debug_info": {"host": "stand-in"}})
-        asyncio.run_coroutine_threadsafe(socket.send_str(body), self._loop).result(5)
+        asyncio.run_coroutine_threadsafe(socket.send_str(body), self._loop).result(60)
 
     def tear(self) -> None:
         """Tear the last socket without a word."""
@@ -157,7 +157,7 @@ class SlackServer:
     def of(self, *methods: str) -> list[SlackCall]:
         return [call for call in list(self.calls) if call.method in methods]
 
-    def wait_for(self, condition: Callable[[], Any], seconds: float = 15.0) -> Any:
+    def wait_for(self, condition: Callable[[], Any], seconds: float = 60.0) -> Any:
         """Wait for `condition`, and return what it gives."""
         until = time.monotonic() + seconds
         while not (found := condition()):
@@ -167,7 +167,7 @@ class SlackServer:
             time.sleep(0.01)
         return found
 
-    def wait_for_answer(self, ts: str, channel: str = "C1", seconds: float = 15.0) -> list[dict[str, Any]]:
+    def wait_for_answer(self, ts: str, channel: str = "C1", seconds: float = 60.0) -> list[dict[str, Any]]:
         """Wait until the last message of a thread has its buttons; return the thread's messages."""
 
         def rated() -> list[dict[str, Any]]:
@@ -180,7 +180,7 @@ class SlackServer:
 
     def __enter__(self) -> "SlackServer":
         threading.Thread(target=lambda: asyncio.run(self._serve()), daemon=True).start()
-        assert self._started.wait(10)
+        assert self._started.wait(60)
         return self
 
     def __exit__(self, *_: object) -> None:

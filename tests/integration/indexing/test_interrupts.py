@@ -32,7 +32,7 @@ def test_a_run_that_a_person_ends_is_interrupted_not_failed(jobs, store, tmp_pat
             assert run.poll() is None
             time.sleep(0.02)
         run.send_signal(number)
-        said = run.communicate(timeout=30)[1]
+        said = run.communicate(timeout=120)[1]
         over.set()
     assert run.returncode == 128 + number
     assert said.splitlines()[-1] == (

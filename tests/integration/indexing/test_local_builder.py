@@ -126,7 +126,7 @@ def reads(process: subprocess.Popen) -> list[int]:
 def test_a_run_that_is_ended_is_finished_by_the_next_one_and_nothing_is_embedded_twice(jobs, run, model, end):
     children = reads(run)
     run.send_signal(end)
-    assert run.wait(30) == (-9 if end is signal.SIGKILL else 130)
+    assert run.wait(120) == (-9 if end is signal.SIGKILL else 130)
     eventually(lambda: not any(map(alive, children)), "its children have ended")
     at, stored = time.monotonic(), stored_hashes(jobs.url)
     assert 0 < len(stored) < 240

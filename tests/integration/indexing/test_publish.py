@@ -227,7 +227,7 @@ class Readers:
 
     def wait(self, polls: int = 6) -> None:
         """Until so many more polls were made, so that the state before and after is seen for sure."""
-        target, deadline = self.polls + polls, time.monotonic() + 30
+        target, deadline = self.polls + polls, time.monotonic() + 60
         while self.polls < target and not self.wrong and time.monotonic() < deadline:
             time.sleep(0.005)
 
@@ -315,7 +315,7 @@ def test_a_publish_that_dies_halfway_leaves_everything_as_it_was(store, workshop
 
 def wait_for_blocked(store: Store) -> int:
     """The pid of the session that waits for a lock."""
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     with psycopg.connect(store.url, autocommit=True) as connection:
         while time.monotonic() < deadline:
             row = connection.execute(
@@ -650,11 +650,11 @@ def test_a_publish_is_announced_and_an_unchanged_run_is_not(store, workshop):
     with psycopg.connect(store.url, autocommit=True) as listener:
         listener.execute("listen raydex")
         workshop.reindex(small_site(3))
-        assert [note.payload for note in listener.notifies(timeout=5, stop_after=1)] == ["docs"]
+        assert [note.payload for note in listener.notifies(timeout=60, stop_after=1)] == ["docs"]
         workshop.reindex(small_site(3))
         assert list(listener.notifies(timeout=0.3)) == []
         workshop.reindex(changed(small_site(3), p01={"s": "x"}))
-        assert [note.payload for note in listener.notifies(timeout=5, stop_after=1)] == ["docs"]
+        assert [note.payload for note in listener.notifies(timeout=60, stop_after=1)] == ["docs"]
 
 
 # ---------------------------------------------------------------------------------------------- who may publish
@@ -693,7 +693,7 @@ def test_a_run_that_waits_comes_after_the_first_and_says_once_whom_it_waits_for(
     time.sleep(1.5)
     order.append("first")
     first.release()
-    thread.join(10)
+    thread.join(60)
     assert order == ["first", "second"]
     assert len(messages) == 1 and "waiting for run" in messages[0]
 

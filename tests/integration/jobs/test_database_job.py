@@ -24,4 +24,4 @@ def test_it_prints_a_url_that_answers_until_it_is_stopped(tmp_path):
         assert can_connect(line.strip().removeprefix("export DATABASE_URL="))
     finally:
         holder.send_signal(signal.SIGTERM)
-    assert holder.wait(30) == 0
+    assert holder.wait(120) == 0

@@ -184,12 +184,12 @@ def test_the_card_of_a_source_stands_at_its_number_and_goes_with_the_pointer(sit
         page.evaluate("new Promise(done => setTimeout(done, 500))")
         assert page.evaluate(is_open), "it can be pointed at"
         page.do(lambda page: page.hover(".answer p >> nth=-1"))
-        page.wait_for(f"!{is_open}", seconds=5)
+        page.wait_for(f"!{is_open}")
         page.do(lambda page: page.hover(".answer .number"))
         page.wait_for(is_open)
         page.evaluate("document.querySelector('.answer .number').closest('p').remove()")
         page.do(lambda page: page.hover(".composer"))
-        page.wait_for(f"!{is_open}", seconds=5)
+        page.wait_for(f"!{is_open}")
 
 
 def test_a_press_elsewhere_and_scrolling_away_close_the_card_and_a_passing_pointer_does_not(site: Site) -> None:
@@ -208,7 +208,7 @@ def test_a_press_elsewhere_and_scrolling_away_close_the_card_and_a_passing_point
     page.do(lambda page: page.hover(".answer .number"))
     page.wait_for(is_open)
     page.evaluate("document.querySelector('.thread').scrollTo({top: 1e6, behavior: 'instant'})")
-    page.wait_for(f"!{is_open}", seconds=5)
+    page.wait_for(f"!{is_open}")
 
 
 def test_a_number_out_of_view_shows_its_card_when_it_is_tabbed_to(site: Site) -> None:

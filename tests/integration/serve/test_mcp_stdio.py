@@ -137,4 +137,4 @@ def test_it_ends_when_it_is_told_to(indexed: Store, environment: dict[str, str])
         running.stdin.flush()
         assert b'"serverInfo"' in running.stdout.readline()
         running.send_signal(signal.SIGTERM)
-        assert running.wait(20) == 130
+        assert running.wait(60) == 130

@@ -128,7 +128,7 @@ def test_a_new_index_of_another_model_is_followed(client: httpx.Client, workshop
     before = ask(client, "csv").json()["index"]
     workshop.use("hash:32")
     workshop.reindex(SITE)
-    until = time.monotonic() + 30  # the index before it answers while the other model is loaded
+    until = time.monotonic() + 60  # the index before it answers while the other model is loaded
     while (reply := ask(client, "How do I load csv files?").json())["index"] == before:
         assert time.monotonic() < until
     assert reply["index"] == workshop.live().id

@@ -149,7 +149,7 @@ def test_a_long_answer_is_several_messages_and_no_code_block_is_torn(slack):
     text = "\n\n".join(f"## Step {n}\n\n{'word ' * 150}[1]\n\n```python\nstep({n})\nrun({n})\n```" for n in range(12))
     with scripted(stream(answer(text), deltas=re.findall(r"(?s).{1,900}", text))) as service, \
             run_slack_bot(slack, service.url):  # fmt: skip
-        messages = slack.wait_for_answer(slack.say("How?"), seconds=40)
+        messages = slack.wait_for_answer(slack.say("How?"))
     assert len(messages) > 2
     assert [int(n) for n in re.findall(r"step\((\d+)\)", "".join(texts(messages)))] == list(range(12))
     sections = [b["text"]["text"] for m in messages for b in m["blocks"] if b["type"] == "section"]
@@ -167,7 +167,7 @@ def test_what_was_voided_is_deleted(slack):
     head, mark, tail = whole.partition("event: answer")
     reply = Raw(200, f"{head}{events}{mark}{tail}", "text/event-stream")
     with scripted(reply) as service, run_slack_bot(slack, service.url):
-        (message,) = slack.wait_for_answer(slack.say("How?"), seconds=30)
+        (message,) = slack.wait_for_answer(slack.say("How?"))
     assert message["text"] == "short"
 
 
@@ -317,7 +317,7 @@ def test_what_a_killed_process_has_begun_is_finished_by_the_next_in_the_same_mes
     following = start_slack_command(slack, service, tmp_path)
     (message,) = slack.wait_for_answer(ts)
     following.terminate()
-    _, said = following.communicate(timeout=20)
+    _, said = following.communicate(timeout=60)
     assert following.returncode == 0 and "raydex slack: answering from the service at" in said
     assert message["text"].endswith("done") and len(slack.of("chat.postMessage")) == 1
 

@@ -50,7 +50,7 @@ def replicas() -> list[int]:
 def test_it_answers_and_a_new_replica_goes_on(slack: SlackServer) -> None:
     event = slack.mention("How do I load csv files?")
     slack.deliver(event)
-    (message,) = slack.wait_for_answer(event["ts"], seconds=30)
+    (message,) = slack.wait_for_answer(event["ts"], seconds=90)
     assert "https://docs.test/data.html#loading-csv" in message["text"]
     connected = len(slack.sockets)
     kill_9(*replicas())
@@ -59,7 +59,7 @@ def test_it_answers_and_a_new_replica_goes_on(slack: SlackServer) -> None:
     slack.wait_for(lambda: envelope in slack.acknowledged)
     slack.say("And what does it return?", thread=event["ts"])
     slack.wait_for(lambda: len(slack.thread(event["ts"])) == 2, 30)
-    slack.wait_for_answer(event["ts"], seconds=30)
+    slack.wait_for_answer(event["ts"], seconds=90)
     assert len(slack.of("chat.postMessage")) == 2
 
 

@@ -1,8 +1,8 @@
 """API keys and rates in the database: a key opens until it is revoked; a rate holds over all replicas."""
 
 import math
-import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import psycopg
 import pytest
@@ -107,17 +107,12 @@ def test_a_key_that_can_not_be_made_is_named(store: Store, name: str, more: dict
 
 
 def test_one_bucket_is_shared_by_all_replicas(database_url: str) -> None:
-    taken: list[bool] = []
-
-    def replica() -> None:
+    def replica(_: int) -> list[bool]:
         with Store(database_url) as own:
-            taken.extend(own.take_token("k", 6, 10).allowed for _ in range(20))
+            return [own.take_token("k", 6, 10).allowed for _ in range(20)]
 
-    threads = [threading.Thread(target=replica) for _ in range(3)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(3) as threads:
+        taken = [allowed for all in threads.map(replica, range(3)) for allowed in all]
     assert len(taken) == 60 and 10 <= sum(taken) <= 12  # a token more every 10 s
 
 

@@ -310,7 +310,7 @@ def test_sessions_that_write_the_same_rows_in_other_orders_never_deadlock(store,
         for turn in range(50):
             mixed.shuffle(urls)
             mixed.shuffle(hashes)
-            barrier.wait(30)
+            barrier.wait(60)
             names = [f"{turn} {name}" for name in hashes]
             store.stage_vectors(run, names, vectors)
             store.claim(run, dict.fromkeys(names, "page"))

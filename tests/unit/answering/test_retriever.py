@@ -47,7 +47,7 @@ class Models:
     def __call__(self, model: EmbeddingModel) -> WordEmbedder:
         self.loads.append(model.name)
         if model.name in self.gates:
-            assert self.gates[model.name].wait(10)
+            assert self.gates[model.name].wait(60)
         if model.name in self.broken:
             raise OSError(f"no model {model.name}")
         return self.embedder
@@ -154,7 +154,7 @@ class GatedLexical(LexicalIndex):
         self.gate = threading.Event()
 
     def sync(self, store: object, index: Index) -> int:
-        assert self.gate.wait(30)
+        assert self.gate.wait(60)
         return super().sync(store, index)  # type: ignore[arg-type]
 
 
@@ -234,7 +234,7 @@ def test_a_folder_of_another_database_is_noticed_and_built_again(make: Make, tmp
     LexicalIndex(tmp_path / "1").sync(other, other.live_index("docs"))
     retriever = make()
     assert retriever.retrieve(search_for("read_csv")).degraded == ("bm25",)
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while (found := retriever.retrieve(search_for("read_csv"))).degraded and time.monotonic() < deadline:
         time.sleep(0.05)
     assert found.degraded == () and found.hits[0].ranks["bm25"] == 1
@@ -352,7 +352,7 @@ def test_every_query_is_asked_of_every_leg_and_the_store_once(make: Make, store:
 
 
 def test_queries_are_embedded_side_by_side(make: Make, models: Models) -> None:
-    both = threading.Barrier(2, timeout=10)
+    both = threading.Barrier(2, timeout=60)
 
     class Together(WordEmbedder):
         def embed_query(self, text: str) -> np.ndarray:
@@ -483,7 +483,7 @@ def test_a_leg_that_hangs_is_not_waited_for(make: Make, models: Models) -> None:
 
     class Hanging(WordEmbedder):
         def embed_query(self, text: str) -> np.ndarray:
-            gate.wait(10)
+            gate.wait(60)
             return super().embed_query(text)
 
     retriever = make(patience_s=0.1, timeout_s=0.2)

@@ -134,7 +134,7 @@ def test_a_client_that_leaves_a_stream_cancels_its_question(base, engine, record
     engine.hangs = True
     with httpx.stream("POST", base + path, json=body) as reply:
         next(reply.iter_bytes())
-    assert engine.cancelled.wait(2) and recorder.rows == recorder.failures == []
+    assert engine.cancelled.wait(60) and recorder.rows == recorder.failures == []
 
 
 @pytest.mark.parametrize(("path", "body"), [("/query", QUESTION), ("/v1/chat/completions", CHAT)])
@@ -142,7 +142,7 @@ def test_a_client_that_does_not_wait_for_its_answer_cancels_its_question(base, e
     engine.hangs = True
     with httpx.Client(timeout=0.3) as client, pytest.raises(httpx.ReadTimeout):
         client.post(base + path, json=body)
-    assert engine.cancelled.wait(2) and recorder.rows == recorder.failures == []
+    assert engine.cancelled.wait(60) and recorder.rows == recorder.failures == []
 
 
 def test_a_client_that_leaves_before_the_first_event_cancels_its_question(base: str, engine: FakeEngine) -> None:

@@ -60,7 +60,7 @@ def url(llm: ScriptedLLM) -> Iterator[str]:
 def ask(url: str, **more: Any) -> dict[str, Any]:
     import httpx
 
-    return dict(httpx.post(f"{url}/query", json={"question": QUESTION, **more}, timeout=30).json())
+    return dict(httpx.post(f"{url}/query", json={"question": QUESTION, **more}, timeout=60).json())
 
 
 # "accumulate" asks for whole replies, "compact" for a stream.
@@ -85,7 +85,7 @@ def test_a_stream_says_so_in_its_answer(url: str, llm: ScriptedLLM, kind: str) -
     import httpx
 
     llm.default = CUT_OFF[kind]
-    text = httpx.post(f"{url}/query/stream", json={"question": QUESTION}, timeout=30).text
+    text = httpx.post(f"{url}/query/stream", json={"question": QUESTION}, timeout=60).text
     event, data = text.strip().split("\n\n")[-1].split("\n")
     answer = json.loads(data.removeprefix("data: "))
     assert event == "event: answer"

@@ -3,8 +3,8 @@
 import os
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -279,11 +279,8 @@ def test_a_failed_rebuild_keeps_the_old_commit(lexical: LexicalIndex, store: Fak
 
 def test_one_of_many_syncs_builds(store: FakeChunks, tmp_path: Path) -> None:
     indexes = [LexicalIndex(tmp_path / "7") for _ in range(4)]
-    threads = [threading.Thread(target=index.sync, args=(store, store.index)) for index in indexes]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(lambda index: index.sync(store, store.index), indexes))
     assert store.scans == 1 and all(ids(index, "actors") == ["pool"] for index in indexes)
 
 

@@ -106,7 +106,7 @@ def test_a_database_that_hangs_ends_in_503_and_no_hang() -> None:
 
     class Hanging:
         def find_key(self, hash: bytes) -> Key | None:
-            go_on.wait(10)
+            go_on.wait(60)
             return None
 
     app = KeyCheck(echo, KeyCache(Hanging(), DatabaseThreads(threads=1, timeout_s=0.05)), True)

@@ -15,7 +15,7 @@ class Loading:
         self.may, self.has = threading.Event(), threading.Event()
 
     def warm(self) -> None:
-        self.may.wait(30)
+        self.may.wait(60)
         self.has.set()
 
 
@@ -34,4 +34,4 @@ def test_what_takes_too_long_is_loaded_beside_the_questions(retriever: Loading) 
     load_first(cast(Any, retriever), patience_s=0.05)
     assert not retriever.has.is_set()
     retriever.may.set()
-    assert retriever.has.wait(30)
+    assert retriever.has.wait(60)
