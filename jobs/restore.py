@@ -42,13 +42,7 @@ def run(args: argparse.Namespace) -> int:
         index, found = restore(lock, record.run, args.file, resources)
         revision = None if args.no_publish else promote_index(lock, record.run, index)
         seconds = round(time.perf_counter() - began, 3)
-        record.counts = {
-            "collection": name,
-            "index": index,
-            "revision": revision,
-            "seconds": seconds,
-            **found,
-        }
+        record.counts = {"collection": name, "index": index, "revision": revision, "seconds": seconds, **found}
     state = "a candidate" if revision is None else f"live, revision {revision}"
     counts = record.counts
     text = (

@@ -92,10 +92,7 @@ class Keeper:
 
     def run(self) -> None:
         """Run the server until nobody uses it; return at once if another keeper runs it."""
-        with (
-            (self.home / "postgres.keeper").open("w") as lock,
-            (self.home / "postgres.users").open("w") as users,
-        ):
+        with (self.home / "postgres.keeper").open("w") as lock, (self.home / "postgres.users").open("w") as users:
             if not _lock(lock, LOCK_S):
                 return
             self._initialise()
@@ -141,16 +138,7 @@ class Keeper:
         if os.geteuid() == 0:
             shutil.chown(making, UNPRIVILEGED)
             shutil.chown(secret, UNPRIVILEGED)
-        flags = [
-            "-U",
-            SUPERUSER,
-            "-A",
-            "scram-sha-256",
-            f"--pwfile={secret}",
-            "-E",
-            "UTF8",
-            "--locale=C.UTF-8",
-        ]
+        flags = ["-U", SUPERUSER, "-A", "scram-sha-256", f"--pwfile={secret}", "-E", "UTF8", "--locale=C.UTF-8"]
         command = [str(self.bin / "initdb"), "-D", str(making), "--no-instructions", *flags]
         done = subprocess.run(_as_server(command), capture_output=True, text=True, check=False, cwd="/")
         secret.unlink()

@@ -31,11 +31,7 @@ class TorchEmbedder(Embedder):
 
     def _vectors(self, texts: list[str], prefix: str) -> NDArray[Any]:
         return self._encoder.encode(
-            texts,
-            prompt=prefix,
-            batch_size=self._batch_size,
-            show_progress_bar=False,
-            convert_to_numpy=True,
+            texts, prompt=prefix, batch_size=self._batch_size, show_progress_bar=False, convert_to_numpy=True
         )
 
 

@@ -122,10 +122,7 @@ class EvaluationWorker:
 def open_worker(job: EvaluationJob) -> Iterator[EvaluationWorker]:
     """Yield a worker whose engine, index and judge are loaded."""
     settings = change(job.settings, {"retrieval.patience_s": PATIENCE_S})
-    with (
-        _open_store(job) as store,
-        contextlib.closing(make_retriever(settings, store)) as retriever,
-    ):
+    with _open_store(job) as store, contextlib.closing(make_retriever(settings, store)) as retriever:
         retriever.prepare(job.plan.collection)
 
         def passages(sources: Sequence[str]) -> dict[str, str]:

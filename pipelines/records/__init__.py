@@ -38,13 +38,4 @@ from pipelines.records.documents import (
     content_hash,
     digest,
 )
-from pipelines.records.indexes import (
-    Chunk,
-    ChunkUnit,
-    EmbeddingModel,
-    Filters,
-    Hit,
-    Index,
-    IndexSettings,
-    VectorType,
-)
+from pipelines.records.indexes import Chunk, ChunkUnit, EmbeddingModel, Filters, Hit, Index, IndexSettings, VectorType

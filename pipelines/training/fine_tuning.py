@@ -57,10 +57,7 @@ def divide(examples: Sequence[Example], corpus: Corpus, plan: FineTuningPlan) ->
     examples = select_answered(examples, corpus)
     seed = plan.seed
     train, judge = ([examples[place] for place in places] for places in split(examples, corpus, seed))
-    return (
-        sample(train, plan.questions or len(train), seed),
-        sample(judge, plan.held_out or len(judge), seed),
-    )
+    return (sample(train, plan.questions or len(train), seed), sample(judge, plan.held_out or len(judge), seed))
 
 
 def choose_device(device: str) -> str:

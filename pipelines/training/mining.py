@@ -158,12 +158,7 @@ def positives_of(example: Example, corpus: Corpus) -> list[Hit]:
 
 
 def hard_negatives(
-    example: Example,
-    hits: Sequence[Hit],
-    corpus: Corpus,
-    forbidden: Collection[str] = (),
-    most: int = 1,
-    skip: int = 0,
+    example: Example, hits: Sequence[Hit], corpus: Corpus, forbidden: Collection[str] = (), most: int = 1, skip: int = 0
 ) -> list[Hit]:
     """Return up to `most` of the hits, best first after `skip`, that do not answer the example.
 

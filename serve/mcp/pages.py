@@ -16,13 +16,7 @@ from pipelines.indexing.reading.read import read_page
 from pipelines.indexing.reading.text import UnreadablePage
 from pipelines.records import Document, Index
 from pipelines.store import Store
-from serve.mcp.markdown import (
-    MarkdownSection,
-    sections_of_chunks,
-    sections_of_document,
-    with_headings,
-    write_sections,
-)
+from serve.mcp.markdown import MarkdownSection, sections_of_chunks, sections_of_document, with_headings, write_sections
 from serve.mcp.quoting import HeadingLine, clean, pack
 from serve.mcp.results import OutlineEntry, PagePart
 

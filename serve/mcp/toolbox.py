@@ -48,12 +48,7 @@ class Toolbox:
     """The tools over one engine and one store; `sessions` ask and record, `collection` is the engine's own default."""
 
     def __init__(
-        self,
-        engine: QueryEngine,
-        store: Store,
-        threads: DatabaseThreads,
-        sessions: Inquiries,
-        collection: str = "",
+        self, engine: QueryEngine, store: Store, threads: DatabaseThreads, sessions: Inquiries, collection: str = ""
     ) -> None:
         self._engine, self._store, self._threads = engine, store, threads
         self._sessions, self._collection = sessions, collection

@@ -78,11 +78,7 @@ class DirectToReplica:
 
     async def _relay(self, port: int, request: "_Request", send: Send) -> None:
         async with self._open_client().request(
-            request.method,
-            request.url(port),
-            headers=request.headers,
-            data=request.body or None,
-            allow_redirects=False,
+            request.method, request.url(port), headers=request.headers, data=request.body or None, allow_redirects=False
         ) as reply:
             headers = [(n, v) for n, v in reply.raw_headers if n.lower() not in OF_CONNECTION | OF_SERVER]
             await send({"type": "http.response.start", "status": reply.status, "headers": headers})

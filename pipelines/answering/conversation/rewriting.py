@@ -116,12 +116,7 @@ class Rewriter:
     """
 
     def __init__(
-        self,
-        llm: ChatModel | None,
-        *,
-        num_queries: int = NUM_QUERIES,
-        hyde: bool = HYDE,
-        timeout_s: float = TIMEOUT_S,
+        self, llm: ChatModel | None, *, num_queries: int = NUM_QUERIES, hyde: bool = HYDE, timeout_s: float = TIMEOUT_S
     ) -> None:
         self.llm, self.num_queries, self.hyde, self.timeout_s = llm, num_queries, hyde, timeout_s
 

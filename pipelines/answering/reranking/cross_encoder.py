@@ -13,14 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.answering.reranking.base import (
-    DEVICE,
-    RerankerOptions,
-    RerankFailed,
-    Reranking,
-    by_score,
-    document,
-)
+from pipelines.answering.reranking.base import DEVICE, RerankerOptions, RerankFailed, Reranking, by_score, document
 from pipelines.files.model_cards import may_be_used
 from pipelines.records import Hit
 from pipelines.text.cleaning import clean_for_tokenizer
@@ -41,12 +34,7 @@ class CrossEncoderReranker:
     needs: ClassVar[tuple[str, ...]] = ("model",)
 
     def __init__(
-        self,
-        model: str,
-        *,
-        device: str = DEVICE,
-        max_length: int = MAX_LENGTH,
-        batch_size: int = BATCH,
+        self, model: str, *, device: str = DEVICE, max_length: int = MAX_LENGTH, batch_size: int = BATCH
     ) -> None:
         self.model, self.batch_size = model, batch_size
         self._encoder = _load_cross_encoder(model, device, max_length)

@@ -13,15 +13,7 @@ import numpy as np
 
 from pipelines.answering.language import find_language, is_foreign, same_language
 from pipelines.answering.retrieval.evidence import Evidence
-from pipelines.answering.retrieval.legs import (
-    BM25,
-    PREVIOUS,
-    VECTOR,
-    LegCalls,
-    LegRetriever,
-    ScoredIds,
-    SearchTrace,
-)
+from pipelines.answering.retrieval.legs import BM25, PREVIOUS, VECTOR, LegCalls, LegRetriever, ScoredIds, SearchTrace
 from pipelines.answering.retrieval.live import LiveIndex, LiveIndexes, LiveIndexStore, Vector
 from pipelines.answering.retrieval.neighbours import with_neighbours
 from pipelines.answering.retrieval.one_page import page_first

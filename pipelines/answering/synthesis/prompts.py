@@ -185,10 +185,7 @@ class Prompts:
 
     @classmethod
     def from_mapping(
-        cls,
-        texts: Mapping[str, str],
-        variables: Mapping[str, str] | None = None,
-        style: PromptStyle = DEFAULT_STYLE,
+        cls, texts: Mapping[str, str], variables: Mapping[str, str] | None = None, style: PromptStyle = DEFAULT_STYLE
     ) -> "Prompts":
         """Return the style's prompts with some texts replaced, by name; `variables` are fixed wherever they are used.
 

@@ -18,10 +18,7 @@ def give_database(superuser_url: str, owner: str, password: str) -> None:
     One transaction. Raises StoreUnavailable.
     """
     role = {"owner": sql.Identifier(owner), "password": sql.Literal(password)}
-    with (
-        translate_errors(),
-        psycopg.connect(superuser_url, row_factory=dict_row, connect_timeout=5) as connection,
-    ):
+    with translate_errors(), psycopg.connect(superuser_url, row_factory=dict_row, connect_timeout=5) as connection:
         connection.execute(statement("lock_roles"))
         if connection.execute(statement("find_role"), {"owner": owner}).fetchone() is None:
             connection.execute(statement("create_role", **role))

@@ -81,8 +81,4 @@ def _target(source: str) -> str:
     return clean_for_storage(source).translate({ord("<"): "%3C", ord(">"): "%3E", ord("\n"): "%0A", ord(" "): "%20"})
 
 
-WRITERS: dict[SourcesPlace, type[SourceWriter]] = {
-    "key": SourceWriter,
-    "footnotes": Footnotes,
-    "append": SourceList,
-}
+WRITERS: dict[SourcesPlace, type[SourceWriter]] = {"key": SourceWriter, "footnotes": Footnotes, "append": SourceList}

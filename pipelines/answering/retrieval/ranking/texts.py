@@ -52,14 +52,7 @@ def rank(
         left.remove(best)
         before[hits[best].url] += _PAGE_COST if spread else 0.0
         score, hit = round(float(odds[best]), 6), hits[best]
-        ranked.append(
-            replace(
-                hit,
-                score=score,
-                score_kind=LEARNED,
-                scores={**hit.scores, LEARNED: score},
-            )
-        )
+        ranked.append(replace(hit, score=score, score_kind=LEARNED, scores={**hit.scores, LEARNED: score}))
     return ranked
 
 
