@@ -30,7 +30,7 @@ def find_language(question: str) -> str:
 
     A script stands for the language that most who ask in it write: Cyrillic for Russian.
     """
-    prose = _without_code(unicodedata.normalize("NFC", question))
+    prose = " ".join(word for word in unicodedata.normalize("NFC", question).split() if not _is_code(word))
     letters = [letter for letter in prose if letter.isalpha()]
     other = [letter for letter in letters if not _is_latin(letter)]
     if len(other) >= 2 and len(other) >= _OTHER_SCRIPT * len(letters):
@@ -46,12 +46,8 @@ def find_language(question: str) -> str:
     return "en" if english else ""
 
 
-def _without_code(text: str) -> str:
-    """Return `text` without words that are code: my_list, a.b, camelCase, x=1."""
-    return " ".join(word for word in text.split() if not _is_code(word))
-
-
 def _is_code(word: str) -> bool:
+    """Return whether a word is code: my_list, a.b, camelCase, x=1."""
     inner = word.rstrip(".,:")
     if any(letter in _OF_CODE or letter.isdigit() for letter in inner):
         return True

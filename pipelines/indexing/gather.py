@@ -25,7 +25,7 @@ from pipelines.indexing.crawling.crawl import CrawlSettings
 from pipelines.indexing.crawling.frontier.queue import DEFAULT_MAX_PAGES
 from pipelines.indexing.crawling.scope import spellings
 from pipelines.indexing.folders.files import limit_files, save_files
-from pipelines.indexing.layouts import SAMPLE, find_unmatched, has_learnt, known_layouts, learn_layouts
+from pipelines.indexing.layouts import SAMPLE, find_unmatched, known_layouts, learn_layouts
 from pipelines.indexing.publish import find_live_index
 from pipelines.indexing.reachable import SiteUnreachable, find_unreachable
 from pipelines.indexing.reading.child_process import Child
@@ -137,7 +137,7 @@ class Gatherer:
         """Crawl, and embed meanwhile. In a first run pages wait until their sites' layouts can be told, but on Ray."""
         if self._wants_ray():
             self._gather_on_ray(lambda on_ray: on_ray.crawled(self.hosts))
-        elif self._changes or has_learnt(self._store, self._name):
+        elif self._changes or self._store.layouts(self._name)[0]:
             self._consume(self._local.crawled(self.hosts))
         else:
             self._consume(self._local.crawled(self.hosts, SAMPLE * len(self.hosts), self._learn_layouts))

@@ -32,11 +32,6 @@ def known_layouts(store: Store, collection: str) -> Layouts:
     return Layouts.from_json(store.layouts(collection)[1])
 
 
-def has_learnt(store: Store, collection: str) -> bool:
-    """Return whether an earlier run, or this one, has looked for layouts, and found enough pages for it."""
-    return bool(store.layouts(collection)[0])
-
-
 def learn_layouts(store: Store, collection: str, html: Mapping[str, Any], child: Child) -> Layouts:
     """Return the layouts of a collection's sites as its stored pages, read by `html` in `child`, show them.
 

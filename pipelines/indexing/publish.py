@@ -63,11 +63,6 @@ def find_live_index(store: Store, collection: str) -> Index | None:
     return None
 
 
-def find_own_index(store: Store, collection: str) -> Index | None:
-    """Return the index whose model a run goes on with: the live one, else a candidate."""
-    return find_live_index(store, collection) or store.candidate_index(collection)
-
-
 def find_base_index(store: Store, collection: str, settings: IndexSettings) -> Index | None:
     """Return the index that a run brings up to date: the live one, or a candidate, if it has the same settings."""
     for index in (find_live_index(store, collection), store.candidate_index(collection)):

@@ -125,7 +125,7 @@ def check_request_of(collection: Collection, options: ReindexOptions, progress: 
 
 
 def _settings(store: Store, collection: Collection, options: ReindexOptions) -> IndexSettings:
-    own = publish.find_own_index(store, collection.name)
+    own = publish.find_live_index(store, collection.name) or store.candidate_index(collection.name)
     return index_settings(collection.index, options, own, collection.html.chosen)
 
 

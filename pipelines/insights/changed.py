@@ -1,6 +1,5 @@
 """Finds recorded answers whose cited sections say something else now, or are gone."""
 
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
@@ -41,8 +40,5 @@ def changed_answers(store: Store, period: Period, collection: str | None = None)
             questions = tuple(map(mask, row.pop("questions")))
             sections.append(ChangedSection(collection=name, questions=questions, **row))
     sections.sort(key=lambda one: (-one.answers, one.source))
-    return {"changed": [asdict(one) for one in sections], "review": _count_reviews(store, list(live))}
-
-
-def _count_reviews(store: Store, collections: Sequence[str]) -> int:
-    return sum(one.state == REVIEW for name in collections for one in review_answers(store, name))
+    review = sum(one.state == REVIEW for name in live for one in review_answers(store, name))
+    return {"changed": [asdict(one) for one in sections], "review": review}

@@ -14,7 +14,7 @@ from pipelines.indexing.settings import ReindexOptions
 from pipelines.indexing.summary import describe_plan
 from pipelines.nights.gate import check_measures
 from pipelines.nights.journal import NIGHTLY, night_steps
-from pipelines.nights.regression import RegressionSet, known_questions
+from pipelines.nights.regression import known_questions
 from pipelines.nights.upkeep import NightUpkeep
 from pipelines.store import Store
 from pipelines.text.progress import Progress, describe_seconds
@@ -45,7 +45,7 @@ def plan_night(
         "expected_s": _expected_seconds(runs),
         "judge": {
             "questions": str(known),
-            "smoke": 0 if _has_any(known) else night.smoke,
+            "smoke": 0 if known.examples or known.left_out else night.smoke,
             "may_fall": night.may_fall,
             "most_unjudged": night.most_unjudged,
         },
@@ -67,10 +67,6 @@ def describe_night_plan(plan: Mapping[str, Any]) -> str:
     lines.append(f"  judge     if more than {judge['most_unjudged']:.0%} of the pages change, or a setting: by {asked}")
     lines.append(f"            may fall: {', '.join(f'{name} {fall:g}' for name, fall in judge['may_fall'].items())}")
     return "\n".join([*lines, *(f"  {step:<10}{said}" for step, said in plan["upkeep"].items())])
-
-
-def _has_any(known: RegressionSet) -> bool:
-    return bool(known.examples or known.left_out)
 
 
 def _steps_of_unfinished(runs: Sequence[Mapping[str, Any]]) -> list[str]:

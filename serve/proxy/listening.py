@@ -42,7 +42,7 @@ def keep_ports_on_loopback() -> None:
     this machine, or from an HAProxy on another one.
     """
     if ray.util.get_node_ip_address() == LOOPBACK:  # type: ignore[no-untyped-call]
-        _replace(ray_internals.OPEN_PORT, _open_port)
+        _replace(ray_internals.OPEN_PORT, lambda own: lambda server, address: own(server, f"{LOOPBACK}:0"))
     if ray_internals.find(ray_internals.HAPROXY) is False:
         _replace(ray_internals.START_HTTP, _start_http)
 
@@ -51,10 +51,6 @@ def _replace(internal: ray_internals.Internal, make: Any) -> None:
     own = ray_internals.find(internal)
     if own is not None:
         setattr(internal.owner, internal.name, make(own))
-
-
-def _open_port(own: Any) -> Any:
-    return lambda server, address: own(server, f"{LOOPBACK}:0")
 
 
 def _start_http(own: Any) -> Any:

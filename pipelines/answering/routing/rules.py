@@ -72,8 +72,4 @@ class RuleRouter:
 
 def _mentions(question: str, topic: str) -> bool:
     """Return whether `question` has the words of `topic`, names whole (RLlib: rllib) or in parts (RLlib: r llib)."""
-    return any(f" {form(topic)} " in f" {form(question)} " for form in (words, _whole_words))
-
-
-def _whole_words(text: str) -> str:
-    return words(text.lower())
+    return any(f" {form(topic)} " in f" {form(question)} " for form in (words, lambda text: words(text.lower())))

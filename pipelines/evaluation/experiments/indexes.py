@@ -14,7 +14,6 @@ from pipelines.indexing.lock import hold_collection
 from pipelines.indexing.run import reindex_copy
 from pipelines.indexing.settings import ReindexOptions, index_settings
 from pipelines.lexical import remove_lexical_folders
-from pipelines.records import IndexSettings
 from pipelines.store import Store, copy_name
 
 # What a copy has of the file of its collection.
@@ -83,7 +82,7 @@ class SweepIndexes:
             known["dimension"] = 0
         choices = IndexChoices.model_validate({**known, "vector_type": "auto", **wanted})
         live = replace(self._live, identity="", vector_type=choices.vector_type, html={})
-        if choices.settings() == live and _has_vector_type(self._live, wanted):
+        if choices.settings() == live and wanted.get("vector_type", "auto") in ("auto", self._live.vector_type):
             return None
         return choices
 
@@ -99,7 +98,3 @@ class SweepIndexes:
         if not summary.published:
             raise IndexNotBuilt(f"{name}: {'; '.join(summary.warnings) or 'nothing was published'}")
         remove_lexical_folders(self._home, self._store.url, self._store.prune(name))
-
-
-def _has_vector_type(live: IndexSettings, wanted: Mapping[str, Any]) -> bool:
-    return wanted.get("vector_type", "auto") in ("auto", live.vector_type)

@@ -54,11 +54,6 @@ def answer_columns(found: Mapping[str, Any]) -> dict[str, str]:
     return {name: label_of(name) for name in ordered if name in names and not is_of_hits(name)}
 
 
-def metric_of_answers(found: Mapping[str, Any]) -> bool:
-    """Return whether the runs are ranked by a score of their answers."""
-    return not is_of_hits(found["metric"])
-
-
 # ------------------------------------------------------------------------------------------- cells
 
 
@@ -155,7 +150,7 @@ def as_markdown(found: Mapping[str, Any], study: Sequence[Mapping[str, Any]] = (
     """
     of_answers = bool(answer_columns(found))
     parts = [
-        *([] if metric_of_answers(found) else [table_as_markdown(_hit_table(found))]),
+        *([table_as_markdown(_hit_table(found))] if is_of_hits(found["metric"]) else []),
         *([table_as_markdown(_answer_table(found)), *map(in_cell, stand_ins(found))] if of_answers else []),
         *([table_as_markdown(_study_table(study))] if study else []),
     ]
@@ -194,7 +189,7 @@ def _answer_table(found: Mapping[str, Any]) -> Table:
     difference = _shown("against", metric, partial(with_interval, form="+.2f"))
     columns: list[Column] = [
         *((head, _shown("scores", name, forms.get(name, plain))) for name, head in answer_columns(found).items()),
-        *([(to_baseline, difference)] if metric_of_answers(found) else []),
+        *([] if is_of_hits(metric) else [(to_baseline, difference)]),
         ("seconds", _seconds("total")),
         ("first word", _seconds("first_delta")),
         ("tokens read", _shown("model", "prompt_tokens", "{:,.0f}".format)),
