@@ -5,11 +5,14 @@ Both are threads; what they took is there once the sender has its reply.
 
 import json
 import socketserver
+import ssl
 import threading
+from base64 import b64decode
 from dataclasses import dataclass, field
 from email import message_from_bytes, policy
 from email.message import EmailMessage
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any, Self
 
 
@@ -71,9 +74,12 @@ class Mail:
 
 
 class MailReceiver(_Running):
-    """Speaks as much SMTP as a client needs: takes messages into `mails`, but refuses the receivers in `refused`."""
+    """Speaks as much SMTP as a client needs: takes messages into `mails`, but refuses the receivers in `refused`.
 
-    def __init__(self, *refused: str) -> None:
+    With a `certificate` (and its key, in one file) it speaks TLS from the start, and wants the `login` "user:password".
+    """
+
+    def __init__(self, *refused: str, certificate: Path | None = None, login: str = "") -> None:
         self.mails: list[Mail] = []
         receiver = self
 
@@ -85,6 +91,13 @@ class MailReceiver(_Running):
                     verb, _, rest = line.partition(" ")
                     address = rest.partition("<")[2].partition(">")[0]
                     match verb.upper():
+                        case "EHLO" if login:
+                            self.say("250-ready\r\n250 AUTH PLAIN")
+                            continue
+                        case "AUTH":
+                            given = b64decode(rest.removeprefix("PLAIN ")).decode()
+                            self.say("235 known" if given == "\0" + login.replace(":", "\0") else "535 unknown")
+                            continue
                         case "MAIL":
                             mail = Mail(address)
                         case "RCPT" if address in refused:
@@ -109,5 +122,9 @@ class MailReceiver(_Running):
             def say(self, reply: str) -> None:
                 self.wfile.write(f"{reply}\r\n".encode())
 
-        self._server = socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler)
-        self.port = self._server.server_address[1]
+        self._server = server = socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler)
+        if certificate:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(certificate)
+            server.socket = context.wrap_socket(server.socket, server_side=True)
+        self.port = server.server_address[1]

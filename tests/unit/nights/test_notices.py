@@ -2,8 +2,10 @@
 
 import hashlib
 import hmac
+from datetime import UTC, datetime, timedelta
 
 import pytest
+from kit.certificates import certificate
 from kit.receivers import MailReceiver, WebhookReceiver
 from kit.slack_server import SlackServer
 
@@ -65,6 +67,27 @@ def test_a_mail_has_its_text_and_the_id_of_its_notice():
     assert mail.message["Subject"] == "The night of docs was refused"
     assert mail.message["Message-ID"] == "<id-1@raydex>" and mail.message["Auto-Submitted"] == "auto-generated"
     assert mail.message.get_content().splitlines() == NOTICE.lines
+
+
+@pytest.mark.parametrize(
+    ("password", "trusted", "said"),
+    [("right", True, ""), ("wrong", True, "SMTPAuthenticationError"), ("right", False, "CERTIFICATE_VERIFY_FAILED")],
+)
+def test_a_mail_goes_by_tls_with_a_login_to_a_server_that_is_trusted(tmp_path, monkeypatch, password, trusted, said):
+    path = certificate(tmp_path, "127.0.0.1", datetime.now(UTC) + timedelta(days=2))
+    if trusted:
+        monkeypatch.setenv("SSL_CERT_FILE", str(path))
+    with MailReceiver(certificate=path, login="raydex:right") as receiver:
+        choices = MailChoices(
+            to=["a@x.test"], sender="r@x.test", host="127.0.0.1", port=receiver.port, tls="tls", user="raydex"
+        )
+        if not said:
+            send_mail(NOTICE, choices, password)
+            assert receiver.mails[0].to == ["a@x.test"]
+            return
+        with pytest.raises(NotTold, match=said) as error:
+            send_mail(NOTICE, choices, password)
+    assert receiver.mails == [] and password not in str(error.value)
 
 
 def test_one_refused_receiver_is_named_though_the_other_got_it():
