@@ -48,6 +48,9 @@ class Metrics:
         from ray.util.metrics import Counter, Gauge, Histogram
 
         self._requests = Counter("raydex_requests_total", "Requests by route and status", ("route", "status"))
+        self._answers = Counter(
+            "raydex_answers_total", "Answers by writer and confidence", ("written_by", "confidence")
+        )
         self._steps = Histogram("raydex_step_seconds", "Latency of each step of an answer", SECONDS, ("step",))
         self._tokens = Counter("raydex_tokens_total", "Tokens of language models", ("agent", "kind"))
         self._cost = Counter("raydex_cost_dollars_total", "Price of language models in US dollars", ("agent",))
@@ -70,8 +73,9 @@ class Metrics:
             _add(self._requests, 1, route=route, status=str(status))
 
     def count_answer(self, answer: Answer) -> None:
-        """Count an answer: its steps, tokens, cost and degraded parts."""
+        """Count an answer: who wrote it, its steps, tokens, cost and degraded parts."""
         with _log_exceptions():
+            _add(self._answers, 1, written_by=answer.written_by, confidence=answer.confidence)
             for step, seconds in answer.timings.items():
                 self._steps.observe(float(seconds), {"step": step})
             _add(self._tokens, answer.usage.prompt_tokens, agent=answer.agent, kind="prompt")
