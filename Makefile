@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 SITE ?=
 QUESTION ?=
 
-.PHONY: help install models chromium demo test test-all test-cluster check check-javascript quality bench lock tree reference docs pictures clean
+.PHONY: help install models chromium demo test test-all test-cluster check check-javascript quality bench wheel lock tree reference docs pictures clean
 
 help:
 	@echo "make demo [SITE=https://…] [QUESTION=…]   index a documentation site, serve it, ask a question"
@@ -17,6 +17,7 @@ help:
 	@echo "make bench [BENCH='retrieval peers']       docs/benchmarks.md anew: every table, or those named"
 	@echo "make bench BENCH=scale SIZES=10k,100k,1m   docs/scale.md with a million chunks: half an hour more"
 	@echo "make docs                                 the documentation site, in .site/html"
+	@echo "make wheel                                dist/: a wheel and an sdist"
 	@echo "make install                              only create $(VENV) and install"
 	@echo "make chromium                             the browser that the tests of the pages need (Debian, as root)"
 
@@ -65,6 +66,7 @@ check: $(VENV)/.installed
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
 	@$(BIN)/oxlint --quiet pipelines serve
+	@$(BIN)/check-jsonschema --quiet --builtin-schema vendor.github-workflows .github/workflows/*.yaml deploy/github/raydex.yaml
 	@$(MAKE) --no-print-directory check-javascript
 	@$(BIN)/mypy pipelines serve jobs
 	@$(BIN)/python -m pytest -q tests/unit/house/test_architecture.py
@@ -95,6 +97,10 @@ BENCH ?=
 SIZES ?=
 bench: install
 	@$(BIN)/python -m benchmarks $(BENCH) $(if $(SIZES),--sizes $(SIZES))
+
+# What `pip install` takes anywhere: the version is pyproject.toml's, the demo's documents are inside.
+wheel: $(VENV)/.installed
+	@$(BIN)/python -m hatchling build --clean
 
 # Pins every package to what is installed now; torch without its build tag, so that any build of it will do.
 lock:
@@ -127,4 +133,4 @@ $(VENV)/js/.d2-$(D2):
 	@touch $@
 
 clean:
-	rm -rf .site .cache $(VENV) *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf dist .site .cache $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

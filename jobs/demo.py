@@ -29,6 +29,7 @@ from pipelines.indexing.building.pools import HERE_PAGES
 from pipelines.llm.servers import find_llm
 
 ROOT = Path(__file__).resolve().parent.parent
+PACKED = ROOT / "raydex_documents"  # of an installed wheel; else they are the repository's
 SERVE_PORT = 8000
 READY_S, STOP_S = 180.0, 20.0
 OWN_QUESTION = "How does Raydex keep the index fresh?"
@@ -57,7 +58,7 @@ def run(args: argparse.Namespace) -> int:
     with contextlib.ExitStack() as stack:
         url = stack.enter_context(open_database())
         say("database is up")
-        site = args.site or stack.enter_context(serve_documentation(ROOT))
+        site = args.site or stack.enter_context(serve_documentation(PACKED if PACKED.is_dir() else ROOT))
         collection = collection_name(site)
         environment = child_environment(DATABASE_URL=url, RAYDEX_COLLECTION=collection, **llm)
         messages = stack.enter_context(tempfile.TemporaryFile("w+"))

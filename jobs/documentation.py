@@ -37,7 +37,7 @@ class HtmlPage:
 
 @contextlib.contextmanager
 def serve_documentation(root: Path) -> Iterator[str]:
-    """Serve the documentation of the repository at `root` on loopback; yield the site's URL. Raises BadInput."""
+    """Serve the documentation at `root` (README.md and docs/) on loopback; yield the site's URL. Raises BadInput."""
     server = _listen(render_documentation(root))
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:
@@ -53,7 +53,7 @@ def render_documentation(root: Path) -> dict[str, HtmlPage]:
     """
     sources = {path.relative_to(root).as_posix(): path for path in sorted((root / "docs").rglob("*.md"))}
     if not sources:
-        raise BadInput(f"{root} holds no docs/*.md, only the repository does: give the demo a site with --site URL")
+        raise BadInput(f"{root} holds no docs/*.md: give the demo a site with --site URL")
     paths = {"README.md": "/", **{name: f"/{name[5:-3]}.html" for name in sources}}
     texts = {name: _without_tree((root / name).read_text()) for name in paths}
     titles = {name: _title(text, name) for name, text in texts.items()}

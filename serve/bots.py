@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from serve.chat.running import Say
-from serve.slack.settings import SlackSettings, find_tokens
+from serve.slack.settings import SlackSettings, check_installed, find_tokens
 from serve.slack.workspaces import Workspaces, read_workspaces
 
 
@@ -34,6 +34,7 @@ def wanted_bots(settings: BotSettings, variables: Mapping[str, str]) -> list[Bot
     """Return the bots that the settings ask for; tokens of workspaces come from `variables`. Raises ChatRefused."""
     bots = []
     if settings.slack:
+        check_installed()
         workspaces = read_workspaces(settings.slack_workspaces, variables)
         find_tokens(settings, workspaces)
         bots.append(Bot("Slack", partial(_run_slack, workspaces)))

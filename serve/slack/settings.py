@@ -1,5 +1,6 @@
 """Settings of the Slack bot, and the tokens that they give."""
 
+import importlib.util
 from dataclasses import dataclass, field
 from typing import Annotated
 
@@ -51,6 +52,12 @@ class SlackSettings(BaseModel):
     slack_workspaces: str = ""  # YAML file: bot tokens of workspaces, collections of channels
     slack_service: Annotated[Url, Field(validation_alias=AliasChoices("slack_service", "RAYDEX_SERVICE"))] = ""
     slack_key: Annotated[SecretStr, Field(validation_alias=AliasChoices("slack_key", "RAYDEX_KEY"))] = SecretStr("")
+
+
+def check_installed() -> None:
+    """Raise SlackRefused unless the bot's library is installed."""
+    if importlib.util.find_spec("slack_bolt") is None:
+        raise SlackRefused("the Slack bot needs the package slack-bolt: `pip install 'raydex[slack]'`")
 
 
 def find_tokens(settings: SlackSettings, workspaces: Workspaces) -> tuple[str, list[BotToken]]:

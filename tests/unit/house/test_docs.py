@@ -69,7 +69,7 @@ def test_the_tree_names_every_module_and_every_described_folder_exists(tree):
             assert path.name == "__init__.py" or re.search(rf"\b{re.escape(path.name)}\b", text), path
     assert all((ROOT / name).is_dir() for name in tree.OTHERS)
     kept = {path.name for path in ROOT.iterdir() if path.is_dir() and not path.name.startswith((".", "__"))}
-    assert kept - {"models", "raydex.egg-info"} <= {*tree.SOURCE, *tree.OTHERS}
+    assert kept - {"models", "dist", "raydex.egg-info"} <= {*tree.SOURCE, *tree.OTHERS}
 
 
 def test_every_package_and_module_says_what_it_is_in_one_line(tree):

@@ -1,5 +1,6 @@
 """The settings of the Slack bot: what can't be used is said with its place, and the manifest asks for what it needs."""
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -7,7 +8,7 @@ import yaml
 from pydantic import SecretStr, ValidationError
 
 from serve.slack.installations import HISTORY_SCOPES, SCOPES
-from serve.slack.settings import SlackRefused, SlackSettings, find_tokens
+from serve.slack.settings import SlackRefused, SlackSettings, check_installed, find_tokens
 from serve.slack.workspaces import BadWorkspaces, Workspaces, read_workspaces
 
 ROOT = Path(__file__).parents[3]
@@ -24,6 +25,13 @@ def written(folder: Path, text: str) -> str:
     path = folder / "workspaces.yaml"
     path.write_text(text)
     return str(path)
+
+
+def test_a_bot_without_its_package_says_what_to_install(monkeypatch):
+    check_installed()
+    monkeypatch.setitem(sys.modules, "slack_bolt", None)  # as Python sees a package that is not there
+    with pytest.raises(SlackRefused, match=r"`pip install 'raydex\[slack\]'`"):
+        check_installed()
 
 
 def test_a_channel_asks_its_collection_then_its_workspaces_then_the_files(tmp_path):
