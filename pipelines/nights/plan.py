@@ -3,7 +3,7 @@
 Reads the database, start pages and sitemaps; writes nothing.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -21,6 +21,7 @@ from pipelines.text.progress import Progress, describe_seconds
 
 RUNS = 20  # runs that are looked at, and how many of them the expected time is the median of
 OF_THESE = 5
+CHANGED = ("new", "changed", "deleted")
 
 
 def plan_night(
@@ -42,7 +43,10 @@ def plan_night(
         "collection": name,
         "reindex": plan_reindex(store, collection, options, progress),
         "goes_on_after": _steps_of_unfinished(runs),
-        "expected_s": _expected_seconds(runs),
+        "expected_s": _median_of_last(runs, lambda run: (run["ended"] - run["started"]).total_seconds()),
+        "expected_pages": _median_of_last(
+            runs, lambda run: sum(run["counts"].get("pages", {}).get(key, 0) for key in CHANGED)
+        ),
         "judge": {
             "questions": str(known),
             "smoke": 0 if known.examples or known.left_out else night.smoke,
@@ -62,6 +66,8 @@ def describe_night_plan(plan: Mapping[str, Any]) -> str:
     expected = plan["expected_s"]
     known = "not known before a first one" if expected is None else f"about {describe_seconds(expected)}, as before"
     lines.append(f"  time      {known}")
+    if plan["expected_pages"] is not None:
+        lines.append(f"  changes   about {plan['expected_pages']:,.0f} pages new, changed or deleted, as before")
     judge = plan["judge"]
     asked = f"{judge['smoke']:,} smoke questions from headings" if judge["smoke"] else judge["questions"]
     lines.append(f"  judge     if more than {judge['most_unjudged']:.0%} of the pages change, or a setting: by {asked}")
@@ -77,11 +83,11 @@ def _steps_of_unfinished(runs: Sequence[Mapping[str, Any]]) -> list[str]:
     return list(night_steps(last["steps"]))
 
 
-def _expected_seconds(runs: Sequence[Mapping[str, Any]]) -> float | None:
-    """Return the median time of the last nights, or without any of the last other runs over all pages."""
-    taken: dict[str, list[float]] = {NIGHTLY: [], "reindex": []}
+def _median_of_last(runs: Sequence[Mapping[str, Any]], value: Callable[[Mapping[str, Any]], float]) -> float | None:
+    """Return the median over the last nights, or without any over the last other runs over all pages."""
+    found: dict[str, list[float]] = {NIGHTLY: [], "reindex": []}
     for run in runs:
-        if run["state"] == "done" and run["kind"] in taken:
-            taken[run["kind"]].append((run["ended"] - run["started"]).total_seconds())
-    seconds = (taken[NIGHTLY] or taken["reindex"])[:OF_THESE]
-    return median(seconds) if seconds else None
+        if run["state"] == "done" and run["kind"] in found:
+            found[run["kind"]].append(value(run))
+    values = (found[NIGHTLY] or found["reindex"])[:OF_THESE]
+    return median(values) if values else None

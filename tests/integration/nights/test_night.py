@@ -282,5 +282,6 @@ def test_a_plan_says_what_a_night_would_do_and_writes_nothing(nights, store):
     before = store.status("docs")
     text = nights.jobs.text("plan", nights.file)
     assert "goes on   with the last night, after: index, judge" in text
+    assert "about 12 pages new, changed or deleted, as before" in text
     assert "by 12 written questions" in text and "may fall: retrieval_score@9 0.02" in text and "12 files" in text
     assert store.status("docs") == before
