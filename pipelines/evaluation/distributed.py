@@ -6,12 +6,13 @@ The only file of the evaluation that knows Ray, which it imports on use.
 import contextlib
 import logging
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from pipelines.cluster import check_reach, connect_ray
 from pipelines.evaluation.dataset import Example
 from pipelines.evaluation.worker import EvaluationJob, EvaluationProgress, open_worker
+from pipelines.text.progress import Progress, silent
 
 # Questions that an actor is given at a time.
 BATCH = 16
@@ -34,7 +35,7 @@ def ask_over_ray(
     examples: Sequence[Example],
     workers: int = 0,
     address: str = "local",
-    progress: Callable[[str], None] = lambda _: None,
+    progress: Progress = silent,
 ) -> None:
     """Ask in `workers` actors of the Ray at `address` (0: one for each free CPU, at most one for each batch)."""
     with connect_ray(address) as cluster:

@@ -20,6 +20,7 @@ from pipelines.evaluation.worker import EvaluationJob, EvaluationProgress, check
 from pipelines.llm.servers.http import is_loopback
 from pipelines.records import Index
 from pipelines.store import EvaluatedQuestion, Store
+from pipelines.text.progress import Progress, silent
 
 # Up to so many questions one process is done before Ray has started its actors. With answers of language models one
 # process asks any number: it mostly waits.
@@ -57,7 +58,7 @@ def evaluate(
     dataset: str = "questions",
     index: Index | None = None,
     options: EvaluationOptions = EvaluationOptions(),
-    progress: Callable[[str], None] = lambda _: None,
+    progress: Progress = silent,
 ) -> dict[str, Any]:
     """Return every score with its interval, the counts, the timings and the description of what was measured.
 

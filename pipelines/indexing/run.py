@@ -27,7 +27,7 @@ from pipelines.indexing.summary import Outcome, ReindexSummary, RunLog
 from pipelines.indexing.watch import PUBLISH_S
 from pipelines.records import Index, IndexSettings
 from pipelines.store import Publication, RunLock, Store, StoreUnavailable
-from pipelines.text.progress import Passing, Progress, describe_seconds
+from pipelines.text.progress import Passing, Progress, describe_seconds, silent
 
 DEFAULTS = ReindexOptions()
 INDEX_COUNTS = ("chunks", "sections", "pages", "listings")
@@ -42,10 +42,6 @@ class NothingRead(RuntimeError):
 
 class OtherSettings(RuntimeError):
     """The live index was built with other settings than a run over a few pages would read them with."""
-
-
-def silent(_message: str) -> None:
-    """Drop a progress message."""
 
 
 def reindex(

@@ -15,7 +15,7 @@ from pipelines.insights.clustering import Wording, cluster, most_typical, place
 from pipelines.insights.figures import is_smalltalk, is_unknown
 from pipelines.insights.gaps import is_elsewhere, is_troubled
 from pipelines.store import AskedQuestion
-from pipelines.text.progress import Passing
+from pipelines.text.progress import Passing, Progress, silent
 
 # Wordings of a collection that are clustered: with 20,000, two cores take about a minute, and 150 MB.
 MOST_WORDINGS = 20_000
@@ -52,7 +52,7 @@ class Meanings:
         rows: Sequence[AskedQuestion],
         embedder: QuestionEmbedder | None,
         most: int = MOST_WORDINGS,
-        say: Callable[[str], None] = lambda _: None,
+        say: Progress = silent,
     ) -> "Meanings":
         """Cluster the questions of `rows`, which are of one collection, newest first."""
         found = _wordings(rows)

@@ -3,7 +3,7 @@
 Knows the store's interface; no HTTP, no command line.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache, partial
@@ -16,7 +16,7 @@ from pipelines.insights.masking import mask
 from pipelines.insights.view import AskedSite, make_view
 from pipelines.records import EmbeddingModel
 from pipelines.store import AskedQuestion, NoSuchCollection, Store
-from pipelines.text.progress import Passing
+from pipelines.text.progress import Passing, Progress, silent
 
 # Questions that are read, the newest: as rows without their texts' hits they take about 100 MB.
 MOST_QUESTIONS = 100_000
@@ -24,8 +24,6 @@ MOST_QUESTIONS = 100_000
 WINDOWS = (30, 7)
 # Collections of which a report has views of their own; a report of more would be slow to open.
 MOST_VIEWS_OF = 12
-
-Say = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +77,7 @@ def gather_insights(
     embedder_of: EmbedderOf,
     period: Period = Period(),
     collection: str | None = None,
-    say: Say = lambda _: None,
+    say: Progress = silent,
 ) -> Insights:
     """Read the questions of a period and cluster them. Raises NoSuchCollection, StoreUnavailable."""
     indexes = {row["name"]: row["index"] for row in store.collections()}
@@ -105,7 +103,7 @@ def embedders_of(store: Store, settings: AnswerSettings) -> EmbedderOf:
     return embedder_of
 
 
-def _read(store: Store, collection: str | None, period: Period, total: int, say: Say) -> list[AskedQuestion]:
+def _read(store: Store, collection: str | None, period: Period, total: int, say: Progress) -> list[AskedQuestion]:
     """Return the rows, newest first, their texts masked."""
     mask_question = lru_cache(None)(mask)
     rows = []
@@ -119,7 +117,7 @@ def _read(store: Store, collection: str | None, period: Period, total: int, say:
 
 
 def _site(
-    store: Store, name: str, index: int | None, rows: Sequence[AskedQuestion], embedder_of: EmbedderOf, say: Say
+    store: Store, name: str, index: int | None, rows: Sequence[AskedQuestion], embedder_of: EmbedderOf, say: Progress
 ) -> AskedSite:
     own = [row for row in rows if row.collection == name]
     say(f"{name or 'no collection'}: clustering {len(own):,} questions")

@@ -17,7 +17,7 @@ from pipelines.evaluation.dataset import read_datasets
 from pipelines.evaluation.run import EvaluationOptions
 from pipelines.indexing.collection import Collection
 from pipelines.indexing.publish import find_live_index
-from pipelines.indexing.run import ReindexRun, check_request_of, open_run, silent
+from pipelines.indexing.run import ReindexRun, check_request_of, open_run
 from pipelines.indexing.settings import ReindexOptions
 from pipelines.indexing.summary import Outcome
 from pipelines.nights.gate import IndexGate, check_measures, worse_questions
@@ -30,7 +30,7 @@ from pipelines.nights.telling import failure_notice, refusal_notice
 from pipelines.nights.upkeep import NightUpkeep, dump_name
 from pipelines.records import digest
 from pipelines.store import CollectionBusy, Store, promote_index
-from pipelines.text.progress import Progress
+from pipelines.text.progress import Progress, silent
 
 INDEX, JUDGE, PUBLISH, TELL = "index", "judge", "publish", "tell"
 WORSE_SHOWN = 10

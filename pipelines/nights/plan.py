@@ -9,7 +9,7 @@ from statistics import median
 from typing import Any
 
 from pipelines.indexing.collection import Collection
-from pipelines.indexing.run import plan_reindex, silent
+from pipelines.indexing.run import plan_reindex
 from pipelines.indexing.settings import ReindexOptions
 from pipelines.indexing.summary import describe_plan
 from pipelines.nights.gate import check_measures
@@ -17,7 +17,7 @@ from pipelines.nights.journal import NIGHTLY, night_steps
 from pipelines.nights.regression import known_questions
 from pipelines.nights.upkeep import NightUpkeep
 from pipelines.store import Store
-from pipelines.text.progress import Progress, describe_seconds
+from pipelines.text.progress import Progress, describe_seconds, silent
 
 RUNS = 20  # runs that are looked at, and how many of them the expected time is the median of
 OF_THESE = 5

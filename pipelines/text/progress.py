@@ -4,6 +4,11 @@ from collections.abc import Callable
 
 Progress = Callable[[str], None]
 
+
+def silent(_message: str) -> None:
+    """Drop a progress message."""
+
+
 # Less than this share of a work says little about the rest of it.
 LEAST_SHARE, LEAST_NOTES = 0.02, 4
 

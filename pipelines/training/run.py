@@ -23,10 +23,9 @@ from pipelines.files.atomic_files import replace_folder
 from pipelines.files.model_cards import CARD_FILE, VERSION, write_card
 from pipelines.records import digest
 from pipelines.store import Store
+from pipelines.text.progress import Progress, silent
 from pipelines.training.mining import open_collection
 from pipelines.training.ranking import GateVerdict
-
-Progress = Callable[[str], object]
 
 
 class TrainingPlan(BaseModel):
@@ -56,10 +55,6 @@ class RerankingPlan(TrainingPlan):
 Plan = TypeVar("Plan", bound=TrainingPlan)
 Data = TypeVar("Data")
 Model = TypeVar("Model")
-
-
-def silent(_message: str) -> None:
-    """Drop a progress message."""
 
 
 class NotFree(ValueError):

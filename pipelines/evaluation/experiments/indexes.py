@@ -4,7 +4,7 @@ The live index is only read. An index that two configurations need is built once
 date, which costs nothing if no page has changed.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from pipelines.indexing.run import reindex_copy
 from pipelines.indexing.settings import ReindexOptions, index_settings
 from pipelines.lexical import remove_lexical_folders
 from pipelines.store import Store, copy_name
+from pipelines.text.progress import Progress, silent
 
 # What a copy has of the file of its collection.
 KEPT = ("tags", "version", "html", "boosts", "synonyms", "pinned")
@@ -36,7 +37,7 @@ class SweepIndexes:
         collection: str,
         home: Path,
         options: ReindexOptions,
-        progress: Callable[[str], None] = lambda _: None,
+        progress: Progress = silent,
     ) -> None:
         self._store, self._collection, self._home = store, collection, home
         self._options, self._progress = options, progress

@@ -21,6 +21,7 @@ from pipelines.evaluation.experiments.sweep import Cell, Sweep
 from pipelines.evaluation.fingerprint import public_settings
 from pipelines.evaluation.run import EvaluationOptions, evaluate
 from pipelines.store import Store
+from pipelines.text.progress import Progress, silent
 from pipelines.text.tables import with_interval
 
 
@@ -47,7 +48,7 @@ def run_experiment(
     examples: Sequence[Example],
     indexes: SweepIndexes,
     options: ExperimentOptions = ExperimentOptions(),
-    progress: Callable[[str], None] = lambda _: None,
+    progress: Progress = silent,
 ) -> dict[str, Any]:
     """Return the records of all cells with their differences and effects, as results.json has them.
 
@@ -83,7 +84,7 @@ class CellRunner:
     indexes: SweepIndexes
     options: ExperimentOptions
     metric: str
-    progress: Callable[[str], None]
+    progress: Progress
 
     def __call__(self, number: int, cell: Cell) -> Record:
         """Return the record of a cell, measured or failed."""
