@@ -37,16 +37,12 @@ class QuestionRoutes:
         self._inquiries, self._collections, self._heartbeat_s = inquiries, collections, heartbeat_s
 
     async def query(self, question: QueryIn, request: Request) -> AnswerOut:
-        reading = check_reader(question, request)
-        asked = await self._collections.question(question, request)
-        inquiry = await self._inquiries.open(request, asked, _origin(question))
+        reading, inquiry = await self._open(question, request)
         answer = await inquiry.answer(request)
         return AnswerOut.of(answer, inquiry.conversation, question.prompts, reading=reading)
 
     async def stream(self, question: QueryIn, request: Request) -> StreamedAnswer:
-        reading = check_reader(question, request)
-        asked = await self._collections.question(question, request)
-        inquiry = await self._inquiries.open(request, asked, _origin(question))
+        reading, inquiry = await self._open(question, request)
         events = inquiry.stream()
         first = await first_event(request, events)
         return StreamedAnswer(AnswerEvents(inquiry, question.prompts, reading), first, events, self._heartbeat_s)
@@ -55,9 +51,12 @@ class QuestionRoutes:
         check_reader(question, request)
         return SearchOut.of(await self._engine.asearch(await self._collections.question(question, request)))
 
-
-def _origin(question: QueryIn) -> Origin:
-    return Origin(question.conversation, question.channel, question.page or "", question.after)
+    async def _open(self, question: QueryIn, request: Request) -> tuple[bool, Inquiry]:
+        """Return whether a reader asks without a key, and the question as it is answered and recorded."""
+        reading = check_reader(question, request)
+        asked = await self._collections.question(question, request)
+        origin = Origin(question.conversation, question.channel, question.page or "", question.after)
+        return reading, await self._inquiries.open(request, asked, origin)
 
 
 class AnswerEvents:
