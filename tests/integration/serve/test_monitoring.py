@@ -27,7 +27,8 @@ OF_RAY = ["serve/_private", "dashboard/modules/reporter"]
 def exported() -> dict[str, set[str]]:
     """The metrics of a service as Prometheus names them, with the labels of each."""
     found = {}
-    for metric in vars(Metrics()).values():
+    held = vars(Metrics()).values()
+    for metric in [one for group in held for one in (group.values() if isinstance(group, dict) else [group])]:
         suffix = "_bucket" if metric.__class__.__name__ == "Histogram" else ""
         found[f"ray_{metric.info['name']}{suffix}"] = {*metric.info["tag_keys"], *["le"] * bool(suffix)}
     return found
