@@ -4,7 +4,6 @@ Where another run holds a collection, its changes wait. What was announced stand
 service that died goes on with it.
 """
 
-import contextlib
 import logging
 import os
 import subprocess
@@ -14,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from pipelines.store import StoreUnavailable
+from pipelines.store import StoreUnavailable, UnusableDatabase
 from serve.settings import Settings
 
 log = logging.getLogger(__name__)
@@ -59,11 +58,15 @@ class ChangeRunner:
 
     def _work(self) -> None:
         while not self._closing.is_set():
-            due: list[Mapping[str, Any]] = []
-            with contextlib.suppress(StoreUnavailable):
+            more = False
+            try:
                 due = [row for row in self._store.announced_collections() if row["due"]]
-            failed = [row for row in due if not (row["held"] or self._run(row["collection"]))]
-            self._awake.wait(BUSY_S if len(due) > len(failed) else IDLE_S)
+                more = any([row["held"] or self._run(row["collection"]) for row in due])
+            except StoreUnavailable:
+                pass
+            except (OSError, UnusableDatabase) as error:  # no memory for a process, say
+                log.warning("announced changes wait: %s", error)
+            self._awake.wait(BUSY_S if more else IDLE_S)
             self._awake.clear()
 
     def _run(self, collection: str) -> bool:

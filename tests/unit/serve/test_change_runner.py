@@ -22,6 +22,22 @@ class DueStore:
         return [{"collection": name, "due": True, "held": False} for name in ("first", "second")]
 
 
+def test_a_run_that_can_not_be_started_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "none"))
+    asked = threading.Semaphore(0)
+
+    class AskedStore(DueStore):
+        def announced_collections(self) -> list[dict[str, object]]:
+            asked.release()
+            return super().announced_collections()
+
+    runner = ChangeRunner(AskedStore(), Settings(database_url="", home=tmp_path))
+    assert asked.acquire(timeout=60)
+    runner.wake()
+    assert asked.acquire(timeout=60)
+    runner.close()
+
+
 def test_no_run_begins_after_the_service_is_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     python = tmp_path / "python"
     python.write_text(PYTHON)
