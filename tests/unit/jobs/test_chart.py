@@ -1,0 +1,316 @@
+"""deploy/helm/raydex: its values and the project's names agree; rendered, it fits the schemas of what reads it.
+
+Rendering needs `pip install helm-python-sdk kubernetes-validate` (75 MB), which the project does not install. No
+Kubernetes is involved. `tests/data/crds.json` is made by `tests/kit/crds.py`.
+"""
+
+import io
+import json
+import re
+import runpy
+import shlex
+import sys
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+import jsonschema
+import pytest
+import ray
+import yaml
+
+from jobs.nightly import arguments
+from pipelines.indexing.collection import load_collection
+from serve.settings import Settings
+
+ROOT = Path(__file__).parents[3]
+CHART = ROOT / "deploy" / "helm" / "raydex"
+VALUES = yaml.safe_load((CHART / "values.yaml").read_text())
+OVERLAYS = {path.stem: yaml.safe_load(path.read_text()) for path in CHART.glob("values-*.yaml")}
+TEMPLATES = "".join(path.read_text() for path in sorted([*CHART.glob("templates/*"), CHART / "files" / "serve.yaml"]))
+CRDS = {name.split()[-1]: schema for name, schema in json.loads((ROOT / "tests/data/crds.json").read_text()).items()}
+# As `--set-file collections.ray=collections/ray.yaml`.
+RAY = {"collections": {"ray": (ROOT / "collections" / "ray.yaml").read_text()}}
+BY_URL, BY_SECRET = {"database": {"url": "postgresql://x@y/z"}}, {"existingSecret": "mine"}
+BY_OPERATOR = {"database": {"cloudnativepg": {"enabled": True}}}
+
+
+def paths(values, under=()):
+    """Every path of a tree of values; an empty mapping is a leaf that takes anything."""
+    for key, value in values.items():
+        yield (*under, key)
+        if isinstance(value, dict):
+            yield from paths(value, (*under, key))
+
+
+def merged(*trees):
+    """As Helm merges files of values."""
+    result = {}
+    for tree in trees:
+        for key, value in tree.items():
+            result[key] = merged(result.get(key) or {}, value) if isinstance(value, dict) else value
+    return result
+
+
+def is_open(path):
+    """Whether the values below a path are free: `env: {}`, and the settings of the service."""
+    value = VALUES
+    for key in path:
+        if value == {} or path[:2] == ("service", "args"):
+            return True
+        value = value.get(key, {}) if isinstance(value, dict) else None
+    return False
+
+
+@pytest.mark.parametrize("name", OVERLAYS)
+def test_a_size_sets_values_that_are_there(name):
+    known = set(paths(VALUES))
+    assert [path for path in paths(OVERLAYS[name]) if path not in known and not is_open(path)] == []
+
+
+def test_templates_and_values_name_each_other():
+    known = {".".join(path) for path in paths(VALUES)}
+    named = set(re.findall(r"[Vv]alues\.(\w+(?:\.\w+)*)", TEMPLATES))
+    assert named - known == set()
+    # The rest is read through what holds it: by its own name, as `.cpu` of a worker, or with all that lies beside it.
+    whole = tuple(re.findall(r"toJson [.$\w]*?[Vv]alues\.([\w.]+)", TEMPLATES))
+    unread = {path for path in known - named if not path.startswith(whole)}
+    assert [path for path in unread if not re.search(rf"\.{path.rsplit('.', 1)[-1]}\b", TEMPLATES)] == []
+
+
+def test_every_value_is_explained_in_its_line():
+    lines = (CHART / "values.yaml").read_text().splitlines()
+    assert [line for line in lines if line and "# " not in line and not line.endswith(":")] == []
+
+
+def served(values):
+    """The configuration of Serve with these values, without Helm: it has no template but values."""
+
+    def look_up(match):
+        value = values
+        for key in match[1].split("."):
+            value = value[key]
+        return json.dumps(value)
+
+    text = (CHART / "files" / "serve.yaml").read_text()
+    return yaml.safe_load(re.sub(r"{{ (?:toJson )?\.Values\.([\w.]+) }}", look_up, text))
+
+
+def test_the_service_is_that_of_serve_yaml():
+    ours, plain = served(VALUES), yaml.safe_load((ROOT / "deploy" / "serve.yaml").read_text())
+    [application], [expected] = ours.pop("applications"), plain.pop("applications")
+    assert ours == plain
+    for deployment in expected["deployments"]:
+        deployment["max_replicas_per_node"] = 1  # two replicas on two nodes
+        deployment["ray_actor_options"].setdefault("num_gpus", 0)
+    application["deployments"][0]["ray_actor_options"]["num_gpus"] = 0
+    assert application == expected
+
+
+@pytest.mark.parametrize("name", ["values", *OVERLAYS])
+def test_the_settings_of_the_service_exist_and_its_replicas_fit_their_pods(name):
+    values = merged(VALUES, OVERLAYS.get(name, {}))
+    [application] = served(values)["applications"]
+    settings = Settings(database_url="postgresql://x", **application["args"])
+    assert settings.placement.retriever == "deployment"
+    assert (settings.embedding.device == "cuda") is bool(values["service"]["retrieverGpus"])
+    asked = [deployment["ray_actor_options"] for deployment in application["deployments"]]
+    assert sum(options["num_cpus"] for options in asked) <= float(values["service"]["worker"]["cpu"])
+    assert sum(options.get("num_gpus", 0) for options in asked) <= values["service"]["worker"]["gpus"]
+
+
+def test_the_night_is_a_command_of_raydex():
+    [line] = re.findall(r"entrypoint: (.*)", TEMPLATES)
+    program, verb, *flags = shlex.split(line.replace("{{ .name }}", "ray"))
+    assert (program, verb) == ("raydex", "nightly")
+    file = Path(arguments().parse_args(flags).file)
+    assert f"mountPath: {file.parent}," in TEMPLATES
+    assert load_collection(ROOT / "collections" / file.name).name
+
+
+def test_variables_and_versions_are_those_of_the_project():
+    names = set(re.findall(r"name: (RAY_\w+)", TEMPLATES))
+    start = (ROOT / "deploy" / "start-cluster").read_text()
+    assert {name for name in names if f"export {name}=" not in start} == {"RAY_USAGE_STATS_ENABLED"}
+    assert VALUES["rayVersion"].split(".")[:2] == ray.__version__.split(".")[:2]
+    chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
+    assert f'version = "{chart["appVersion"]}"' in (ROOT / "pyproject.toml").read_text()
+    assert VALUES["image"].endswith(f":{chart['appVersion']}")
+
+
+@pytest.fixture
+def create_night(tmp_path, monkeypatch):
+    """Runs files/night.py as the CronJob's pod does, with what Kubernetes answers; returns its request."""
+    for name, text in {"token": "t", "namespace": "docs", "ca.crt": "", "rayjob.json": '{"metadata": {}}'}.items():
+        (tmp_path / name).write_text(text)
+    monkeypatch.setenv("JOB_NAME", "raydex-night-ray-1")
+    monkeypatch.setenv("JOB_UID", "u-1")
+    monkeypatch.setattr(sys, "argv", ["night.py", str(tmp_path / "rayjob.json"), str(tmp_path)])
+    monkeypatch.setattr("ssl.create_default_context", lambda cafile: cafile)
+    asked = []
+
+    def create(answer):
+        monkeypatch.setattr("urllib.request.urlopen", lambda request, context: asked.append(request) or answer())
+        runpy.run_path(str(CHART / "files" / "night.py"))
+        return asked[0]
+
+    return create
+
+
+def test_a_night_belongs_to_the_job_that_creates_it(create_night, capsys):
+    request = create_night(io.BytesIO)
+    assert request.full_url == "https://kubernetes.default.svc/apis/ray.io/v1/namespaces/docs/rayjobs"
+    assert (request.get_method(), request.headers["Authorization"]) == ("POST", "Bearer t")
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "raydex-night-ray-1", "uid": "u-1"}
+    assert json.loads(request.data) == {"metadata": {"name": "raydex-night-ray-1-run", "ownerReferences": [owner]}}
+    assert "kubectl logs -f job/raydex-night-ray-1-run" in capsys.readouterr().out
+
+
+def test_a_night_that_kubernetes_refuses_says_why(create_night):
+    def refuse():
+        raise urllib.error.HTTPError("https://k", 403, "Forbidden", {}, io.BytesIO(b"rayjobs is forbidden"))
+
+    with pytest.raises(SystemExit, match="was not created: HTTP Error 403: Forbidden: rayjobs is forbidden"):
+        create_night(refuse)
+
+
+@pytest.fixture(scope="module")
+def render():
+    reason = "renders charts: pip install helm-python-sdk kubernetes-validate"
+    helm = pytest.importorskip("helm_python", reason=reason)
+    pytest.importorskip("kubernetes_validate", reason=reason)
+    with helm.Chart.load(str(CHART)) as chart:
+
+        def manifests(*values):
+            rendered = chart.render(merged(*values), name="raydex", namespace="docs")
+            texts = [text for name, text in rendered.items() if name.endswith(".yaml")]
+            return [one for text in texts for one in yaml.safe_load_all(text) if one]
+
+        yield manifests
+
+
+def of_kind(manifests, kind):
+    found = [one for one in manifests if one["kind"] == kind]
+    if kind == "RayJob":
+        found = [json.loads(one["data"]["rayjob.json"]) for one in manifests if "rayjob.json" in one.get("data", {})]
+    return found
+
+
+def cluster_of(manifest):
+    return manifest["spec"].get("rayClusterConfig") or manifest["spec"]["rayClusterSpec"]
+
+
+def pods(manifest):
+    """The pods of a Ray cluster, by the name of their group."""
+    cluster = cluster_of(manifest)
+    groups = {"head": cluster["headGroupSpec"]} | {group["groupName"]: group for group in cluster["workerGroupSpecs"]}
+    return {name: group["template"] for name, group in groups.items()}
+
+
+def validate(manifests):
+    validate_built_in = pytest.importorskip("kubernetes_validate").validate
+    for one in [*manifests, *of_kind(manifests, "RayJob")]:
+        if one["kind"] in CRDS:
+            jsonschema.validate(one["spec"], CRDS[one["kind"]])
+        else:
+            validate_built_in(one, "1.34", strict=True)
+    for one in [*of_kind(manifests, "RayService"), *of_kind(manifests, "RayJob")]:
+        for name, template in pods(one).items():
+            metadata = template["metadata"] | {"name": name}
+            validate_built_in(
+                {"apiVersion": "v1", "kind": "Pod", **template, "metadata": metadata}, "1.34", strict=True
+            )
+
+
+@pytest.mark.parametrize(("names", "database"), [
+    ([], BY_URL), (["values-s"], BY_OPERATOR), (["values-m", "values-gpu"], BY_SECRET), (["values-l"], BY_OPERATOR),
+])  # fmt: skip
+def test_what_is_rendered_fits_the_schemas(render, names, database):
+    from ray.serve.schema import ServeDeploySchema
+
+    size = merged(*(OVERLAYS[name] for name in names))
+    manifests = render(size, database, RAY)
+    validate(manifests)
+    [service], [night] = of_kind(manifests, "RayService"), of_kind(manifests, "RayJob")
+    config = yaml.safe_load(service["spec"]["serveConfigV2"])
+    assert config == served(merged(VALUES, size))
+    ServeDeploySchema.model_validate(config)
+    assert "cpu" in pods(night)
+    assert ("gpu" in pods(night)) is ("values-gpu" in names)
+    [schedule] = of_kind(manifests, "CronJob")
+    assert schedule["spec"]["schedule"] == VALUES["night"]["schedule"]
+
+
+def test_the_schemas_refuse_a_mistake(render):
+    manifests = render(BY_OPERATOR, RAY, {"service": {"upgradeStrategy": {"kind": "NewCluster"}}})
+    with pytest.raises(jsonschema.ValidationError, match="'kind' was unexpected"):
+        validate(manifests)
+    with pytest.raises(Exception, match="'hold' was unexpected"):
+        validate(render(BY_URL, {"containerSecurityContext": {"hold": True}}))
+
+
+def test_two_replicas_stand_on_two_nodes_and_one_stays(render):
+    [service] = of_kind(manifests := render(BY_URL), "RayService")
+    [group] = cluster_of(service)["workerGroupSpecs"]
+    assert (group["minReplicas"], group["maxReplicas"]) == (2, 4)
+    worker = group["template"]
+    [spread] = worker["spec"]["topologySpreadConstraints"]
+    assert (spread["whenUnsatisfiable"], spread["maxSkew"], spread["minDomains"]) == ("DoNotSchedule", 1, 2)
+    labels = worker["metadata"]["labels"] | {"ray.io/node-type": "worker"}  # KubeRay adds this one
+    assert spread["labelSelector"]["matchLabels"] == labels
+    assert worker["spec"]["containers"][0]["readinessProbe"]["httpGet"] == {"path": "/-/healthz", "port": 8000}
+    [budget] = of_kind(manifests, "PodDisruptionBudget")
+    assert budget["spec"] == {"minAvailable": 1, "selector": {"matchLabels": labels}}
+
+
+def test_the_network_opens_the_port_of_the_service_alone(render):
+    policies = {one["metadata"]["name"]: one["spec"] for one in of_kind(render(BY_URL, RAY), "NetworkPolicy")}
+    assert set(policies) == {"raydex-serve", "raydex-night"}
+    for policy in policies.values():
+        peers, operator, *more = policy["ingress"]
+        assert peers == {"from": [{"podSelector": policy["podSelector"]}]}
+        assert operator["ports"] == [{"port": 8265}]
+        [source] = operator["from"]
+        assert set(source) == {"namespaceSelector", "podSelector"}
+        assert more in ([{"ports": [{"port": 8000}]}], [])
+    assert len(policies["raydex-serve"]["ingress"]) == 3
+    narrow = {"networkPolicy": {"clients": [{"ipBlock": {"cidr": "10.0.0.0/8"}}]}}
+    [serve] = [
+        one for one in of_kind(render(BY_URL, narrow), "NetworkPolicy") if one["metadata"]["name"] == "raydex-serve"
+    ]
+    assert serve["spec"]["ingress"][2]["from"] == narrow["networkPolicy"]["clients"]
+
+
+@pytest.mark.parametrize("database", [BY_URL, BY_OPERATOR, BY_SECRET], ids=["url", "cloudnativepg", "secret"])
+def test_every_pod_has_the_database_the_image_and_the_labels(render, database):
+    manifests = render(database, RAY, {"secrets": {} if database is BY_SECRET else {"OPENAI_API_KEY": "sk"}})
+    for one in [*of_kind(manifests, "RayService"), *of_kind(manifests, "RayJob")]:
+        assert cluster_of(one)["authOptions"] == {"mode": "token"}
+        for pod in pods(one).values():
+            [container] = pod["spec"]["containers"]
+            variables = {variable["name"]: variable for variable in container["env"]}
+            [source] = container["envFrom"]
+            assert container["image"] == VALUES["image"]
+            assert source["secretRef"]["name"] == ("mine" if database is BY_SECRET else "raydex")
+            assert ("DATABASE_URL" in variables) is (database is BY_OPERATOR)
+            assert pod["metadata"]["labels"]["app.kubernetes.io/instance"] == "raydex"
+    secrets = [one["stringData"] for one in of_kind(manifests, "Secret")]
+    expected = [{"OPENAI_API_KEY": "sk"} | ({"DATABASE_URL": BY_URL["database"]["url"]} if database is BY_URL else {})]
+    assert secrets == ([] if database is BY_SECRET else expected)
+
+
+@pytest.mark.parametrize(("values", "message"), [
+    ({}, "no database is set"),
+    (merged(BY_URL, BY_SECRET), "database.url and existingSecret are both set"),
+    (merged(BY_URL, BY_OPERATOR), "database.url and database.cloudnativepg.enabled are both set"),
+    (merged(BY_SECRET, {"secrets": {"A": "b"}}), "secrets and existingSecret are both set"),
+    (merged(BY_URL, {"collections": {"a" * 22: "name: a"}}), "choose shorter names"),
+])  # fmt: skip
+def test_values_that_contradict_are_refused(render, values, message):
+    with pytest.raises(Exception, match=message):
+        render(values)
+
+
+def test_another_secret_makes_a_new_cluster(render):
+    first, second = (of_kind(render(BY_URL, {"secrets": {"A": value}}), "RayService")[0] for value in "bc")
+    assert pods(first)["serve"]["metadata"]["annotations"] != pods(second)["serve"]["metadata"]["annotations"]
