@@ -32,7 +32,6 @@ from pipelines.store import Place, Store
 from serve.bots import Bot, wanted_bots
 from serve.changes.runner import ChangeRunner
 from serve.chat.running import BackgroundBot
-from serve.freshness import FreshnessGauges
 from serve.guard.policy import Policy, protect
 from serve.port import url_of
 from serve.proxy.listening import keep_ports_on_loopback, running_address
@@ -40,7 +39,7 @@ from serve.proxy.replica_loss import RETRY_AFTER_S
 from serve.recorder import Recorder
 from serve.remote import Handle, RemoteAgent, RemoteReranker, RemoteRetriever, stream_answer
 from serve.settings import Settings
-from serve.telemetry import log_as_json, process_metrics
+from serve.telemetry import FreshnessGauges, log_as_json, process_metrics
 
 log = logging.getLogger(__name__)
 

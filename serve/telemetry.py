@@ -11,18 +11,20 @@ import json
 import logging
 import re
 import sys
+import threading
 import time
 import uuid
 from collections.abc import Iterator
 from contextvars import ContextVar
 from datetime import UTC, datetime
+from itertools import count
 from typing import IO, Any
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from pipelines.records import Answer
-from pipelines.store import Freshness
+from pipelines.store import Freshness, Store, StoreUnavailable, UnusableDatabase, is_copy
 
 log = logging.getLogger(__name__)
 
@@ -116,6 +118,40 @@ def _log_exceptions() -> Iterator[None]:
         yield
     except Exception:
         log.warning("a metric was not counted", exc_info=True)
+
+
+# ------------------------------------------------------------------------------------------------ freshness
+
+
+# Ray shows a gauge for seconds after it was set. Gauges hold times, so that an age is right between two looks.
+SHOW_S, SHOWN_BETWEEN_LOOKS = 5.0, 60
+
+
+class FreshnessGauges:
+    """Shows in `metrics` how fresh each collection is, until `close`; the database is asked now and then."""
+
+    def __init__(self, store: Store, metrics: Metrics) -> None:
+        self._store, self._metrics, self._closing = store, metrics, threading.Event()
+        threading.Thread(target=self._work, name="freshness", daemon=True).start()
+
+    def close(self) -> None:
+        self._closing.set()
+
+    def _work(self) -> None:
+        found: dict[str, Freshness] = {}
+        for turn in count():
+            if turn % SHOWN_BETWEEN_LOOKS == 0:
+                with contextlib.suppress(StoreUnavailable, UnusableDatabase):
+                    found = look_at_freshness(self._store)
+            for name, freshness in found.items():
+                self._metrics.show_freshness(name, freshness)
+            if self._closing.wait(SHOW_S):
+                return
+
+
+def look_at_freshness(store: Store) -> dict[str, Freshness]:
+    """Return the freshness of each collection. Raises StoreUnavailable."""
+    return {row["name"]: store.freshness(row["name"]) for row in store.collections() if not is_copy(row["name"])}
 
 
 # ------------------------------------------------------------------------------------------------ requests

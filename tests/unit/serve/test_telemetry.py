@@ -15,12 +15,12 @@ from starlette.testclient import TestClient
 from pipelines.records import Answer, Usage
 from pipelines.store import Freshness, Key
 from serve import telemetry
-from serve.freshness import look
 from serve.telemetry import (
     JsonLines,
     Metrics,
     Telemetry,
     log_as_json,
+    look_at_freshness,
     request_id,
     with_request_id,
 )
@@ -193,6 +193,6 @@ def test_the_freshness_of_each_collection_is_shown_but_not_that_of_copies():
             return Freshness(checked, None, 2) if name == "docs" else Freshness()
 
     shown = Shown()
-    for name, freshness in look(Collections()).items():  # type: ignore[arg-type]
+    for name, freshness in look_at_freshness(Collections()).items():  # type: ignore[arg-type]
         shown.show_freshness(name, freshness)
     assert shown.values == [(checked.timestamp(), "docs"), (2, "docs"), (0, "new")]
