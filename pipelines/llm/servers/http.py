@@ -59,14 +59,14 @@ def ask(base: str, path: str, *, key: str = "", body: Mapping[str, Any] | None =
 
     `key` is sent as a bearer token; no error repeats it.
     """
-    import httpx  # noqa: F401 - takes a second on a busy machine, which is not the server's
+    import httpx  # takes a second on a busy machine, which is not the server's
 
     shown = without_password(base)
     if not re.match(r"https?://[^/]", base):
         raise NoAnswer(f"{shown!r} is no URL: write http://HOST:PORT/v1")
     try:
         status, kind, text = within(timeout_s, lambda: _send(base + path, key, body, timeout_s))
-    except OutOfTime:
+    except (OutOfTime, httpx.TimeoutException):  # whichever notices first
         raise NoAnswer(f"{shown} did not answer within {timeout_s:g} s{_if_tls(base)}") from None
     except Exception as error:  # httpx, the resolver and the TLS library raise dozens of kinds
         raise NoAnswer(_describe(shown, error, key)) from None

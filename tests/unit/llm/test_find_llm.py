@@ -3,7 +3,9 @@
 import socket
 from collections.abc import Mapping
 from typing import Any
+from unittest.mock import Mock
 
+import httpx
 import pytest
 from kit.scripted_server import HANG, Raw, ScriptedServer
 
@@ -109,6 +111,12 @@ def test_what_is_no_chat_model_is_said_and_answers_are_quotations(paths: Mapping
     settings, text, _ = find(paths)
     assert settings == {"llm_off": "True"}
     assert text.startswith("answers are quotations, for want of a language model: ") and said in text, text
+
+
+def test_whoever_notices_a_time_limit_first_says_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http, "within", Mock(side_effect=httpx.ReadTimeout("timed out")))
+    with pytest.raises(http.NoAnswer, match="did not answer within 9 s"):
+        http.ask("http://127.0.0.1:9", "/", timeout_s=9)
 
 
 def test_a_server_that_hangs_costs_its_time_limit_alone(monkeypatch: pytest.MonkeyPatch) -> None:
