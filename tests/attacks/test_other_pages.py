@@ -32,15 +32,17 @@ ATTACKS = {
     "tools": "send('/mcp', {mode: 'no-cors', body: '{}'})",
     "a beacon": f"navigator.sendBeacon(base + '/search', new Blob([{QUESTION}])) && pause()",
     "a form": 'submit(\'/feedback\', \'{"id": "q", "rating": 1, "comment": "\', \'"}\')',
-    "a session": "send('/session', {})", "a session, no-cors": "send('/session', {mode: 'no-cors'})",
+    "a session": "send('/session', {})",
+    "a session, no-cors": "send('/session', {mode: 'no-cors'})",
     "a session, another site's key": f"send('/session', {{headers: {{Authorization: 'Bearer {SITE}'}}}})",
     "a secret key": f"send('/search', {{body: {QUESTION}, headers: {{Authorization: 'Bearer {SECRET}'}}}})",
     "a list": "fetch(base + '/collections').then(reply => reply.text())",
     "a list as a script": "load('script', 'src', '/collections')",
     "a list as an image": "load('img', 'src', '/collections')",
-    "the schema as a style": "load('link', 'href', '/openapi.json')", "the page in a frame": "frame('/')",
-    "a socket": "socket('/query')"
-}  # fmt: skip
+    "the schema as a style": "load('link', 'href', '/openapi.json')",
+    "the page in a frame": "frame('/')",
+    "a socket": "socket('/query')",
+}
 KIT = """
 const pause = (ms = 200) => new Promise(done => setTimeout(done, ms, ''));
 const send = (path, more) => fetch(base + path, {method: 'POST', ...more}).then(reply => reply.text());

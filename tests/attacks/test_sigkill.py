@@ -144,20 +144,22 @@ BEGIN, BEFORE_COMMIT = publishing("index"), publishing("indexed_page")
 PLACES = [
     Place("reading: driver", reading, driver, False),
     Place("reading: raylet", reading, process("raylet/raylet"), False),
-    Place("reading: back end", reading, back_end, True), Place("embedding: driver", embedding, driver, False),
+    Place("reading: back end", reading, back_end, True),
+    Place("embedding: driver", embedding, driver, False),
     Place("embedding: raylet", embedding, process("raylet/raylet"), False),
     Place("embedding: GCS", embedding, process("gcs_server"), False),
     Place("embedding: actor", embedding, process("EmbedTexts"), True),
     Place("embedding: back end", embedding, back_end, True),
     Place("embedding: sink's session", storing, back_end, True, end_session),
     Place("embedding: postmaster", embedding, the_postmaster, True),
-    Place("embedding: keeper", embedding, the_keeper, True), Place("publish begins: driver", BEGIN, driver, False),
+    Place("embedding: keeper", embedding, the_keeper, True),
+    Place("publish begins: driver", BEGIN, driver, False),
     Place("publish begins: postmaster", BEGIN, the_postmaster, True),
     Place("publish, index built: driver", BEFORE_COMMIT, driver, False),
     Place("publish, index built: back end", BEFORE_COMMIT, back_end, True),
     Place("publish, index built: postmaster", BEFORE_COMMIT, the_postmaster, True),
-    Place("publish, index built: keeper", BEFORE_COMMIT, the_keeper, True)
-]  # fmt: skip
+    Place("publish, index built: keeper", BEFORE_COMMIT, the_keeper, True),
+]
 # What one run survives in turn, and the shares of its vectors between which each is hit.
 SEVERAL = {"embedding: actor", "embedding: sink's session", "embedding: postmaster"}
 MOMENTS = (0.05, 0.2), (0.25, 0.4), (0.45, 0.6)

@@ -90,9 +90,11 @@ def test_memory_stays_flat_on_a_site_of_many_pages(tmp_path, server: DatabaseSer
             [f"{pages:,}", f"{sample.at:.0f} s", *(f"{sample.memory.get(role, 0) / 1e6:.0f}" for role in roles)]
         )
     leave_table(
-        request.config, f"memory by pages stored, MB (PSS); {PAGES / crawling_s:.0f} pages/s", ("pages", "at", *roles),
-        rows
-    )  # fmt: skip
+        request.config,
+        f"memory by pages stored, MB (PSS); {PAGES / crawling_s:.0f} pages/s",
+        ("pages", "at", *roles),
+        rows,
+    )
     cpu = [[role, f"{seconds:.0f}", f"{seconds / PAGES * 1000:.2f}"] for role, seconds in meter.cpu_s.most_common()]
     leave_table(request.config, "processor time", ("process", "s", "ms a page"), cpu)
     most = defaultdict(int)

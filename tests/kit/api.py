@@ -63,7 +63,7 @@ class FakeEngine:
             raise self.fails
         return Retrieval(
             ask.question, (self.hit,), self._index(ask.collection), 1, (), {"total": 0.01}, queries=(ask.question,)
-        )  # fmt: skip
+        )
 
     async def stream(self, ask: Question) -> AsyncIterator[Event]:
         if ask.mode not in (None, *MODES):
@@ -112,10 +112,21 @@ class FakeEngine:
         exchange = Exchange("a-model", (Message("user", ask.question),), TEXT)
         self._store.hold_answer(ask.id)
         answer = Answer(
-            ask.question, TEXT, "an agent", self.citations, found.hits, ("bm25",), {"total": 0.02}, found.index.id,
-            found.revision, id=ask.id, route=Route("an agent", "the default"), queries=found.queries, usage=self.uses,
-            exchanges=(exchange,)
-        )  # fmt: skip
+            ask.question,
+            TEXT,
+            "an agent",
+            self.citations,
+            found.hits,
+            ("bm25",),
+            {"total": 0.02},
+            found.index.id,
+            found.revision,
+            id=ask.id,
+            route=Route("an agent", "the default"),
+            queries=found.queries,
+            usage=self.uses,
+            exchanges=(exchange,),
+        )
         return replace(answer, **self.changes)
 
 

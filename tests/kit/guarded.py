@@ -32,10 +32,12 @@ class GuardedStore(FakeStore):
     def __init__(self) -> None:
         super().__init__()
         self.keys = {
-            SECRET: Key("ci", ("query",)), ADMIN: Key("boss", ("admin",)),
+            SECRET: Key("ci", ("query",)),
+            ADMIN: Key("boss", ("admin",)),
             CHANGING: Key("merges", ("changes",), collections=("docs",)),
-            SITE: Key("site", ("ask",), origins=(DOCS, BLOG)), OTHER_SITE: Key("other", ("ask",), origins=(BLOG,))
-        }  # fmt: skip
+            SITE: Key("site", ("ask",), origins=(DOCS, BLOG)),
+            OTHER_SITE: Key("other", ("ask",), origins=(BLOG,)),
+        }
         self.secret = b"s" * 32
         self.left: dict[str, float] = {}
 
@@ -71,7 +73,7 @@ def guarded(store: FakeStore, **policy: Any) -> ASGIApp:
 def client(app: ASGIApp, came_from: str = "203.0.113.9", host: str = HOST) -> TestClient:
     return TestClient(
         app, base_url=f"https://{host}", client=(came_from, 5), follow_redirects=False, raise_server_exceptions=False
-    )  # fmt: skip
+    )
 
 
 def bearer(token: str, origin: str = "") -> dict[str, str]:

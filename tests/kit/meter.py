@@ -17,9 +17,13 @@ import psutil
 LOOK_S = 1.0
 # What stands in a command line, and what such a process is to a run; the first that fits.
 ROLES = {
-    "crawling.spider": "crawler", "EmbedTexts": "embedding", "raylet/raylet": "raylet", "gcs_server": "GCS",
-    "ray::": "tasks", "default_worker": "tasks"
-}  # fmt: skip
+    "crawling.spider": "crawler",
+    "EmbedTexts": "embedding",
+    "raylet/raylet": "raylet",
+    "gcs_server": "GCS",
+    "ray::": "tasks",
+    "default_worker": "tasks",
+}
 
 
 @dataclass(frozen=True)

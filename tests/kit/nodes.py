@@ -137,8 +137,10 @@ class RayNodes:
 
     def _secrets(self) -> dict[str, str]:
         return {
-            "RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": self.token, "RAY_USAGE_STATS_REPORT_URL": "http://127.0.0.1:9"
-        }  # fmt: skip
+            "RAY_AUTH_MODE": "token",
+            "RAY_AUTH_TOKEN": self.token,
+            "RAY_USAGE_STATS_REPORT_URL": "http://127.0.0.1:9",
+        }
 
 
 @contextlib.contextmanager

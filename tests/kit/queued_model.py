@@ -28,8 +28,11 @@ class QueuedModel:
         pause: float = 0,
     ) -> None:
         self.replies, self.model, self.context_window, self.max_tokens = (
-            list(replies), model, context_window, max_tokens
-        )  # fmt: skip
+            list(replies),
+            model,
+            context_window,
+            max_tokens,
+        )
         self.asked: list[list[Message]] = []
         self.schemas: list[Any] = []
         self.running = self.most = 0

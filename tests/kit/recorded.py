@@ -36,9 +36,12 @@ def recorded(
     if of_question.get("error"):
         return RecordedQuestion(id, question, None, collection, **of_question)
     answer = Answer(
-        question, text, citations=tuple(Citation(n, source) for n, source in enumerate(cited, 1)),
+        question,
+        text,
+        citations=tuple(Citation(n, source) for n, source in enumerate(cited, 1)),
         hits=tuple(hit_at(hit) if isinstance(hit, str) else hit for hit in found),
-        queries=(standalone,) if standalone else (), id=id
-    )  # fmt: skip
+        queries=(standalone,) if standalone else (),
+        id=id,
+    )
     answer = replace(answer, **of_answer)
     return RecordedQuestion(id, question, answer, collection, **of_question)

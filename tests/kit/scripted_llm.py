@@ -350,8 +350,11 @@ def _embeddings(body: dict[str, Any]) -> dict[str, Any]:
     texts = [body["input"]] if isinstance(body["input"], str) else body["input"]
     rows = [{"object": "embedding", "index": n, "embedding": _vector(text)} for n, text in enumerate(texts)]
     return {
-        "object": "list", "model": body.get("model"), "data": rows, "usage": {"prompt_tokens": 0, "total_tokens": 0}
-    }  # fmt: skip
+        "object": "list",
+        "model": body.get("model"),
+        "data": rows,
+        "usage": {"prompt_tokens": 0, "total_tokens": 0},
+    }
 
 
 def _vector(text: str) -> list[float]:

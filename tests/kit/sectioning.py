@@ -29,9 +29,13 @@ def problems(body: bytes, sections: tuple[Section, ...]) -> list[str]:
     """Return what is wrong with `sections` of the page `body`, one line for each finding."""
     root = etree.fromstring(body, etree.HTMLParser(encoding="utf-8", remove_comments=True))
     return [
-        *_wrong_anchors(root, sections), *_empty_sections(sections), *_frame_words(sections),
-        *_misplaced_texts(root, sections), *_torn_listings(root, sections), *_torn_rows(root, sections)
-    ]  # fmt: skip
+        *_wrong_anchors(root, sections),
+        *_empty_sections(sections),
+        *_frame_words(sections),
+        *_misplaced_texts(root, sections),
+        *_torn_listings(root, sections),
+        *_torn_rows(root, sections),
+    ]
 
 
 def _wrong_anchors(root: etree._Element, sections: tuple[Section, ...]) -> Iterator[str]:

@@ -38,11 +38,16 @@ class RunningBot:
         token = "" if workspaces.tokens else next(iter(slack.teams))
         settings = SlackSettings(
             slack_bot_token=SecretStr(token), slack_app_token=SecretStr(APP_TOKEN), slack_api_url=slack.url
-        )  # fmt: skip
+        )
         self._run = lambda stop: run_bot(
-            settings, workspaces, service, folder, stop, say=self.said.append,
-            make_channel=SlackChannel if paced else QUICK
-        )  # fmt: skip
+            settings,
+            workspaces,
+            service,
+            folder,
+            stop,
+            say=self.said.append,
+            make_channel=SlackChannel if paced else QUICK,
+        )
         self._started = threading.Event()
         self._thread = threading.Thread(target=lambda: asyncio.run(self._main()), daemon=True)
         self._thread.start()

@@ -95,9 +95,14 @@ class SlackServer:
     def mention(self, text: str, *, channel: str = "C1", thread: str = "", **more: Any) -> dict[str, Any]:
         """The event of a mention, which is not delivered yet."""
         event = {
-            "type": "app_mention", "user": READER, "channel": channel, "ts": self._ts(),
-            "text": f"<@{BOT_USER}> {text}".strip(), **({"thread_ts": thread} if thread else {}), **more
-        }  # fmt: skip
+            "type": "app_mention",
+            "user": READER,
+            "channel": channel,
+            "ts": self._ts(),
+            "text": f"<@{BOT_USER}> {text}".strip(),
+            **({"thread_ts": thread} if thread else {}),
+            **more,
+        }
         self.messages.setdefault(channel, {})[event["ts"]] = event
         return event
 
@@ -258,8 +263,13 @@ class SlackServer:
     def _auth_test(self, call: SlackCall) -> dict[str, Any]:
         team = self.teams[call.token]
         return {
-            "ok": True, "team_id": team, "team": f"Team {team}", "user_id": BOT_USER, "bot_id": "B1", "user": "raydex"
-        }  # fmt: skip
+            "ok": True,
+            "team_id": team,
+            "team": f"Team {team}",
+            "user_id": BOT_USER,
+            "bot_id": "B1",
+            "user": "raydex",
+        }
 
     def _apps_connections_open(self, call: SlackCall) -> dict[str, Any]:
         self.opened += 1

@@ -72,12 +72,14 @@ def about(words: str) -> Callable[[Request], bool]:
 
 
 RULES = [
-    (about("Parquet?"), Reply(
-        "Call `ray.data.read_parquet`, which reads the columns that you name [1].", delay_s=0.05
-    )),
-    (about("CSV"), Reply(CSV, delay_s=0.06)), (about("every step"), Reply(LONG, delay_s=0.002)),
-    (about("index"), Reply("`CREATE INDEX` builds one [1].", delay_s=0.05))
-]  # fmt: skip
+    (
+        about("Parquet?"),
+        Reply("Call `ray.data.read_parquet`, which reads the columns that you name [1].", delay_s=0.05),
+    ),
+    (about("CSV"), Reply(CSV, delay_s=0.06)),
+    (about("every step"), Reply(LONG, delay_s=0.002)),
+    (about("index"), Reply("`CREATE INDEX` builds one [1].", delay_s=0.05)),
+]
 UNKNOWN = Reply("I do not know: nothing in this collection seems to answer that.")
 
 

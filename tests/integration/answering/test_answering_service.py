@@ -96,11 +96,17 @@ def deployed(
          "retries": 0, "timeout_s": 20, "prompt_price": 1.0, "completion_price": 2.0}
         for name, llm in (("strong", strong), ("weak", weak))
     ]  # fmt: skip
-    settings = Settings.model_validate({
-        "database_url": database, "home": tmp_path_factory.mktemp("home"), "cpus": 0.1, "agents": agents,
-        "router": {"kind": "rules", "rules": [{"agent": "weak", "pattern": "(?i)^quick"}]},
-        "placement": {"retriever": request.param, "agents": request.param}, "vector_weight": 0.1
-    })  # fmt: skip
+    settings = Settings.model_validate(
+        {
+            "database_url": database,
+            "home": tmp_path_factory.mktemp("home"),
+            "cpus": 0.1,
+            "agents": agents,
+            "router": {"kind": "rules", "rules": [{"agent": "weak", "pattern": "(?i)^quick"}]},
+            "placement": {"retriever": request.param, "agents": request.param},
+            "vector_weight": 0.1,
+        }
+    )
     with service.deployed(settings):
         service.wait_until_ready()
         yield Deployed(service.url, strong, weak)

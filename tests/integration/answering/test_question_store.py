@@ -119,13 +119,17 @@ def test_a_batch_written_twice_is_there_once(store: Store) -> None:
 def test_a_conversation_is_its_last_answered_turns_and_its_keys_own(store: Store) -> None:
     found = (hit_at("u#1", chunk_id="c1"), hit_at("u#2", chunk_id="c2"))
     cited = (Citation(2, "u#2"), Citation(1, "u#1"), Citation(3, "gone"))
-    store.record_questions([
-        *(question(
-            f"q{n}", days_ago=5 - n, conversation="x", text=f"A{n}", found=found, citations=cited
-        ) for n in range(3)),
-        question("failed", conversation="x", error="LLM away"), question("alien", conversation="x", key_name="other"),
-        question("alone")
-    ])  # fmt: skip
+    store.record_questions(
+        [
+            *(
+                question(f"q{n}", days_ago=5 - n, conversation="x", text=f"A{n}", found=found, citations=cited)
+                for n in range(3)
+            ),
+            question("failed", conversation="x", error="LLM away"),
+            question("alien", conversation="x", key_name="other"),
+            question("alone"),
+        ]
+    )
     assert store.conversation("x", 2) == [Turn(f"question q{n}", f"A{n}", ("c2", "c1")) for n in (1, 2)]
     assert [turn.question for turn in store.conversation("x", key_name="other")] == ["question alien"]
     assert store.conversation("") == []
@@ -181,10 +185,16 @@ def test_an_answer_becomes_a_row_that_its_conversation_goes_on_from(store: Store
     assert found and found.answer and found.answer.hits[0].score == 0.5 and found.answer.usage.cost == 0.5
 
 
-@pytest.mark.parametrize("question", [
-    "How do I reset the password of ann@example.com\n  on 203.0.113.9, token=abcdef123456?", "如何\u3000删除\u00a0表？",
-    "How do I set the Straße İstanbul flag to 100%_\\?", f"Which of {'very ' * 30}many ways?", "И ЧТО дальше?"
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "question",
+    [
+        "How do I reset the password of ann@example.com\n  on 203.0.113.9, token=abcdef123456?",
+        "如何\u3000删除\u00a0表？",
+        "How do I set the Straße İstanbul flag to 100%_\\?",
+        f"Which of {'very ' * 30}many ways?",
+        "И ЧТО дальше?",
+    ],
+)
 def test_a_question_is_named_by_what_insights_show_of_it(store, question):
     store.record_questions([recorded("other", "How do I set one?", "docs"), recorded("this", question, "docs")])
     shown = _shown({"question": mask(question)})

@@ -243,10 +243,15 @@ def test_questions_that_fail_are_counted_and_all_of_them_is_a_failure(job: Job, 
 
 
 REFUSED = [
-    (["--k", "1,x"], "'x' is not a number from 1 to 100"), (["--k", "0"], "'0' is not"), (["--k", ""], "'' is not"),
-    (["--k", "101"], "'101' is not"), (["--collection", "dogs"], "no collection 'dogs'; there are: docs"),
-    (["--limit", "0"], "--limit is 0"), (["--workers", "-1"], "--workers is -1"),
-    (["--judge", "llm"], "needs --answers"), (["--component"], "--component needs --answers"),
+    (["--k", "1,x"], "'x' is not a number from 1 to 100"),
+    (["--k", "0"], "'0' is not"),
+    (["--k", ""], "'' is not"),
+    (["--k", "101"], "'101' is not"),
+    (["--collection", "dogs"], "no collection 'dogs'; there are: docs"),
+    (["--limit", "0"], "--limit is 0"),
+    (["--workers", "-1"], "--workers is -1"),
+    (["--judge", "llm"], "needs --answers"),
+    (["--component"], "--component needs --answers"),
     (["--answers", "--dimensions", "toxicity"], "there is no agent to judge"),
     (["--out", __file__], "can't be made a folder: File exists"),
     (["--answers", "--dimensions", "wit"], "no dimension is called 'wit'"),
@@ -254,8 +259,8 @@ REFUSED = [
     (["--at-least", "answered=1"], "--at-least answered: it is not measured here; there are: retrieval_score@1,"),
     (["--answers", "--at-least", "answered"], "--at-least is 'answered': write a score and a number"),
     (["--answers", "--at-least", "answered=nan"], "--at-least is 'answered=nan'"),
-    (["--judge", "llm", "--answers"], "no agent 'llm' to judge; configured are: none")
-]  # fmt: skip
+    (["--judge", "llm", "--answers"], "no agent 'llm' to judge; configured are: none"),
+]
 
 
 def test_what_can_not_be_used_is_bad_input_and_named(job: Job) -> None:

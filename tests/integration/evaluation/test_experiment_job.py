@@ -116,9 +116,11 @@ def test_the_gate_holds_measures_of_a_models_answers(jobs, tmp_path, monkeypatch
     with ScriptedLLM(default=text) as good, ScriptedLLM(default=f"{text} Zebras drive red buses to school.") as bad:
         monkeypatch.setenv("RAYDEX_LLM_MODEL", "scripted")
         path = sweep(
-            tmp_path, dataset=["questions.jsonl", "other.jsonl"], answers=True,
-            runs=[{"name": "good", "llm_url": good.url}, {"name": "bad", "llm_url": bad.url}]
-        )  # fmt: skip
+            tmp_path,
+            dataset=["questions.jsonl", "other.jsonl"],
+            answers=True,
+            runs=[{"name": "good", "llm_url": good.url}, {"name": "bad", "llm_url": bad.url}],
+        )
         words = ("--out", tmp_path / "out", "--metric", "claims_supported", "--baseline", "good", "--fail-below")
         failed = jobs.run("experiment", path, *words, 0.02, "--at-least", "refused=1", "--write", tmp_path / "page.md")
         assert failed.code == 4

@@ -198,13 +198,16 @@ def test_what_can_not_be_done_is_said_before_any_work(job, monkeypatch):
         assert code == 2 and message in said
 
 
-@pytest.mark.parametrize(("words", "instead"), [
-    (["--collection", "docs", "--out", "made.jsonl"], "raydex questions make"),
-    (["--answers", "made.jsonl"], "raydex questions answer DATASET"),
-    (["--review", "made.jsonl", "--accept", "1"], "raydex questions review FILE"),
-    (["--regression", "bad", "--source", "u"], "raydex questions correct QUESTION"),
-    (["--label", "log.txt"], "it is gone")
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("words", "instead"),
+    [
+        (["--collection", "docs", "--out", "made.jsonl"], "raydex questions make"),
+        (["--answers", "made.jsonl"], "raydex questions answer DATASET"),
+        (["--review", "made.jsonl", "--accept", "1"], "raydex questions review FILE"),
+        (["--regression", "bad", "--source", "u"], "raydex questions correct QUESTION"),
+        (["--label", "log.txt"], "it is gone"),
+    ],
+)
 def test_a_flag_of_an_earlier_version_names_what_to_write_instead(capsys, words, instead):
     with pytest.raises(SystemExit, match="2"):
         questions.arguments().parse_args(words)

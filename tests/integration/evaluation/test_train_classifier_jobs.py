@@ -45,8 +45,16 @@ def test_tags_without_a_measured_gain_are_not_accepted(tmp_path: Path, capsys):
     ]
     questions.write_text("".join(json.dumps(row) + "\n" for row in rows))
     argv = [
-        "tags", "--dataset", str(questions), "--prefix", SITE, "--output", str(tmp_path / "tags"), "--at-least", "2"
-    ]  # fmt: skip
+        "tags",
+        "--dataset",
+        str(questions),
+        "--prefix",
+        SITE,
+        "--output",
+        str(tmp_path / "tags"),
+        "--at-least",
+        "2",
+    ]
     code, summary = run(argv, capsys)
     assert (code, summary["accepted"], summary["gate"]) == (4, False, None)
     assert summary["metrics"]["accuracy"]["pages"] > 0.9
@@ -57,14 +65,17 @@ def test_tags_without_a_measured_gain_are_not_accepted(tmp_path: Path, capsys):
     assert TextClassifier.load(tmp_path / "tags", "tag").metadata["prefix"] == SITE
 
 
-@pytest.mark.parametrize(("kind", "argv"), [
-    ("router", ["--dataset", "missing.jsonl", "--output", "x"]),
-    ("router", ["--dataset", "missing.jsonl", "--output", "x", "--threshold", "2"]),
-    ("tags", ["--dataset", "missing.jsonl", "--prefix", SITE, "--output", "x"]),
-    ("tags", ["--dataset", "missing.jsonl", "--prefix", SITE, "--output", "x", "--k", "50"]),
-    ("reranker", ["--dataset", "missing.jsonl", "--output", "x", "--k", "50"]),
-    ("reranker", ["--dataset", "missing.jsonl", "--output", "tests"])
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("kind", "argv"),
+    [
+        ("router", ["--dataset", "missing.jsonl", "--output", "x"]),
+        ("router", ["--dataset", "missing.jsonl", "--output", "x", "--threshold", "2"]),
+        ("tags", ["--dataset", "missing.jsonl", "--prefix", SITE, "--output", "x"]),
+        ("tags", ["--dataset", "missing.jsonl", "--prefix", SITE, "--output", "x", "--k", "50"]),
+        ("reranker", ["--dataset", "missing.jsonl", "--output", "x", "--k", "50"]),
+        ("reranker", ["--dataset", "missing.jsonl", "--output", "tests"]),
+    ],
+)
 def test_bad_input_is_refused_at_once(kind, argv, capsys):
     assert run([kind, *argv], capsys)[0] == 2
 
@@ -83,11 +94,18 @@ def test_nothing_of_ours_is_left_alone_before_anything_is_learned(kind, there, t
     assert path.read_text() == "do not remove"
 
 
-@pytest.mark.parametrize(("kind", "flags"), [
-    ("adapter", ["--temperature", "0"]), ("adapter", ["--temperature", "nan"]), ("adapter", ["--learning-rate", "-1"]),
-    ("adapter", ["--epochs", "-1"]), ("embedder", ["--epochs", "0"]), ("router", ["--strong-cost", "nan"]),
-    ("embedder", ["--learning-rate", "0"])
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("kind", "flags"),
+    [
+        ("adapter", ["--temperature", "0"]),
+        ("adapter", ["--temperature", "nan"]),
+        ("adapter", ["--learning-rate", "-1"]),
+        ("adapter", ["--epochs", "-1"]),
+        ("embedder", ["--epochs", "0"]),
+        ("router", ["--strong-cost", "nan"]),
+        ("embedder", ["--learning-rate", "0"]),
+    ],
+)
 def test_settings_that_learn_nothing_are_refused(kind, flags, tmp_path, capsys):
     argv = [kind, "--dataset", "missing.jsonl", "--output", str(tmp_path / "x"), *flags]
     assert run_job(train.arguments(), train.run, argv) == 2
@@ -104,9 +122,11 @@ def test_a_prefix_that_no_source_has_is_named(tmp_path, capsys):
 
 def test_near_duplicates_of_what_judges_are_not_learned_from():
     rows = [
-        TaggedQuestion("how do I read a parquet file", "data", "p1"), TaggedQuestion("what is a trial", "tune", "p2"),
-        TaggedQuestion("How do I read a parquet file?", "data"), TaggedQuestion("how do I stop a trial", "tune")
-    ]  # fmt: skip
+        TaggedQuestion("how do I read a parquet file", "data", "p1"),
+        TaggedQuestion("what is a trial", "tune", "p2"),
+        TaggedQuestion("How do I read a parquet file?", "data"),
+        TaggedQuestion("how do I stop a trial", "tune"),
+    ]
     assert select_unseen(rows, [0]) == [rows[1], rows[3]]
 
 
@@ -114,11 +134,14 @@ def test_ratings_come_out_of_the_store_with_their_question(store):
     from pipelines.evaluation.questions.feedback import from_ratings
 
     cited = [f"{SITE}a#x"]
-    store.record_questions([
-        recorded("1", "liked?", "docs", text="So.", cited=cited),
-        recorded("2", "disliked?", "docs", found=[f"{SITE}b"]), recorded("3", "unrated?", "docs"),
-        recorded("4", "elsewhere?", "other", cited=cited)
-    ])  # fmt: skip
+    store.record_questions(
+        [
+            recorded("1", "liked?", "docs", text="So.", cited=cited),
+            recorded("2", "disliked?", "docs", found=[f"{SITE}b"]),
+            recorded("3", "unrated?", "docs"),
+            recorded("4", "elsewhere?", "other", cited=cited),
+        ]
+    )
     for id, rating, key in (("1", 1, "a"), ("1", 1, "b"), ("2", -1, "a"), ("4", 1, "a")):
         store.record_feedback(id, rating, key_name=key)
     rows = store.rated_questions("docs")

@@ -51,16 +51,24 @@ def ledger(tmp_path: Path) -> Path:
 def test_links_are_followed_and_every_fate_is_a_row(ledger):
     routes = {
         "/": page("/a", "b.html#part", "/missing", "/moved", "/logo.png", "/data", "https://elsewhere.test/"),
-        "/a": page("/b.html"), "/b.html": page("/"), "/moved": redirect("/target"), "/target": page(),
-        "/data": Answer(b"\0" * 10, headers={"Content-Type": "application/x-thing"})
-    }  # fmt: skip
+        "/a": page("/b.html"),
+        "/b.html": page("/"),
+        "/moved": redirect("/target"),
+        "/target": page(),
+        "/data": Answer(b"\0" * 10, headers={"Content-Type": "application/x-thing"}),
+    }
     with Site(routes) as site:
         crawled = Crawled(site, ledger)
         assert crawled.ok == ["/", "/a", "/b.html", "/target"]
         assert crawled.states() == {
-            "/": "ok", "/a": "ok", "/b.html": "ok", "/target": "ok", "/missing": "gone", "/moved": "redirect",
-            "/data": "skipped"
-        }  # fmt: skip
+            "/": "ok",
+            "/a": "ok",
+            "/b.html": "ok",
+            "/target": "ok",
+            "/missing": "gone",
+            "/moved": "redirect",
+            "/data": "skipped",
+        }
         assert crawled.rows["/moved"]["links"] == [f"{site.url}/target"]
         assert "application/x-thing" in crawled.rows["/data"]["error"]
         assert "/logo.png" not in site.paths()
@@ -270,13 +278,15 @@ def test_a_page_that_never_ends_is_failed_and_others_are_not(ledger):
 def test_bodies_are_bounded_packed_and_unpacked(ledger):
     bomb = Answer(gzip.compress(b"x" * 100_000_000), headers={"Content-Encoding": "gzip"})
     routes = {
-        "/": page("/bomb", "/zstd", "/big", "/endless", "/head", "/packed"), "/bomb": bomb,
-        "/zstd": Answer(b"(\xb5/\xfd", headers={"Content-Encoding": "zstd"}), "/big": Answer(b"x" * 2_000_000),
+        "/": page("/bomb", "/zstd", "/big", "/endless", "/head", "/packed"),
+        "/bomb": bomb,
+        "/zstd": Answer(b"(\xb5/\xfd", headers={"Content-Encoding": "zstd"}),
+        "/big": Answer(b"x" * 2_000_000),
         "/endless": pouring(b"Content-Type: text/html\r\n\r\n", b"x" * 65536),
         "/head": pouring(b"", b"X-Pad: " + b"x" * 8000 + b"\r\n"),
         "/packed": Answer(gzip.compress(page("/found").encode()), headers={"Content-Encoding": "gzip"}),
-        "/found": page()
-    }  # fmt: skip
+        "/found": page(),
+    }
     with Site(routes) as site:
         crawled = Crawled(site, ledger, max_page_bytes=1_000_000, retries=0, timeout_s=20)
         assert all(request.headers["accept-encoding"] == "gzip" for request in site.requests)
@@ -386,11 +396,14 @@ def test_retry_failed_asks_for_failed_pages_alone(ledger):
     assert (again.report.complete, again.report.stopped_by) == (False, "retry_failed")
 
 
-@pytest.mark.parametrize(("routes", "words"), [
-    ({"/": Answer("", 404)}, "start URL {}/ is gone: the server answered 404"),
-    ({"/": Answer("", 500)}, "start URL {}/ could not be fetched: the server answered 500"),
-    ({"/": redirect("/a"), "/a": redirect("/")}, "the start URLs redirect in a circle")
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("routes", "words"),
+    [
+        ({"/": Answer("", 404)}, "start URL {}/ is gone: the server answered 404"),
+        ({"/": Answer("", 500)}, "start URL {}/ could not be fetched: the server answered 500"),
+        ({"/": redirect("/a"), "/a": redirect("/")}, "the start URLs redirect in a circle"),
+    ],
+)
 def test_a_start_that_cannot_be_fetched_makes_the_crawl_incomplete(ledger, routes, words):
     with Site(routes) as site:
         report = Crawled(site, ledger, retries=0).report
@@ -426,10 +439,18 @@ def test_proxies_of_the_environment_are_not_used(ledger, monkeypatch):
         assert not proxy.requests
 
 
-@pytest.mark.parametrize(("field", "value"), [
-    ("start_urls", ()), ("start_urls", ("file:///etc/passwd",)), ("start_urls", ("http://user:secret@h/",)),
-    ("include", ("(",)), ("max_pages", 0), ("max_depth", -1), ("concurrency", 0)
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("start_urls", ()),
+        ("start_urls", ("file:///etc/passwd",)),
+        ("start_urls", ("http://user:secret@h/",)),
+        ("include", ("(",)),
+        ("max_pages", 0),
+        ("max_depth", -1),
+        ("concurrency", 0),
+    ],
+)
 def test_settings_that_cannot_work_are_refused_by_name(field, value):
     with pytest.raises(ValueError, match=field):
         CrawlSettings(**{"start_urls": ("http://h/",), field: value})

@@ -155,9 +155,10 @@ def test_a_page_that_comes_back_is_indexed_again_without_embedding(store, worksh
     assert workshop.texts().keys() >= {"p01#s0", "p01#s1", "p01#s2"}
 
 
-@pytest.mark.parametrize(("deletable", "pages", "complete", "allowed"), [
-    (0, 100, True, True), (20, 100, True, True), (21, 100, True, False), (1, 100, False, False), (0, 0, True, True)
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("deletable", "pages", "complete", "allowed"),
+    [(0, 100, True, True), (20, 100, True, True), (21, 100, True, False), (1, 100, False, False), (0, 0, True, True)],
+)
 def test_deletion_needs_a_complete_run_and_a_small_share(deletable, pages, complete, allowed):
     deletion = decide_deletion(deletable, pages, "" if complete else "error: x", 0.2)
     assert deletion.allowed is allowed

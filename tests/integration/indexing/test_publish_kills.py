@@ -148,9 +148,15 @@ def survive(bench: Bench, kill: Callable[[Bench, int], None], step: str, site: S
         assert workshop.texts() == texts and workshop.ids() == ids
         assert workshop.live().revision == expected.revision
     way = "in place" if expected.in_place else "anew"
-    bench.table.append((
-        kill.__name__.removeprefix("kill_").replace("_", " "), step, way, f"{took_s:.1f} s", f"{len(ids)} chunks equal"
-    ))  # fmt: skip
+    bench.table.append(
+        (
+            kill.__name__.removeprefix("kill_").replace("_", " "),
+            step,
+            way,
+            f"{took_s:.1f} s",
+            f"{len(ids)} chunks equal",
+        )
+    )
 
 
 @pytest.mark.parametrize("kill", KILLS, ids=lambda kill: kill.__name__)

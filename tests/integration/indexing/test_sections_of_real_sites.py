@@ -148,9 +148,13 @@ def test_hardly_a_word_of_a_manual_is_lost(folder: Path):
 
 ATTRIBUTES = b" ".join(b"a%d=1" % n for n in range(100_000))
 INSERTED = (
-    b"<!" * 100_000, b"<div>" * 50_000, b"<p " + ATTRIBUTES + b">", b"<!--" * 50_000, b"<a" * 100_000,
-    b"\0\xed\xa0\x80&#0;&#xD800;" * 1000
-)  # fmt: skip
+    b"<!" * 100_000,
+    b"<div>" * 50_000,
+    b"<p " + ATTRIBUTES + b">",
+    b"<!--" * 50_000,
+    b"<a" * 100_000,
+    b"\0\xed\xa0\x80&#0;&#xD800;" * 1000,
+)
 
 
 def mangle(page: bytes, way: int, dice: random.Random) -> bytes:

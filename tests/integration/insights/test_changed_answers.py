@@ -21,9 +21,13 @@ def asked(store: Store, id: str, question: str, source: str) -> RecordedQuestion
     index = store.live_index("docs")
     hit = next(hit for hit in store.chunks_of_pages(index.id, {source.partition("#")[0]}) if hit.source == source)
     answer = Answer(
-        question, "So [1].", citations=(Citation(1, source),), hits=(replace(hit, sources=(source,)),), index=index.id,
-        id=id
-    )  # fmt: skip
+        question,
+        "So [1].",
+        citations=(Citation(1, source),),
+        hits=(replace(hit, sources=(source,)),),
+        index=index.id,
+        id=id,
+    )
     return RecordedQuestion(id, question, answer, collection="docs", asked_at=datetime.now(UTC))
 
 
@@ -32,11 +36,14 @@ def test_answers_whose_section_changed_or_went_are_found(jobs: Jobs, store: Stor
     write_site(folder, PAGES)
     jobs.run("reindex", "--collection", "docs", "--path", folder, "--base-url", BASE, *FLAGS)
     changed, gone, kept = (f"{BASE}{name}.html#usage" for name in ("p03", "p04", "p05"))
-    store.record_questions([
-        asked(store, "a", "How do I use it? I am jane@example.com", changed),
-        asked(store, "b", "How is it used?", changed), asked(store, "c", "Where is it?", gone),
-        asked(store, "d", "What is it?", kept)
-    ])  # fmt: skip
+    store.record_questions(
+        [
+            asked(store, "a", "How do I use it? I am jane@example.com", changed),
+            asked(store, "b", "How is it used?", changed),
+            asked(store, "c", "Where is it?", gone),
+            asked(store, "d", "What is it?", kept),
+        ]
+    )
     assert jobs.run("insights", "--changed-answers").summary == {"changed": [], "review": 0}
     write_site(folder, {name: PAGES[name] | {"limits": "Other limits."} for name in ("p03", "p05")})
     write_site(folder, {"p03": PAGES["p03"] | {"usage": "Use it in another way."}})

@@ -40,14 +40,19 @@ def asked(store: Store) -> dict[str, str]:
         known = {"confidence": "high", "index": index.id, "timings": {"total": 1.0, "first_delta": 0.5}}
         return recorded(id, question, **{**base, **known, "key_name": f"{NAMES[0]}/{NAMES[1]}", **more})
 
-    store.record_questions([
-        row("question-id-1", "How do I read Excel?", 1, known=False, found=[hit(first)], conversation=NAMES[2]),
-        row("b", "how do I read excel", 2, known=False, found=[hit(first), hit(second)]),
-        row("c", "mail jane@example.com how to stop?", 3, cited=[second], found=[hit(second)], usage=Usage(cost=0.5)),
-        row("d", "and there?", 4, standalone="How do I stop a worker?", cited=[second, "x"]),
-        row("e", "What is it?", 5, collection="", confidence="low", found=[hit(third, None)]),
-        row("f", "It fails", 40, error="away"), row("g", "Another?", 1, collection="gone", index=0)
-    ])  # fmt: skip
+    store.record_questions(
+        [
+            row("question-id-1", "How do I read Excel?", 1, known=False, found=[hit(first)], conversation=NAMES[2]),
+            row("b", "how do I read excel", 2, known=False, found=[hit(first), hit(second)]),
+            row(
+                "c", "mail jane@example.com how to stop?", 3, cited=[second], found=[hit(second)], usage=Usage(cost=0.5)
+            ),
+            row("d", "and there?", 4, standalone="How do I stop a worker?", cited=[second, "x"]),
+            row("e", "What is it?", 5, collection="", confidence="low", found=[hit(third, None)]),
+            row("f", "It fails", 40, error="away"),
+            row("g", "Another?", 1, collection="gone", index=0),
+        ]
+    )
     store.record_feedback("c", -1, "call +49 170 1234567", NAMES[0], ["outdated", "wrong"])
     store.record_feedback("c", -1, "", "another")
     store.record_feedback("d", 1, "fine", NAMES[0])
@@ -72,9 +77,12 @@ def test_insights_of_a_database_are_those_counted_by_hand(store: Store, asked: d
     assert {name: each["questions"] for name, each in view["collections"].items()} == {"docs": 6, "gone": 1}
     gaps = {gap["question"]: gap for gap in view["gaps"]}
     excel = gaps["How do I read Excel?"]
-    assert (
-        excel["count"], excel["wordings"], excel["weight"], excel["nearest"]["source"]
-    ) == (2, 1, 2.0, asked["first"])  # fmt: skip
+    assert (excel["count"], excel["wordings"], excel["weight"], excel["nearest"]["source"]) == (
+        2,
+        1,
+        2.0,
+        asked["first"],
+    )
     assert excel["nearest"]["title"]
     assert gaps["mail [e-mail] how to stop?"]["weight"] == 2.0 and gaps["What is it?"]["weight"] == 0.4
     assert "How do I stop a worker?" in [top["question"] for top in view["top"]]

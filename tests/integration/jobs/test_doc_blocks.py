@@ -36,10 +36,14 @@ def addresses(store: Store, database_url: str, tmp_path: Path):  # type: ignore[
     app = create_app(FakeEngine(FakeStore()), FakeStore())  # type: ignore[arg-type]
     with run_server(app) as api, ScriptedLLM([], default='{"score": 4, "reasoning": "It is short."}') as llm:
         yield {
-            "postgresql://…": database_url, "/var/cache/raydex": str(tmp_path), "http://127.0.0.1:11434/v1": llm.url,
-            "http://localhost:8000/v1": f"{api}/v1", 'api_key="rdx_…"': 'api_key="any"', 'model="ray"': 'model="docs"',
-            'model="mydocs"': 'model="docs"'
-        }  # fmt: skip
+            "postgresql://…": database_url,
+            "/var/cache/raydex": str(tmp_path),
+            "http://127.0.0.1:11434/v1": llm.url,
+            "http://localhost:8000/v1": f"{api}/v1",
+            'api_key="rdx_…"': 'api_key="any"',
+            'model="ray"': 'model="docs"',
+            'model="mydocs"': 'model="docs"',
+        }
 
 
 @pytest.mark.parametrize("page", WITH_BLOCKS, ids=lambda page: page.name)

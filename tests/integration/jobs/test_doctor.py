@@ -22,9 +22,11 @@ def check(url: str, dimensions: int = 0) -> dict[str, Finding]:
     found: dict[str, Finding] = {}
     database = DatabaseCheck(url, Path("/nowhere"), lambda opening: opening.__enter__())
     checks = {
-        "database": database.check_database, "pgvector": database.check_pgvector, "schema": database.check_schema,
-        "collections": lambda: database.check_collections(lambda model: dimensions)
-    }  # fmt: skip
+        "database": database.check_database,
+        "pgvector": database.check_pgvector,
+        "schema": database.check_schema,
+        "collections": lambda: database.check_collections(lambda model: dimensions),
+    }
     for name, work in checks.items():
         run_check(Check(name, work, 30), lambda finding, name=name: found.setdefault(name, finding))
     return found
@@ -100,9 +102,13 @@ def test_the_command_tries_all_and_starts_a_ray_of_this_machine(database_url: st
     def doctor(**variables: str) -> tuple[int, dict[str, Any]]:
         environment = {"DATABASE_URL": database_url, "RAYDEX_HOME": str(tmp_path), "RAY_ADDRESS": "local"}
         done = subprocess.run(
-            [sys.executable, "-m", "jobs", "doctor", "--json"], env={**os.environ, **environment, **variables},
-            cwd=ROOT, capture_output=True, text=True, check=False
-        )  # fmt: skip
+            [sys.executable, "-m", "jobs", "doctor", "--json"],
+            env={**os.environ, **environment, **variables},
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
         assert "sk-9" not in done.stdout + done.stderr
         return done.returncode, json.loads(done.stdout.splitlines()[-1])
 

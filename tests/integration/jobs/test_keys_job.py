@@ -70,15 +70,21 @@ def test_a_publishable_key_says_where_it_may_be_and_what_it_asks(job, store: Sto
     assert "session" not in key
 
 
-@pytest.mark.parametrize(("words", "said"), [
-    (["create", "taken"], "'taken' already"), (["revoke", "nobody"], "no key is named 'nobody'"),
-    (["create", "a", "--rate", "-3"], "-3"), (["create", "a", "--expires-days", "-1"], "-1"),
-    (["create", "  "], "name"), (["create", "a", "--publishable"], "--origin"),
-    (["create", "a", "--origin", "https://a.b"], "--publishable"),
-    (["create", "a", "--publishable", "--origin", "https://a.b/en"], "'https://a.b/en'"),
-    (["create", "a", "--publishable", "--origin", "https://a.b", "--scope", "admin"], "admin"),
-    (["create", "a", "--collection", "docs"], "publishable")
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["create", "taken"], "'taken' already"),
+        (["revoke", "nobody"], "no key is named 'nobody'"),
+        (["create", "a", "--rate", "-3"], "-3"),
+        (["create", "a", "--expires-days", "-1"], "-1"),
+        (["create", "  "], "name"),
+        (["create", "a", "--publishable"], "--origin"),
+        (["create", "a", "--origin", "https://a.b"], "--publishable"),
+        (["create", "a", "--publishable", "--origin", "https://a.b/en"], "'https://a.b/en'"),
+        (["create", "a", "--publishable", "--origin", "https://a.b", "--scope", "admin"], "admin"),
+        (["create", "a", "--collection", "docs"], "publishable"),
+    ],
+)
 def test_what_can_not_be_used_is_bad_input_and_named(job, words, said) -> None:
     job("create", "taken")
     refused = job(*words)

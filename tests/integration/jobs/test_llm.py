@@ -120,9 +120,11 @@ def test_one_client_serves_two_event_loops_at_once() -> None:
 # ---------------------------------------------------------------------------------------------- JSON
 
 SCHEMA = {
-    "type": "object", "properties": {"answer": {"type": "string"}}, "required": ["answer"],
-    "additionalProperties": False
-}  # fmt: skip
+    "type": "object",
+    "properties": {"answer": {"type": "string"}},
+    "required": ["answer"],
+    "additionalProperties": False,
+}
 
 
 def test_a_schema_is_handed_to_the_server() -> None:

@@ -143,9 +143,12 @@ def test_what_can_not_be_tried_is_said(job: Job, serve: Any, monkeypatch: pytest
 def test_verified_answers_are_asked_first(job: Job, serve: Any, store: Store) -> None:
     name = "rotating log files"
     answer = write_answer(
-        store, "docs", ["Where does the logger keep the old file?"], "See [1].",
-        [f"https://docs.test/rotating.html#{name}"]
-    )  # fmt: skip
+        store,
+        "docs",
+        ["Where does the logger keep the old file?"],
+        "See [1].",
+        [f"https://docs.test/rotating.html#{name}"],
+    )
     store.add_verified_answer(answer)
     with ScriptedLLM(default=perfect) as llm:
         serve(llm)

@@ -81,8 +81,11 @@ def test_a_burst_is_one_run_and_of_two_announcements_of_a_page_the_last_counts(j
     write_site(folder, {name: PAGES[name] | EDITED for name in ("p03", "p04")})
     (folder / "p00.html").unlink()
     bodies = [
-        {"deleted": [P03]}, {"changed": [P03, P04]}, {"changed": [f"{BASE}p00.html"]}, {"deleted": [f"{BASE}p00.html"]}
-    ]  # fmt: skip
+        {"deleted": [P03]},
+        {"changed": [P03, P04]},
+        {"changed": [f"{BASE}p00.html"]},
+        {"deleted": [f"{BASE}p00.html"]},
+    ]
     ids = [asking.post(PATH, json=body, headers=key).json()["id"] for body in bodies]
     assert len(set(ids)) == 4
     jobs.run("reindex", "docs", "--announced")

@@ -117,11 +117,18 @@ def test_what_comes_half_is_not_shown_as_something_else(site: Site, text: str) -
     assert not set(page.evaluate(f"(text => {grow})({text!r})")) & {"H1", "H2", "H3", "H4", "HR"}
 
 
-@pytest.mark.parametrize(("code", "coloured"), [
-    ("import ray\nray.init()", True), (">>> ray.init()\n{}", True), ("ALTER TABLE t ADD COLUMN c text;", True),
-    ("$ echo ray", True), ('{"a": 1}', True), ("Number of trials: 3/3\n| Trial | loss |", False),
-    ("With all of it, nothing from here imports.", False)
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("code", "coloured"),
+    [
+        ("import ray\nray.init()", True),
+        (">>> ray.init()\n{}", True),
+        ("ALTER TABLE t ADD COLUMN c text;", True),
+        ("$ echo ray", True),
+        ('{"a": 1}', True),
+        ("Number of trials: 3/3\n| Trial | loss |", False),
+        ("With all of it, nothing from here imports.", False),
+    ],
+)
 def test_code_without_a_language_is_coloured_where_it_tells(site: Site, code: str, coloured: bool) -> None:
     site.engine.says = f"So:\n\n```\n{code}\n```\n"
     page = site.open()
@@ -536,8 +543,13 @@ def test_the_keyboard_alone_does(site: Site) -> None:
         page.press("Tab")
         seen.add(page.evaluate("document.activeElement.getAttribute('aria-label') || document.activeElement.className"))
     expected = {
-        "Copy answer", "Copy link to this answer", "Ask again", "Good answer", "Bad answer", "Edit and ask again"
-    }  # fmt: skip
+        "Copy answer",
+        "Copy link to this answer",
+        "Ask again",
+        "Good answer",
+        "Bad answer",
+        "Edit and ask again",
+    }
     assert expected | {"card", "Source 1: CSV"} <= seen
 
 

@@ -91,9 +91,11 @@ def service(indexed: Store, tmp_path: Path) -> Iterator[str]:
 
 
 def test_it_forwards_to_a_service(service: str, environment: dict[str, str]) -> None:
-    check(converse(
-        {**environment, "DATABASE_URL": "postgresql://nobody@127.0.0.1:9/x"}, *CALLS, flags=("--service", service)
-    ))  # fmt: skip
+    check(
+        converse(
+            {**environment, "DATABASE_URL": "postgresql://nobody@127.0.0.1:9/x"}, *CALLS, flags=("--service", service)
+        )
+    )
 
 
 def test_a_service_that_is_away_is_an_error_of_the_tool(environment: dict[str, str]) -> None:

@@ -14,10 +14,16 @@ CHAT = {"model": "docs", "messages": [{"role": "user", "content": WORDS}], "rayd
 QUESTION = {"question": WORDS, "collection": "docs", "conversation": "c1"}
 
 
-@pytest.mark.parametrize(("path", "body", "fails"), [
-    ("/query", QUESTION, "fails"), ("/query/stream", QUESTION, "fails"), ("/query/stream", QUESTION, "fails_midway"),
-    ("/v1/chat/completions", CHAT, "fails"), ("/v1/chat/completions", {**CHAT, "stream": True}, "fails_midway")
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("path", "body", "fails"),
+    [
+        ("/query", QUESTION, "fails"),
+        ("/query/stream", QUESTION, "fails"),
+        ("/query/stream", QUESTION, "fails_midway"),
+        ("/v1/chat/completions", CHAT, "fails"),
+        ("/v1/chat/completions", {**CHAT, "stream": True}, "fails_midway"),
+    ],
+)
 def test_a_failed_question_is_one_row_that_no_reader_takes_for_an_answer(store, database_url, path, body, fails):
     engine, recorder = FakeEngine(FakeStore()), Recorder(store)
     client = TestClient(create_app(engine, store, recorder=recorder))  # type: ignore[arg-type]

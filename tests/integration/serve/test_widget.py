@@ -497,12 +497,16 @@ def test_escape_first_stops_an_answer(service: Hosting, browser: Browser) -> Non
     assert browser.count("raydex-widget dialog[open]") == 0
 
 
-@pytest.mark.parametrize("size", [
-    {"width": 390, "dark": True},
-    *(pytest.param(size, marks=pytest.mark.exhaustive) for size in ({"width": 1280}, {
-        "width": 800, "reduced_motion": True
-    }))
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "size",
+    [
+        {"width": 390, "dark": True},
+        *(
+            pytest.param(size, marks=pytest.mark.exhaustive)
+            for size in ({"width": 1280}, {"width": 800, "reduced_motion": True})
+        ),
+    ],
+)
 def test_everything_is_accessible(service: Hosting, browser: Browser, size: dict[str, Any]) -> None:
     show(browser, service.put("/guide.html", head=service.tag(), body=GUIDE), **size)
     browser.do(lambda page: page.wait_for_timeout(300))
@@ -538,13 +542,19 @@ def test_a_phone_shows_the_chat_on_its_whole_screen(service: Hosting, browser: B
     assert browser.evaluate("document.documentElement.scrollWidth") == 390
 
 
-@pytest.mark.parametrize(("html", "style", "prefers_dark", "expected"), [
-    ('lang="en"', "", False, "light"), ('lang="en"', "", True, "dark"),
-    ('lang="en" data-theme="dark"', "", False, "dark"), ('lang="en" data-theme="light"', "", True, "light"),
-    ('lang="en" data-bs-theme="dark"', "", False, "dark"), ('lang="en" class="dark"', "", False, "dark"),
-    ('lang="en" data-theme="auto"', "body { background: #123 }", False, "dark"),
-    ('lang="en"', "body { background: #fff }", True, "light")
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("html", "style", "prefers_dark", "expected"),
+    [
+        ('lang="en"', "", False, "light"),
+        ('lang="en"', "", True, "dark"),
+        ('lang="en" data-theme="dark"', "", False, "dark"),
+        ('lang="en" data-theme="light"', "", True, "light"),
+        ('lang="en" data-bs-theme="dark"', "", False, "dark"),
+        ('lang="en" class="dark"', "", False, "dark"),
+        ('lang="en" data-theme="auto"', "body { background: #123 }", False, "dark"),
+        ('lang="en"', "body { background: #fff }", True, "light"),
+    ],
+)
 def test_it_has_the_colours_of_the_page(service, browser, html, style, prefers_dark, expected):
     show(
         browser,

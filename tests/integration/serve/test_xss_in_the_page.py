@@ -78,10 +78,16 @@ def check(browser: Browser, url: str, payload: str) -> None:
     assert [address for address in browser.requests() if not address.startswith((url, "data:,"))] == [], payload
 
 
-@pytest.mark.parametrize(("answering", "payloads"), [
-    pytest.param("obedient", SAMPLE, id="obedient, some"),
-    *(pytest.param(way, PAYLOADS, id=way, marks=pytest.mark.exhaustive) for way in ("quoting", "obedient", "verified"))
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("answering", "payloads"),
+    [
+        pytest.param("obedient", SAMPLE, id="obedient, some"),
+        *(
+            pytest.param(way, PAYLOADS, id=way, marks=pytest.mark.exhaustive)
+            for way in ("quoting", "obedient", "verified")
+        ),
+    ],
+)
 def test_nothing_runs_in_the_page(browser, answering, payloads, request):
     retriever, book = PoisonedRetriever(), PoisonedAnswers()
     with ScriptedLLM(default=repeat_in_pieces) as llm:

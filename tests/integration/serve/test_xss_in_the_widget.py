@@ -21,8 +21,20 @@ INSIDE = """(function all(root) {
 })(document.querySelector('raydex-widget').shadowRoot)"""
 # What would run or load: our own elements have none of these, but for the form, and the styles that are set by script.
 ACTIVE = [
-    "SCRIPT", "IFRAME", "FRAME", "OBJECT", "EMBED", "BASE", "META", "LINK", "STYLE", "IMG", "VIDEO", "AUDIO", "MATH"
-]  # fmt: skip
+    "SCRIPT",
+    "IFRAME",
+    "FRAME",
+    "OBJECT",
+    "EMBED",
+    "BASE",
+    "META",
+    "LINK",
+    "STYLE",
+    "IMG",
+    "VIDEO",
+    "AUDIO",
+    "MATH",
+]
 LOADING = ["src", "srcdoc", "srcset", "action", "formaction", "xlink:href", "data", "poster", "background", "ping"]
 OWN_STYLE = "textarea, .pointed, .offer, raydex-chat"
 FAULTS = f"""{INSIDE}.flatMap(e => [

@@ -245,15 +245,26 @@ def tables_of(url: str) -> dict[str, str]:
 
 
 OF_THE_MACHINE = [
-    "copy (select 1) to program 'id'", "copy (select 1) to '/tmp/raydex-was-here'",
+    "copy (select 1) to program 'id'",
+    "copy (select 1) to '/tmp/raydex-was-here'",
     "create temp table t (line text); copy t from program 'id'",
-    "create temp table t (line text); copy t from '/etc/passwd'", "select pg_read_file('/etc/passwd')",
-    "select pg_read_file('postgresql.conf')", "select pg_read_binary_file('/etc/passwd')", "select pg_ls_dir('/')",
-    "select lo_import('/etc/passwd')", "create function f() returns int language c as 'libc.so.6', 'getpid'",
-    "alter system set archive_command = 'id'", "select pg_reload_conf()", "select rolpassword from pg_authid",
-    "set session authorization raydex", "set role raydex", "alter role raydex_owner superuser", "create role other",
-    "create database other", "grant pg_execute_server_program to raydex_owner"
-]  # fmt: skip
+    "create temp table t (line text); copy t from '/etc/passwd'",
+    "select pg_read_file('/etc/passwd')",
+    "select pg_read_file('postgresql.conf')",
+    "select pg_read_binary_file('/etc/passwd')",
+    "select pg_ls_dir('/')",
+    "select lo_import('/etc/passwd')",
+    "create function f() returns int language c as 'libc.so.6', 'getpid'",
+    "alter system set archive_command = 'id'",
+    "select pg_reload_conf()",
+    "select rolpassword from pg_authid",
+    "set session authorization raydex",
+    "set role raydex",
+    "alter role raydex_owner superuser",
+    "create role other",
+    "create database other",
+    "grant pg_execute_server_program to raydex_owner",
+]
 
 
 def test_the_url_that_jobs_get_runs_no_program_and_reads_no_file(database_url, server, request):

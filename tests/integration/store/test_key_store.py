@@ -91,12 +91,19 @@ def test_all_replicas_share_one_secret_which_is_made_again_where_it_was_deleted(
         assert store.service_secret() == other.service_secret() != first
 
 
-@pytest.mark.parametrize(("name", "more", "words"), [
-    (" ", {}, "name"), ("a", {"origins": ["docs.test"]}, "'docs.test'"),
-    ("a", {"collections": ["docs"]}, "publishable"), ("a", {"scopes": ["root"]}, "root"),
-    ("a", {"scopes": []}, "scopes"), ("a", {"rate_per_minute": -1}, "-1"), ("a", {"expires_days": 0}, "0 days"),
-    ("a", {"expires_days": math.nan}, "nan")
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "more", "words"),
+    [
+        (" ", {}, "name"),
+        ("a", {"origins": ["docs.test"]}, "'docs.test'"),
+        ("a", {"collections": ["docs"]}, "publishable"),
+        ("a", {"scopes": ["root"]}, "root"),
+        ("a", {"scopes": []}, "scopes"),
+        ("a", {"rate_per_minute": -1}, "-1"),
+        ("a", {"expires_days": 0}, "0 days"),
+        ("a", {"expires_days": math.nan}, "nan"),
+    ],
+)
 def test_a_key_that_can_not_be_made_is_named(store: Store, name: str, more: dict[str, object], words: str) -> None:
     with pytest.raises(BadKey, match=words):
         store.create_key(name, **more)  # type: ignore[arg-type]

@@ -225,11 +225,15 @@ def test_a_page_that_cannot_be_read_is_tried_thrice_and_again_when_it_changes(st
 def test_a_canonical_counts_only_when_its_target_was_fetched(store):
     run = begin(store)
     pages = [
-        fetched("a", {"s": "same"}), fetched("copy-of-a", {"s": "same"}, canonical=BASE + "a"),
-        fetched("b", {"s": "b"}, canonical=BASE + "never-fetched"), fetched("c1", {"s": "c"}, canonical=BASE + "c2"),
-        fetched("c2", {"s": "c"}, canonical=BASE + "c1"), fetched("d", {"s": "d"}, canonical=BASE + "d"),
-        fetched("e", {"s": "e"}, canonical=BASE + "f"), fetched("f", "failed")
-    ]  # fmt: skip
+        fetched("a", {"s": "same"}),
+        fetched("copy-of-a", {"s": "same"}, canonical=BASE + "a"),
+        fetched("b", {"s": "b"}, canonical=BASE + "never-fetched"),
+        fetched("c1", {"s": "c"}, canonical=BASE + "c2"),
+        fetched("c2", {"s": "c"}, canonical=BASE + "c1"),
+        fetched("d", {"s": "d"}, canonical=BASE + "d"),
+        fetched("e", {"s": "e"}, canonical=BASE + "f"),
+        fetched("f", "failed"),
+    ]
     store.save_pages("docs", run, pages)
     store.mark_duplicates("docs", run)
     states = {path: page_row(store, path)["state"] for path in ("a", "copy-of-a", "b", "c1", "c2", "d", "e")}

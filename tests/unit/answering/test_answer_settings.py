@@ -21,17 +21,23 @@ def make_settings(**settings: Any) -> AnswerSettings:
     return AnswerSettings.model_validate(settings)
 
 
-@pytest.mark.parametrize(("settings", "said"), [
-    ({"agents": [BIG, BIG]}, "share a name"),
-    ({"agents": [BIG], "router_default": "huge"}, r"router.default names the agent 'huge'; there are: big"),
-    ({"agents": [BIG], "router": "rules", "router_rules": [{"agent": "x", "topics": ["a"]}]}, "router.rules names"),
-    ({"agents": [{"name": "extractive", "model": "m"}]}, "built-in"),
-    ({"agents": [{**BIG, "temprature": 1}]}, "temprature"), ({"reranker": "cross-encoder"}, "needs reranker.model"),
-    ({"reranker": "endpoint"}, "needs reranker.url"),
-    ({"router": "classifier"}, "router.model and router.easy and router.hard"),
-    ({"num_queries": 4}, "need a language model"), ({"hyde": True}, "need a language model"),
-    ({"mode": "poem"}, "compact"), ({"k": 0}, "greater than or equal to 1")
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"agents": [BIG, BIG]}, "share a name"),
+        ({"agents": [BIG], "router_default": "huge"}, r"router.default names the agent 'huge'; there are: big"),
+        ({"agents": [BIG], "router": "rules", "router_rules": [{"agent": "x", "topics": ["a"]}]}, "router.rules names"),
+        ({"agents": [{"name": "extractive", "model": "m"}]}, "built-in"),
+        ({"agents": [{**BIG, "temprature": 1}]}, "temprature"),
+        ({"reranker": "cross-encoder"}, "needs reranker.model"),
+        ({"reranker": "endpoint"}, "needs reranker.url"),
+        ({"router": "classifier"}, "router.model and router.easy and router.hard"),
+        ({"num_queries": 4}, "need a language model"),
+        ({"hyde": True}, "need a language model"),
+        ({"mode": "poem"}, "compact"),
+        ({"k": 0}, "greater than or equal to 1"),
+    ],
+)
 def test_what_cannot_be_used_is_named(settings: dict[str, Any], said: str) -> None:
     with pytest.raises(ValidationError, match=said):
         make_settings(**settings)

@@ -101,19 +101,23 @@ def test_any_text_is_cited(text: str) -> None:
 LOAD, STOP = "Call read_csv to load comma separated files", "The ASHA scheduler stops bad trials early"
 
 
-@pytest.mark.parametrize(("text", "expected"), [
-    (f"{LOAD}. {STOP}.", f"{LOAD}. [1] {STOP}. [2]"), (f"{LOAD}. [1] {STOP}.", f"{LOAD}. [1] {STOP}. [2]"),
-    (f"{LOAD} [1]. {STOP}.", f"{LOAD} [1]. {STOP}. [2]"),
-    (f"{LOAD}. [2] {STOP} [1].", f"{LOAD}. [2] [1] {STOP} [1]. [2]"),
-    (f"So:\n- {LOAD}\n- {STOP}\n\nBye!", f"So:\n- {LOAD} [1]\n- {STOP} [2]\n\nBye!"),
-    (f"| a | b |\n|---|---|\n| {LOAD} | x |\n", f"| a | b |\n|---|---|\n| {LOAD} | x [1] |\n"),
-    ("Like this:\n```py\nread_csv(path)\n```\nDone.", "Like this:\n```py\nread_csv(path)\n```\n[1]\n\nDone."),
-    ("```\nread_csv(path)\n```\n\nDone.", "```\nread_csv(path)\n```\n[1]\n\nDone."),
-    ("- ```\n  read_csv(path)\n  ```\n- x", "- ```\n  read_csv(path)\n  ```\n  [1]\n\n- x"),
-    ("```\nread_csv(path)", "```\nread_csv(path)\n```\n[1]"),
-    (f"# {LOAD}\n\n**{STOP}**\n\n{LOAD}: what is it?", f"# {LOAD}\n\n**{STOP}**\n\n{LOAD}: what is it?"),
-    (f"{LOAD}. Kubernetes restarts crashed pods.", f"{LOAD}. [1] Kubernetes restarts crashed pods.")
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (f"{LOAD}. {STOP}.", f"{LOAD}. [1] {STOP}. [2]"),
+        (f"{LOAD}. [1] {STOP}.", f"{LOAD}. [1] {STOP}. [2]"),
+        (f"{LOAD} [1]. {STOP}.", f"{LOAD} [1]. {STOP}. [2]"),
+        (f"{LOAD}. [2] {STOP} [1].", f"{LOAD}. [2] [1] {STOP} [1]. [2]"),
+        (f"So:\n- {LOAD}\n- {STOP}\n\nBye!", f"So:\n- {LOAD} [1]\n- {STOP} [2]\n\nBye!"),
+        (f"| a | b |\n|---|---|\n| {LOAD} | x |\n", f"| a | b |\n|---|---|\n| {LOAD} | x [1] |\n"),
+        ("Like this:\n```py\nread_csv(path)\n```\nDone.", "Like this:\n```py\nread_csv(path)\n```\n[1]\n\nDone."),
+        ("```\nread_csv(path)\n```\n\nDone.", "```\nread_csv(path)\n```\n[1]\n\nDone."),
+        ("- ```\n  read_csv(path)\n  ```\n- x", "- ```\n  read_csv(path)\n  ```\n  [1]\n\n- x"),
+        ("```\nread_csv(path)", "```\nread_csv(path)\n```\n[1]"),
+        (f"# {LOAD}\n\n**{STOP}**\n\n{LOAD}: what is it?", f"# {LOAD}\n\n**{STOP}**\n\n{LOAD}: what is it?"),
+        (f"{LOAD}. Kubernetes restarts crashed pods.", f"{LOAD}. [1] Kubernetes restarts crashed pods."),
+    ],
+)
 def test_a_claim_without_a_source_gets_the_one_that_bears_it_out(text: str, expected: str) -> None:
     assert shown(text) == expected
     assert shown(*text) == expected

@@ -26,11 +26,17 @@ def folder(classifier, tmp_path):
     return tmp_path / "tags"
 
 
-@pytest.mark.parametrize(("text", "expected"), [
-    ("ray.serve.startReplica", "ray serve start replica"), ("num_env_runners=4", "num env runners 4"),
-    ("HTTPServer, getURLNow()", "http server get url now"), ("Why is C++ (slow?", "why is c++ slow"),
-    ("Ünïcode été 東京", "ünïcode été 東京"), (" \n\t 😀 ", "")
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("ray.serve.startReplica", "ray serve start replica"),
+        ("num_env_runners=4", "num env runners 4"),
+        ("HTTPServer, getURLNow()", "http server get url now"),
+        ("Why is C++ (slow?", "why is c++ slow"),
+        ("Ünïcode été 東京", "ünïcode été 東京"),
+        (" \n\t 😀 ", ""),
+    ],
+)
 def test_names_come_apart_before_anything_is_counted(text, expected):
     assert words(text) == expected
 
@@ -52,11 +58,16 @@ def test_probabilities_are_one_row_a_text_and_one_column_a_label(calibrated):
     assert classifier.probabilities([]).shape == (0, 2)
 
 
-@pytest.mark.parametrize(("texts", "labels", "message"), [
-    (["a b", "c d"], ["x"], "2 texts have 1 labels"), (["a b", "c d"], ["x", "x"], "two labels"),
-    (["a b", "c d", "e f"], ["x", "x", "y"], "'y' has a single example"),
-    (["?", "!", ".", ","], ["x", "x", "y", "y"], "has a word"), ([], [], "two labels")
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("texts", "labels", "message"),
+    [
+        (["a b", "c d"], ["x"], "2 texts have 1 labels"),
+        (["a b", "c d"], ["x", "x"], "two labels"),
+        (["a b", "c d", "e f"], ["x", "x", "y"], "'y' has a single example"),
+        (["?", "!", ".", ","], ["x", "x", "y", "y"], "has a word"),
+        ([], [], "two labels"),
+    ],
+)
 def test_what_cannot_be_learned_from_is_said(texts, labels, message):
     with pytest.raises(CannotLearn, match=message):
         TextClassifier.fit(texts, labels)

@@ -193,8 +193,10 @@ def test_what_nothing_supports_is_not_known_and_no_model_is_tempted(make: Make) 
 
 
 REFUSALS = [
-    UNKNOWN, "I'm sorry, but the passages do not mention that.", "The default is not mentioned in the passages."
-]  # fmt: skip
+    UNKNOWN,
+    "I'm sorry, but the passages do not mention that.",
+    "The default is not mentioned in the passages.",
+]
 
 
 @pytest.mark.parametrize("refusal", REFUSALS)

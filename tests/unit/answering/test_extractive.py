@@ -158,10 +158,14 @@ def test_long_code_is_cut() -> None:
     assert "…\n```" in made and made.count("\n") < MOST_CODE_LINES + 9
 
 
-@pytest.mark.parametrize(("asked", "hits", "said"), [
-    ("How do I bake sourdough bread?", (CSV, TUNE), f"{UNKNOWN} The closest that it holds: [1] [2]"),
-    ("what is it?", (CSV,), f"{UNKNOWN} The closest that it holds: [1]"), ("anything", (), UNKNOWN)
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("asked", "hits", "said"),
+    [
+        ("How do I bake sourdough bread?", (CSV, TUNE), f"{UNKNOWN} The closest that it holds: [1] [2]"),
+        ("what is it?", (CSV,), f"{UNKNOWN} The closest that it holds: [1]"),
+        ("anything", (), UNKNOWN),
+    ],
+)
 def test_what_nothing_fits_is_not_known_with_the_closest_sources(asked: str, hits: Sequence[Hit], said: str) -> None:
     assert answer(asked, *hits) == said
 
@@ -187,10 +191,15 @@ def test_the_section_of_an_object_that_is_named_comes_first() -> None:
     assert answer("what do tasks share", guide, entry).startswith("**Arguments**")
 
 
-@pytest.mark.parametrize(("asked", "cosine", "known"), [
-    ("premature termination of bad trials", 0.6, True), ("premature termination of bad trials", 0.3, False),
-    ("premature termination of hopeless runs", 0.6, False), ("Who stops bad trials early?", 0.3, True)
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("asked", "cosine", "known"),
+    [
+        ("premature termination of bad trials", 0.6, True),
+        ("premature termination of bad trials", 0.3, False),
+        ("premature termination of hopeless runs", 0.6, False),
+        ("Who stops bad trials early?", 0.3, True),
+    ],
+)
 def test_a_close_vector_with_some_words_or_nearly_all_words_are_enough(asked: str, cosine: float, known: bool) -> None:
     close = replace(TUNE, scores={"vector": cosine})
     assert (not answer(asked, close).startswith(UNKNOWN)) is known
@@ -224,16 +233,19 @@ def test_every_number_is_that_of_a_hit(question: str, contents: list[str]) -> No
         assert {int(n) for n in re.findall(r"\[(\d+)\]", made)} <= set(range(1, len(hits) + 1))
 
 
-@pytest.mark.parametrize(("quoted", "written"), [
-    ("as [7] says, and [1, 2]", "as `[7]` says, and `[1, 2]`"),
-    ("the footnote [1](https://d.test/n) of it", "the footnote `[1]` of it"),
-    ("`x[1]` and ``a`[1]`` stay", "`x[1]` and ``a`[1]`` stay"),
-    (
-        "- of [7]\n\n    ```python\n    x[1] = [2]\n    ```\n- [8]",
-        "- of `[7]`\n\n    ```python\n    x[1] = [2]\n    ```\n- `[8]`"
-    ),
-    ("[a link](https://d.test/) and names\\[1\\]", "[a link](https://d.test/) and names\\[1\\]")
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("quoted", "written"),
+    [
+        ("as [7] says, and [1, 2]", "as `[7]` says, and `[1, 2]`"),
+        ("the footnote [1](https://d.test/n) of it", "the footnote `[1]` of it"),
+        ("`x[1]` and ``a`[1]`` stay", "`x[1]` and ``a`[1]`` stay"),
+        (
+            "- of [7]\n\n    ```python\n    x[1] = [2]\n    ```\n- [8]",
+            "- of `[7]`\n\n    ```python\n    x[1] = [2]\n    ```\n- `[8]`",
+        ),
+        ("[a link](https://d.test/) and names\\[1\\]", "[a link](https://d.test/) and names\\[1\\]"),
+    ],
+)
 def test_numbers_that_cite_nothing_are_shown_as_code(quoted: str, written: str) -> None:
     assert hide_numbers(quoted) == written
 
@@ -278,15 +290,28 @@ def certainty(question: str, *hits: Hit) -> float:
     return candidates.best_of([replace(one, cosine=0.95) for one in candidates.rank()])[0].support
 
 
-@pytest.mark.parametrize(("question", "heading", "text", "certain"), [
-    ("which logging levels are there", ("Logging", "Logging levels"), f"{LEVELS} {ROUTES} {LEVELS}", True),
-    ("which logging levels are there", ("Logging levels", "Caveats"), f"{LEVELS} {ROUTES} {LEVELS}", False),
-    ("logging levels", ("Logging", "Passing records of levels upwards"), f"{ROUTES} {LEVELS} {ROUTES}", False),
-    ("logging levels", ("Logging", "Why are levels of logging passed upwards?"), f"{ROUTES} {LEVELS} {ROUTES}", True),
-    ("set logging levels", ("Logging levels",), f"{LEVELS} {ROUTES} {LEVELS}", False),
-    ("set logging levels", ("Logging levels",), f"{LEVELS} {ROUTES} Set them by name.", True),
-    ("set logging levels", ("Set logging levels",), f"{LEVELS} {ROUTES}\n\n```\nlog.set(\n    level,\n)\n```", True)
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("question", "heading", "text", "certain"),
+    [
+        ("which logging levels are there", ("Logging", "Logging levels"), f"{LEVELS} {ROUTES} {LEVELS}", True),
+        ("which logging levels are there", ("Logging levels", "Caveats"), f"{LEVELS} {ROUTES} {LEVELS}", False),
+        ("logging levels", ("Logging", "Passing records of levels upwards"), f"{ROUTES} {LEVELS} {ROUTES}", False),
+        (
+            "logging levels",
+            ("Logging", "Why are levels of logging passed upwards?"),
+            f"{ROUTES} {LEVELS} {ROUTES}",
+            True,
+        ),
+        ("set logging levels", ("Logging levels",), f"{LEVELS} {ROUTES} {LEVELS}", False),
+        ("set logging levels", ("Logging levels",), f"{LEVELS} {ROUTES} Set them by name.", True),
+        (
+            "set logging levels",
+            ("Set logging levels",),
+            f"{LEVELS} {ROUTES}\n\n```\nlog.set(\n    level,\n)\n```",
+            True,
+        ),
+    ],
+)
 def test_headings_alone_make_no_quotation_certain(question, heading, text, certain):
     support = certainty(question, make_hit("https://d.test/logging#a", text, heading))
     assert (support >= CERTAIN) == certain, support

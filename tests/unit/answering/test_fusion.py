@@ -44,9 +44,11 @@ def insert(lists: Sequence[RankedList], at: int) -> list[Hit]:
 
 
 hits = st.builds(
-    make_hit, name=st.sampled_from("abcdefgh"), score=st.floats(-1, 1, allow_nan=False),
-    text=st.sampled_from(["one", "two", "three", "four"])
-)  # fmt: skip
+    make_hit,
+    name=st.sampled_from("abcdefgh"),
+    score=st.floats(-1, 1, allow_nan=False),
+    text=st.sampled_from(["one", "two", "three", "four"]),
+)
 unique_hits = st.lists(hits, max_size=8, unique_by=lambda hit: hit.chunk_id)
 legs = st.lists(
     st.builds(ranked, leg=st.sampled_from(["vector", "bm25"]), hits=unique_hits, weight=st.floats(0, 10)),

@@ -20,13 +20,20 @@ SIGNATURE = "```python\nlru_cache(maxsize=128)\n```\n\nDecorator to wrap a funct
 TERMS = "-h host:\\\nThe name of the server.\n\n-p port:\\\nThe port of the server."
 
 
-@pytest.mark.parametrize(("text", "kinds"), [
-    (VENV, [["prose", "code"], ["prose"], ["note"]]), (TABS, [["prose", "prose", "code"], ["prose", "code"]]),
-    ("It takes two arguments:\n\n- path: where it is\n- mode: how it is opened", [["prose", "list"]]),
-    ("These are the modes.\n\n| mode |\n| --- |\n| r |", [["prose", "table"]]),
-    ("Beware of this:\n\n> Note\n>\n> It is slow.", [["prose", "note"]]), (SIGNATURE, [["code", "prose"]]),
-    (f"{TERMS}\n\n- one\n- two", [["prose"], ["prose", "list"]]), ("\uf17c / \uf17a\n\n\u25b8", []), ("", [])
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("text", "kinds"),
+    [
+        (VENV, [["prose", "code"], ["prose"], ["note"]]),
+        (TABS, [["prose", "prose", "code"], ["prose", "code"]]),
+        ("It takes two arguments:\n\n- path: where it is\n- mode: how it is opened", [["prose", "list"]]),
+        ("These are the modes.\n\n| mode |\n| --- |\n| r |", [["prose", "table"]]),
+        ("Beware of this:\n\n> Note\n>\n> It is slow.", [["prose", "note"]]),
+        (SIGNATURE, [["code", "prose"]]),
+        (f"{TERMS}\n\n- one\n- two", [["prose"], ["prose", "list"]]),
+        ("\uf17c / \uf17a\n\n\u25b8", []),
+        ("", []),
+    ],
+)
 def test_what_prose_introduces_stays_with_it(text: str, kinds: list[list[str]]) -> None:
     assert [[block.kind.value for block in passage.blocks] for passage in split_passages(text)] == kinds
 
@@ -50,23 +57,34 @@ def test_a_passage_takes_in_the_sentence_it_refers_to_and_no_aside() -> None:
     assert widened("One is here. Two is.\n\n```\nx = 1\n```\n\nThis sets it.", 1) == [0, 1]
 
 
-@pytest.mark.parametrize(("block", "expected"), [
-    ("One two three four. Five six seven eight!", ["One two three four.", "Five six seven eight!"]),
-    ("and the rest of it goes here. A whole sentence is here.", ["A whole sentence is here."]),
-    ("A whole sentence is here. This one was cut in the", ["A whole sentence is here."]),
-    ("Use a file format, e.g. Parquet or CSV files.", ["Use a file format, e.g. Parquet or CSV files."]),
-    ("ray.data.read_csv reads many files.", ["ray.data.read_csv reads many files."]),
-    ("It runs `x. Y()` before the end. Then it has ended.", ["It runs `x. Y()` before the end.", "Then it has ended."]),
-    ("Short one.", []), ("", [])
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("block", "expected"),
+    [
+        ("One two three four. Five six seven eight!", ["One two three four.", "Five six seven eight!"]),
+        ("and the rest of it goes here. A whole sentence is here.", ["A whole sentence is here."]),
+        ("A whole sentence is here. This one was cut in the", ["A whole sentence is here."]),
+        ("Use a file format, e.g. Parquet or CSV files.", ["Use a file format, e.g. Parquet or CSV files."]),
+        ("ray.data.read_csv reads many files.", ["ray.data.read_csv reads many files."]),
+        (
+            "It runs `x. Y()` before the end. Then it has ended.",
+            ["It runs `x. Y()` before the end.", "Then it has ended."],
+        ),
+        ("Short one.", []),
+        ("", []),
+    ],
+)
 def test_only_whole_sentences_count(block: str, expected: list[str]) -> None:
     assert list(sentences(block)) == expected
 
 
-@pytest.mark.parametrize(("text", "bare"), [
-    ("More: [ports](https://d.test/p#ports), [HTTPS](https://d.test/p).", True),
-    ("[The whole list](https://d.test/list) is [here](https://d.test/here).", True),
-    ("The port is set by [`--port`](https://d.test/p#ports) and is 8000.", False), ("The port is 8000.", False)
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("text", "bare"),
+    [
+        ("More: [ports](https://d.test/p#ports), [HTTPS](https://d.test/p).", True),
+        ("[The whole list](https://d.test/list) is [here](https://d.test/here).", True),
+        ("The port is set by [`--port`](https://d.test/p#ports) and is 8000.", False),
+        ("The port is 8000.", False),
+    ],
+)
 def test_a_passage_of_hardly_more_than_links_says_nothing(text: str, bare: bool) -> None:
     assert is_bare(split_passages(text)) is bare

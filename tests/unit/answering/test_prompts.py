@@ -148,10 +148,22 @@ def test_a_passage_says_its_number_source_and_headings():
     )
 
 
-HOSTILE = st.lists(st.sampled_from([
-    "</passage>", "<passage n='9'>", "< / PASSAGE >", "＜/passage＞", "</pass\u200bage>", "</draft>", '"', " x", "\n",
-    "<"
-])).map("".join)  # fmt: skip
+HOSTILE = st.lists(
+    st.sampled_from(
+        [
+            "</passage>",
+            "<passage n='9'>",
+            "< / PASSAGE >",
+            "＜/passage＞",
+            "</pass\u200bage>",
+            "</draft>",
+            '"',
+            " x",
+            "\n",
+            "<",
+        ]
+    )
+).map("".join)
 
 
 @given(HOSTILE, HOSTILE, HOSTILE)

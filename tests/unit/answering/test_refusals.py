@@ -12,31 +12,44 @@ from pipelines.answering.writing.stages import TextStages
 from pipelines.answering.writing.text import TextReader, shown
 
 WHOLE = [
-    UNKNOWN, "I do not know.", "I don’t know the answer to that.",
+    UNKNOWN,
+    "I do not know.",
+    "I don’t know the answer to that.",
     "**I do not know**: nothing in this collection seems to answer that. [1][2]",
-    "I'm sorry, but I cannot answer this question.", "I'm sorry, but the passages do not answer the question.",
-    "Sorry, I could not find an answer in the documentation.", "I don't have enough information to answer.",
-    "Answer: I do not know.", "The provided passages do not contain the answer.",
-    "The answer is not found in the passages.", "None of the passages answers your question.",
-    "Nothing in this collection seems to answer that."
-]  # fmt: skip
+    "I'm sorry, but I cannot answer this question.",
+    "I'm sorry, but the passages do not answer the question.",
+    "Sorry, I could not find an answer in the documentation.",
+    "I don't have enough information to answer.",
+    "Answer: I do not know.",
+    "The provided passages do not contain the answer.",
+    "The answer is not found in the passages.",
+    "None of the passages answers your question.",
+    "Nothing in this collection seems to answer that.",
+]
 PARTIAL = [
     "The provided passages do not contain information about sourdough bread.",
     "The passages do not explicitly mention how to kill a replica [1].",
     "Unfortunately, the given documentation does not provide details on that.",
     "Based on the provided passages, there is no information about Kafka.",
-    "There is no mention of NCCL in the passages.", "The passage doesn't describe it.", "No passage says how to do so.",
-    "The context provided does not specify the default."
-]  # fmt: skip
+    "There is no mention of NCCL in the passages.",
+    "The passage doesn't describe it.",
+    "No passage says how to do so.",
+    "The context provided does not specify the default.",
+]
 CLAIMS = [
     "Ray does not know how many GPUs a task uses.",
     "The passages do not mention NCCL, but ray.util.collective supports it as a backend [1].",
-    "The text field does not contain whitespace.", "No documents are loaded until you iterate [2].",
-    "There is no need to call ray.init.", "No information is lost when a worker dies.", "I/O is not blocked.",
+    "The text field does not contain whitespace.",
+    "No documents are loaded until you iterate [2].",
+    "There is no need to call ray.init.",
+    "No information is lost when a worker dies.",
+    "I/O is not blocked.",
     "The context manager does not close the file.",
-    "Based on the size of the cluster, Ray chooses the number of workers.", "The documentation is built with Sphinx.",
-    "If a key is not found, get returns None.", "Unfortunately tasks are retried three times."
-]  # fmt: skip
+    "Based on the size of the cluster, Ray chooses the number of workers.",
+    "The documentation is built with Sphinx.",
+    "If a key is not found, get returns None.",
+    "Unfortunately tasks are retried three times.",
+]
 REAL = "Call `ray.get` to wait for it [1]."
 
 
@@ -139,10 +152,14 @@ def test_the_chunks_of_a_stream_decide_nothing(text, size):
 REQUEST = "can you show me an example of ray.actor.exit_actor()"
 
 
-@pytest.mark.parametrize("echo", [
-    "Yes, you can show me an example of ray.actor.exit_actor(). [1]",
-    "Sure, I can show you an example of `ray.actor.exit_actor()`.", "An example of ray.actor.exit_actor() [2]."
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "echo",
+    [
+        "Yes, you can show me an example of ray.actor.exit_actor(). [1]",
+        "Sure, I can show you an example of `ray.actor.exit_actor()`.",
+        "An example of ray.actor.exit_actor() [2].",
+    ],
+)
 def test_an_answer_that_only_repeats_the_request_is_none(echo):
     assert filtered(echo, question=REQUEST) == ("", True)
 
@@ -154,11 +171,14 @@ def test_what_follows_a_repeated_request_is_the_answer():
     assert said.strip() == code and not refused
 
 
-@pytest.mark.parametrize(("question", "answer"), [
-    ("Does Ray export metrics via an actor?", "No, Ray does not export metrics via an actor. [1]"),
-    ("can ray.init() be called twice?", "Yes, ray.init() can be called twice."),
-    (REQUEST, "Here is an example of ray.actor.exit_actor():\n\n    ray.actor.exit_actor()"),
-    (REQUEST, "Call `ray.actor.exit_actor()` in a method of the actor [1].")
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("question", "answer"),
+    [
+        ("Does Ray export metrics via an actor?", "No, Ray does not export metrics via an actor. [1]"),
+        ("can ray.init() be called twice?", "Yes, ray.init() can be called twice."),
+        (REQUEST, "Here is an example of ray.actor.exit_actor():\n\n    ray.actor.exit_actor()"),
+        (REQUEST, "Call `ray.actor.exit_actor()` in a method of the actor [1]."),
+    ],
+)
 def test_an_answer_with_the_words_of_the_question_stays(question, answer):
     assert filtered(answer, question=question) == (answer, False)

@@ -75,9 +75,15 @@ def save_model(folder: Path, kind: str, labels: int = 1) -> str:
     (folder / "vocab.txt").write_text("\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *words]))
     torch.manual_seed(0)
     config = transformers.BertConfig(
-        vocab_size=len(words) + 5, hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=16,
-        max_position_embeddings=64, initializer_range=1.0, num_labels=labels
-    )  # fmt: skip
+        vocab_size=len(words) + 5,
+        hidden_size=16,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        intermediate_size=16,
+        max_position_embeddings=64,
+        initializer_range=1.0,
+        num_labels=labels,
+    )
     getattr(transformers, kind)(config).save_pretrained(folder)
     transformers.BertTokenizerFast(vocab_file=str(folder / "vocab.txt")).save_pretrained(folder)
     return str(folder)
@@ -191,15 +197,27 @@ def test_hits_that_the_endpoint_leaves_out_follow_with_the_score_they_had():
     assert [hit.score_kind for hit in reranked.hits] == ["rerank-endpoint", "rerank-endpoint", "rrf", "rrf"]
 
 
-@pytest.mark.parametrize(("answer", "said"), [
-    (results(), "without results"), ((200, []), "without results"), ((200, {"results": {}}), "without results"),
-    ((200, "<html>"), "no JSON"), ((200, "[" * 100_000), "no JSON"), (results((4, 0.1)), "index from 0 to 3"),
-    (results((-1, 0.1)), "index from 0 to 3"), (results((0, 0.1), (0, 0.2)), "each once"),
-    (results((0, None)), "finite relevance_score"), (results((0, float("nan"))), "finite relevance_score"),
-    (results(("0", 0.5)), "index from 0 to 3"), ((200, {"results": ["0"]}), "index from 0 to 3"),
-    ((401, {"message": "bad key s3cret-key"}), "401"), ((429, {"message": "slow down"}), "slow down"),
-    ((500, "boom" * 10_000), "500: 'boom"), ((302, ""), "302")
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (results(), "without results"),
+        ((200, []), "without results"),
+        ((200, {"results": {}}), "without results"),
+        ((200, "<html>"), "no JSON"),
+        ((200, "[" * 100_000), "no JSON"),
+        (results((4, 0.1)), "index from 0 to 3"),
+        (results((-1, 0.1)), "index from 0 to 3"),
+        (results((0, 0.1), (0, 0.2)), "each once"),
+        (results((0, None)), "finite relevance_score"),
+        (results((0, float("nan"))), "finite relevance_score"),
+        (results(("0", 0.5)), "index from 0 to 3"),
+        ((200, {"results": ["0"]}), "index from 0 to 3"),
+        ((401, {"message": "bad key s3cret-key"}), "401"),
+        ((429, {"message": "slow down"}), "slow down"),
+        ((500, "boom" * 10_000), "500: 'boom"),
+        ((302, ""), "302"),
+    ],
+)
 def test_a_broken_endpoint_is_a_clear_failure_without_the_key(answer, said):
     with serve(answer) as endpoint, pytest.raises(RerankFailed) as failure:
         ask(HTTPReranker(endpoint.url.replace("http://", "http://user:pass@"), "m", api_key="s3cret-key"))
@@ -221,10 +239,15 @@ def test_nothing_is_asked_for_no_hits():
     assert ask(HTTPReranker("http://127.0.0.1:1", "m"), []).hits == ()
 
 
-@pytest.mark.parametrize(("url", "expected"), [
-    ("http://host", "http://host/v1/rerank"), ("https://host/api/v1/", "https://host/api/v1/rerank"),
-    ("https://host/v2/rerank", "https://host/v2/rerank"), ("http://host/rerank/", "http://host/rerank")
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("url", "expected"),
+    [
+        ("http://host", "http://host/v1/rerank"),
+        ("https://host/api/v1/", "https://host/api/v1/rerank"),
+        ("https://host/v2/rerank", "https://host/v2/rerank"),
+        ("http://host/rerank/", "http://host/rerank"),
+    ],
+)
 def test_the_endpoint_may_be_named_by_its_server(url, expected):
     assert endpoint_of(url) == expected
 
@@ -238,15 +261,29 @@ def test_what_is_no_address_is_refused_at_once(url):
 # ---------------------------------------------------------------------------------------------- language model
 
 
-@pytest.mark.parametrize(("text", "places"), [
-    ("3, 1", [2, 0]), ("[3] [1]", [2, 0]), ("[3, 1]", [2, 0]), ("3\n1\n", [2, 0]), ("1. \n3.", [0, 2]),
-    ("Passages 3 and 1.", [2, 0]), ("I found 2 relevant passages: 3, 1", [2, 0]),
-    ("Out of 4 I would pick [3] and [1] since these explain how it is that a deployment can be scaled up", [2, 0]),
-    ("2-4", [1, 2, 3]), ("3, 3, 1, 3", [2, 0]), ("0, 5, 99999, 3", [2]), ("```\n3, 1\n```", [2, 0]),
-    ("<think>[2] or 4?</think>\n3, 1", [2, 0]), ("None", []), ("none of the 4: none", []), ("", []),
-    ("Ray 2.7 and python3", []),
-    ("Ray Serve scales deployments with 3 replicas, and each of these will get 1 processor by default", [])
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("text", "places"),
+    [
+        ("3, 1", [2, 0]),
+        ("[3] [1]", [2, 0]),
+        ("[3, 1]", [2, 0]),
+        ("3\n1\n", [2, 0]),
+        ("1. \n3.", [0, 2]),
+        ("Passages 3 and 1.", [2, 0]),
+        ("I found 2 relevant passages: 3, 1", [2, 0]),
+        ("Out of 4 I would pick [3] and [1] since these explain how it is that a deployment can be scaled up", [2, 0]),
+        ("2-4", [1, 2, 3]),
+        ("3, 3, 1, 3", [2, 0]),
+        ("0, 5, 99999, 3", [2]),
+        ("```\n3, 1\n```", [2, 0]),
+        ("<think>[2] or 4?</think>\n3, 1", [2, 0]),
+        ("None", []),
+        ("none of the 4: none", []),
+        ("", []),
+        ("Ray 2.7 and python3", []),
+        ("Ray Serve scales deployments with 3 replicas, and each of these will get 1 processor by default", []),
+    ],
+)
 def test_picks_are_read_however_they_are_written(text, places):
     assert parse_picks(text, 4) == places
 
@@ -339,13 +376,18 @@ def test_what_a_part_is_may_be_said(tags):
     assert order(asyncio.run(reranker.rerank("deploy a replica", hits()))) == [3, 0, 1, 2]
 
 
-@pytest.mark.parametrize(("url", "prefix", "part"), [
-    ("https://docs/en/serve/a/b.html", "https://docs/en/", "serve"),
-    ("https://docs/en/serve/a.html", "https://docs/en", "serve"),
-    ("https://docs/en/index.html", "https://docs/en/", ""), ("https://docs/en/", "https://docs/en/", ""),
-    ("https://elsewhere/serve/a.html", "https://docs/en/", ""), ("https://docs/serve/a.html", "", "serve"),
-    ("https://docs", "", "")
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("url", "prefix", "part"),
+    [
+        ("https://docs/en/serve/a/b.html", "https://docs/en/", "serve"),
+        ("https://docs/en/serve/a.html", "https://docs/en", "serve"),
+        ("https://docs/en/index.html", "https://docs/en/", ""),
+        ("https://docs/en/", "https://docs/en/", ""),
+        ("https://elsewhere/serve/a.html", "https://docs/en/", ""),
+        ("https://docs/serve/a.html", "", "serve"),
+        ("https://docs", "", ""),
+    ],
+)
 def test_the_part_is_the_first_folder_after_the_prefix(url, prefix, part):
     assert part_of(url, prefix) == part
 

@@ -566,8 +566,10 @@ def test_async_calls_run_in_the_retrievers_own_threads(make: Make, models: Model
 
     async def ask() -> tuple[Retrieval, np.ndarray, Index]:
         return (
-            await retriever.aretrieve(search_for("read_csv")), await retriever.aembed(["x"]), await retriever.aready()
-        )  # fmt: skip
+            await retriever.aretrieve(search_for("read_csv")),
+            await retriever.aembed(["x"]),
+            await retriever.aready(),
+        )
 
     found, vectors, index = asyncio.run(ask())
     assert found.hits[0].source == CSV.source and vectors.shape == (1, 64) and index.id == 1

@@ -17,9 +17,11 @@ from pipelines.records import Message, Usage
 QUESTION = "How do I scale a deployment?"
 PASSAGE = "Set `num_replicas` in `@serve.deployment` to run more replicas."
 HISTORY = [
-    Message("user", "What is Ray Serve?"), Message("assistant", "Ray Serve is a library for serving models [1]."),
-    Message("user", "Does it have replicas?"), Message("assistant", "It has [2].")
-]  # fmt: skip
+    Message("user", "What is Ray Serve?"),
+    Message("assistant", "Ray Serve is a library for serving models [1]."),
+    Message("user", "Does it have replicas?"),
+    Message("assistant", "It has [2]."),
+]
 
 
 def rewrite(llm: FixedModel | None, question: str = QUESTION, **settings: Any) -> Rewrite:
@@ -33,40 +35,89 @@ def condense(llm: FixedModel | None, question: str = "How many?", history: Seque
 # ---------------------------------------------------------------------------------------------- several queries
 
 
-@pytest.mark.parametrize("text", [
-    "a b\nc d\ne f", "1. a b\n2. c d\n3. e f", "1) a b\n2) c d\n3) e f", "(1) a b\n[2] c d\n3: e f",
-    "**1.** a b\n**2.** c d\n**3.** e f", "**1. a b**\n**2: c d**\n**3)** e f", "1 - a b\n2 – c d\n3 — e f",
-    "- a b\n* c d\n• e f", "•a b\n+ c d\n– e f", "a) a b\nb) c d\nc. e f", '"a b"\n“c d”\n«e f»',
-    "'a b',\n`c d`,\n\"e f\",", '1. "a b"\n2. **c d**\n3. „e f“', "Query 1: a b\nQ2: c d\nquestion: e f",
-    "\n\n  a b  \n\r\n\n\tc   d\n \ne f\n\n", "```\na b\nc d\ne f\n```", "```text\n1. a b\n2. c d\n3. e f\n```",
-    "Here are three queries:\n\n1. a b\n2. c d\n3. e f\n\nLet me know if you need more!",
-    "Sure! Here are some queries\na b\nc d\ne f", "## Queries\na b\nc d\ne f", '["a b", "c d", "e f"]',
-    '```json\n[\n  "a b",\n  "c d",\n  "e f"\n]\n```', '[\n"a b",\n"c d",\n"e f",\n]',
-    '{"queries": ["a b", "c d", "e f", 7], "n": 3}', "<think>\nLet me see.\nMaybe x y?\n</think>\n\na b\nc d\ne f",
-    "a b\na b\nA  B.\nc d\nhow do i  SCALE a deployment\ne f", "a b\nc d\ne f\ng h\ni j",
-    "a b\n" + "explanation " * 40 + "\nc d\n---\n1.\n🙂\ne f",
-    "As an AI, I do my best. Here you are:\n1. a b\n2. c d\n3. e f", "a\u200b b\nc\x00 d\ne f"
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a b\nc d\ne f",
+        "1. a b\n2. c d\n3. e f",
+        "1) a b\n2) c d\n3) e f",
+        "(1) a b\n[2] c d\n3: e f",
+        "**1.** a b\n**2.** c d\n**3.** e f",
+        "**1. a b**\n**2: c d**\n**3)** e f",
+        "1 - a b\n2 – c d\n3 — e f",
+        "- a b\n* c d\n• e f",
+        "•a b\n+ c d\n– e f",
+        "a) a b\nb) c d\nc. e f",
+        '"a b"\n“c d”\n«e f»',
+        "'a b',\n`c d`,\n\"e f\",",
+        '1. "a b"\n2. **c d**\n3. „e f“',
+        "Query 1: a b\nQ2: c d\nquestion: e f",
+        "\n\n  a b  \n\r\n\n\tc   d\n \ne f\n\n",
+        "```\na b\nc d\ne f\n```",
+        "```text\n1. a b\n2. c d\n3. e f\n```",
+        "Here are three queries:\n\n1. a b\n2. c d\n3. e f\n\nLet me know if you need more!",
+        "Sure! Here are some queries\na b\nc d\ne f",
+        "## Queries\na b\nc d\ne f",
+        '["a b", "c d", "e f"]',
+        '```json\n[\n  "a b",\n  "c d",\n  "e f"\n]\n```',
+        '[\n"a b",\n"c d",\n"e f",\n]',
+        '{"queries": ["a b", "c d", "e f", 7], "n": 3}',
+        "<think>\nLet me see.\nMaybe x y?\n</think>\n\na b\nc d\ne f",
+        "a b\na b\nA  B.\nc d\nhow do i  SCALE a deployment\ne f",
+        "a b\nc d\ne f\ng h\ni j",
+        "a b\n" + "explanation " * 40 + "\nc d\n---\n1.\n🙂\ne f",
+        "As an AI, I do my best. Here you are:\n1. a b\n2. c d\n3. e f",
+        "a\u200b b\nc\x00 d\ne f",
+    ],
+)
 def test_queries_are_read_however_they_are_written(text):
     assert parse_queries(text, QUESTION, 4) == [QUESTION, "a b", "c d", "e f"]
 
 
-@pytest.mark.parametrize("text", [
-    "", "\n \n", QUESTION, f'1. "{QUESTION.upper()}"', "I'm sorry, but I can't help with that.",
-    "I’m sorry.\nPlease ask something else.", "As an AI language model, I cannot write queries.",
-    "Unfortunately, I cannot provide queries for this.\nThe question is unclear.", "I apologize, this is not possible.",
-    "Here are your queries:", "x" * 301, "```\n```", "1.\n2.\n3.", "[" * 10_000
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "\n \n",
+        QUESTION,
+        f'1. "{QUESTION.upper()}"',
+        "I'm sorry, but I can't help with that.",
+        "I’m sorry.\nPlease ask something else.",
+        "As an AI language model, I cannot write queries.",
+        "Unfortunately, I cannot provide queries for this.\nThe question is unclear.",
+        "I apologize, this is not possible.",
+        "Here are your queries:",
+        "x" * 301,
+        "```\n```",
+        "1.\n2.\n3.",
+        "[" * 10_000,
+    ],
+)
 def test_what_is_no_further_query_leaves_the_question_alone(text):
     assert parse_queries(text, QUESTION, 4) == [QUESTION]
 
 
-@pytest.mark.parametrize("query", [
-    "3.10 support of ray", "2.x migration", "*args of a remote function", "--num-cpus flag", "C++ (worker",
-    "8:30 schedule of a job", "I can't connect to the cluster", '"num_cpus" and "num_gpus"', "ray.init()",
-    "query.limit(5) of a table", "[a-z] in a runtime_env", '{"env_vars": {}}', "how does `ray.get` block?",
-    "Wie skaliere ich ein Deployment?", "東京でのデプロイ", "a b [1]"
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "query",
+    [
+        "3.10 support of ray",
+        "2.x migration",
+        "*args of a remote function",
+        "--num-cpus flag",
+        "C++ (worker",
+        "8:30 schedule of a job",
+        "I can't connect to the cluster",
+        '"num_cpus" and "num_gpus"',
+        "ray.init()",
+        "query.limit(5) of a table",
+        "[a-z] in a runtime_env",
+        '{"env_vars": {}}',
+        "how does `ray.get` block?",
+        "Wie skaliere ich ein Deployment?",
+        "東京でのデプロイ",
+        "a b [1]",
+    ],
+)
 def test_queries_that_look_like_marks_are_left_as_they_are(query):
     assert parse_queries(f"{query}\n- {query} too", QUESTION, 4) == [QUESTION, query, f"{query} too"]
 
@@ -154,11 +205,17 @@ def test_braces_and_invisible_characters_of_a_question_mean_nothing():
 # ---------------------------------------------------------------------------------------------- an imagined passage
 
 
-@pytest.mark.parametrize("text", [
-    PASSAGE, f"Passage: {PASSAGE}", f"\n```text\n{PASSAGE}\n```",
-    f"Sure! Here is a passage:\n\n{PASSAGE}\n\nLet me know if you need more!",
-    f"<think>replicas, perhaps</think>\n{PASSAGE}", PASSAGE.replace("Set", "Se\u200bt")
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "text",
+    [
+        PASSAGE,
+        f"Passage: {PASSAGE}",
+        f"\n```text\n{PASSAGE}\n```",
+        f"Sure! Here is a passage:\n\n{PASSAGE}\n\nLet me know if you need more!",
+        f"<think>replicas, perhaps</think>\n{PASSAGE}",
+        PASSAGE.replace("Set", "Se\u200bt"),
+    ],
+)
 def test_a_passage_is_read_however_it_is_written(text):
     assert parse_passage(text, QUESTION) == PASSAGE
 
@@ -200,12 +257,17 @@ def test_queries_and_a_passage_are_two_calls_whose_costs_add_up():
 # ---------------------------------------------------------------------------------------------- one of a conversation
 
 
-@pytest.mark.parametrize("text", [
-    "How many replicas does Ray Serve have?", '"How many replicas does Ray Serve have?"',
-    "Standalone question: How many replicas does Ray Serve have?",
-    "Here is the question on its own:\n\nHow many replicas does Ray Serve have?\n",
-    "```\nHow many replicas does Ray Serve have?\n```", "**How many replicas does Ray Serve have?**"
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "text",
+    [
+        "How many replicas does Ray Serve have?",
+        '"How many replicas does Ray Serve have?"',
+        "Standalone question: How many replicas does Ray Serve have?",
+        "Here is the question on its own:\n\nHow many replicas does Ray Serve have?\n",
+        "```\nHow many replicas does Ray Serve have?\n```",
+        "**How many replicas does Ray Serve have?**",
+    ],
+)
 def test_a_follow_up_becomes_a_question_on_its_own(text):
     condensed = condense(FixedModel(text))
     assert condensed.queries == ("How many replicas does Ray Serve have?",)
@@ -222,9 +284,9 @@ def test_the_first_follow_up_is_condensed_and_the_first_question_is_not():
     assert condense(None) == Rewrite(("How many?",))
 
 
-@pytest.mark.parametrize("text", [
-    *FAILURES, "First line of an essay.\nSecond line of an essay.", "How " + "very " * 100 + "long?", "..."
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "text", [*FAILURES, "First line of an essay.\nSecond line of an essay.", "How " + "very " * 100 + "long?", "..."]
+)
 def test_without_a_sensible_line_the_follow_up_stays_as_it_is(text):
     condensed = condense(FixedModel(text))
     assert condensed.queries == ("How many?",)

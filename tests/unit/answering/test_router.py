@@ -12,8 +12,18 @@ from pipelines.records import Route
 EASY = ["what is ray", "what is a task", "what is an actor", "what is tune"]
 HARD = ["why does my cluster crash", "why does my job hang", "why does my policy diverge", "why does it fail"]
 ANY_TEXT = [
-    "", " ", "😀" * 50, "C++ (", "a:b", '"x', "'; drop table x; --", "long " * 10_000, "\x00\ud800", "東京?", "[" * 99
-]  # fmt: skip
+    "",
+    " ",
+    "😀" * 50,
+    "C++ (",
+    "a:b",
+    '"x',
+    "'; drop table x; --",
+    "long " * 10_000,
+    "\x00\ud800",
+    "東京?",
+    "[" * 99,
+]
 
 
 @pytest.fixture(scope="module")
@@ -32,14 +42,18 @@ def test_a_fixed_router_sends_everything_to_one_agent():
     assert FixedRouter("cheap").route("anything") == Route("cheap", "It is the default agent")
 
 
-@pytest.mark.parametrize(("question", "agent", "why"), [
-    ("What does this STACKTRACE say?", "strong", r"the pattern «\bstack ?trace\b»"),
-    ("How does ray.serve.start work?", "cheap", "the topic «serve»"),
-    ("How do I start RayServe?", "cheap", "the topic «serve»"),
-    ("Which autoscaling_group is mine?", "cheap", "the topic «autoscaling group»"),
-    ("is rllib faster", "cheap", "the topic «RLlib»"), ("Can I observe it?", "other", "the pattern «serve»"),
-    ("stack trace of serve", "strong", r"the pattern «\bstack ?trace\b»")
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("question", "agent", "why"),
+    [
+        ("What does this STACKTRACE say?", "strong", r"the pattern «\bstack ?trace\b»"),
+        ("How does ray.serve.start work?", "cheap", "the topic «serve»"),
+        ("How do I start RayServe?", "cheap", "the topic «serve»"),
+        ("Which autoscaling_group is mine?", "cheap", "the topic «autoscaling group»"),
+        ("is rllib faster", "cheap", "the topic «RLlib»"),
+        ("Can I observe it?", "other", "the pattern «serve»"),
+        ("stack trace of serve", "strong", r"the pattern «\bstack ?trace\b»"),
+    ],
+)
 def test_the_first_rule_that_matches_decides_and_is_named(question, agent, why):
     assert RuleRouter(RULES, "default").route(question) == Route(agent, f"The question matches {why}")
 

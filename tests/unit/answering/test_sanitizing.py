@@ -28,27 +28,33 @@ def in_chunks(text: str, sizes: list[int]) -> str:
     return "".join([*sent, leaving.feed(text[at:]), leaving.close()])
 
 
-@pytest.mark.parametrize(("written", "leaves"), [
-    ("Use it [1]. Not [7]. Both [1][7].", "Use it [1]. Not. Both [1]."),
-    ("[1, 7] and [3,1], ranges [1-3], [2–9] and [0].", "[1] and [3][1], ranges [1][2][3], [2][3] and."),
-    ("Code `a[9]` stays, ``b`[8]`` too.", "Code `a[9]` stays, ``b`[8]`` too."),
-    ("A ` alone [9] hides nothing.", "A ` alone hides nothing."),
-    ("```python\nx[9]\n```\nSo [9].", "```python\nx[9]\n```\nSo."),
-    ("1. Do:\n   ~~~\n   x[9]\n   ```\n   ~~~\n   so [9]", "1. Do:\n   ~~~\n   x[9]\n   ```\n   ~~~\n   so"),
-    ("````\n```\nx[9]\n````\ny[9]!", "````\n```\nx[9]\n````\ny!"),
-    ("[1](https://docs.ray.io/a) and [9](https://docs.ray.io/a)", "[1] and"),
-    ("See [the docs](https://docs.ray.io/en/a.html#b).", "See [the docs](https://docs.ray.io/en/a.html#b)."),
-    ("See [the site](https://evil.example/?q=1).", "See the site."),
-    ("![a chart](https://evil.example/x.png) ok", "a chart ok"),
-    ("![a chart](https://docs.ray.io/x.png) ok", "![a chart](https://docs.ray.io/x.png) ok"),
-    ("Go to https://evil.example/a, please.", "Go to (link removed), please."),
-    ("Go to https://docs.ray.io/a, please.", "Go to https://docs.ray.io/a, please."),
-    ("`curl http://localhost:8000/x` or http://localhost:8000/x", "`curl http://localhost:8000/x` or (link removed)"),
-    ("`curl https://evil.example/x`", "`curl (link removed)`"),
-    ("`http://<head>:8265` and `ray://head:10001`", "`http://<head>:8265` and `ray://head:10001`"),
-    ("data: a // b, List<int>, 1 < 2, x <y", "data: a // b, List<int>, 1 < 2, x < y"),
-    ("Hidden\U000e0041\u200b here", "Hidden here")
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("written", "leaves"),
+    [
+        ("Use it [1]. Not [7]. Both [1][7].", "Use it [1]. Not. Both [1]."),
+        ("[1, 7] and [3,1], ranges [1-3], [2–9] and [0].", "[1] and [3][1], ranges [1][2][3], [2][3] and."),
+        ("Code `a[9]` stays, ``b`[8]`` too.", "Code `a[9]` stays, ``b`[8]`` too."),
+        ("A ` alone [9] hides nothing.", "A ` alone hides nothing."),
+        ("```python\nx[9]\n```\nSo [9].", "```python\nx[9]\n```\nSo."),
+        ("1. Do:\n   ~~~\n   x[9]\n   ```\n   ~~~\n   so [9]", "1. Do:\n   ~~~\n   x[9]\n   ```\n   ~~~\n   so"),
+        ("````\n```\nx[9]\n````\ny[9]!", "````\n```\nx[9]\n````\ny!"),
+        ("[1](https://docs.ray.io/a) and [9](https://docs.ray.io/a)", "[1] and"),
+        ("See [the docs](https://docs.ray.io/en/a.html#b).", "See [the docs](https://docs.ray.io/en/a.html#b)."),
+        ("See [the site](https://evil.example/?q=1).", "See the site."),
+        ("![a chart](https://evil.example/x.png) ok", "a chart ok"),
+        ("![a chart](https://docs.ray.io/x.png) ok", "![a chart](https://docs.ray.io/x.png) ok"),
+        ("Go to https://evil.example/a, please.", "Go to (link removed), please."),
+        ("Go to https://docs.ray.io/a, please.", "Go to https://docs.ray.io/a, please."),
+        (
+            "`curl http://localhost:8000/x` or http://localhost:8000/x",
+            "`curl http://localhost:8000/x` or (link removed)",
+        ),
+        ("`curl https://evil.example/x`", "`curl (link removed)`"),
+        ("`http://<head>:8265` and `ray://head:10001`", "`http://<head>:8265` and `ray://head:10001`"),
+        ("data: a // b, List<int>, 1 < 2, x <y", "data: a // b, List<int>, 1 < 2, x < y"),
+        ("Hidden\U000e0041\u200b here", "Hidden here"),
+    ],
+)
 def test_what_leaves(written: str, leaves: str) -> None:
     assert out(written) == leaves
 
@@ -158,12 +164,58 @@ def test_no_foreign_url_leaves(canary: str) -> None:
             assert in_chunks(text, [size] * (len(text) // size)) == whole
 
 
-PARTS = st.sampled_from([
-    "[", "]", "(", ")", "![", "](", "[1]", "[9]", "[1, 9]", "`", "``", "```", "\n```\n", "~~~", "\n", "\n\n", " ", "  ",
-    "\\", "<", ">", "<img src=", "<a ", "</", "http", "https://", "https://docs.ray.io", "//", "/", ":", ".", "www.",
-    "evil.example", "@", "data:", "text/html,", "x", "&#104;", "1", "-", "]:", "!", "'", '"', "=", "\U000e0041",
-    "https://git.example/ray.git", "https://evil.example/log?q="
-])  # fmt: skip
+PARTS = st.sampled_from(
+    [
+        "[",
+        "]",
+        "(",
+        ")",
+        "![",
+        "](",
+        "[1]",
+        "[9]",
+        "[1, 9]",
+        "`",
+        "``",
+        "```",
+        "\n```\n",
+        "~~~",
+        "\n",
+        "\n\n",
+        " ",
+        "  ",
+        "\\",
+        "<",
+        ">",
+        "<img src=",
+        "<a ",
+        "</",
+        "http",
+        "https://",
+        "https://docs.ray.io",
+        "//",
+        "/",
+        ":",
+        ".",
+        "www.",
+        "evil.example",
+        "@",
+        "data:",
+        "text/html,",
+        "x",
+        "&#104;",
+        "1",
+        "-",
+        "]:",
+        "!",
+        "'",
+        '"',
+        "=",
+        "\U000e0041",
+        "https://git.example/ray.git",
+        "https://evil.example/log?q=",
+    ]
+)
 
 
 @given(st.lists(PARTS, max_size=25).map("".join), st.lists(st.integers(1, 6), max_size=60))
@@ -196,12 +248,19 @@ def test_plain_words_leave_with_their_delta() -> None:
     assert leaving.feed("a note") + leaving.close() == " [a note"
 
 
-@pytest.mark.parametrize(("text", "left"), [
-    ("- ```html\n<script>x</script>\n", "- ```html\nx\n"), ("1. ```\n- <img src=x onerror=y>", "1. ```\n- "),
-    ("> ```\n<script>x</script>", "> ```\nx"), ("> - ```\n> <script>x</script>", "> - ```\n> x"),
-    ("-\t```\n  <script>x</script>", "-\t```\n  x"), ("- ```html\n  <script>x</script>\n\n  <p>\n  ```\n", None),
-    ("> ```\n> <script>x</script>\n> ```\n", None), ("```html\n<script>x</script>\n- <b>\n> <i>\n```", None)
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        ("- ```html\n<script>x</script>\n", "- ```html\nx\n"),
+        ("1. ```\n- <img src=x onerror=y>", "1. ```\n- "),
+        ("> ```\n<script>x</script>", "> ```\nx"),
+        ("> - ```\n> <script>x</script>", "> - ```\n> x"),
+        ("-\t```\n  <script>x</script>", "-\t```\n  x"),
+        ("- ```html\n  <script>x</script>\n\n  <p>\n  ```\n", None),
+        ("> ```\n> <script>x</script>\n> ```\n", None),
+        ("```html\n<script>x</script>\n- <b>\n> <i>\n```", None),
+    ],
+)
 def test_code_stays_as_it_is_and_ends_with_the_list_or_quote_that_it_is_in(text, left):
     """A reader of Markdown ends it there, and reads what follows as HTML."""
     assert out(text) == (text if left is None else left)

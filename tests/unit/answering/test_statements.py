@@ -25,42 +25,61 @@ def written(*pieces: str) -> str:
     return shown(read(*pieces))
 
 
-@pytest.mark.parametrize(("text", "expected"), [
-    ("One thing. Load files [1]. Then stop [2].", [("One thing.", ()), ("Load files.", (1,)), ("Then stop.", (2,))]),
-    ("Load files. [1] Then stop. [2]", [("Load files.", (1,)), ("Then stop.", (2,))]),
-    ("Both do [1][2].", [("Both do.", (1, 2))]), ("Do. [2] [1] Then stop.", [("Do.", (2, 1)), ("Then stop.", ())]),
-    ("- Load files [1]\n- Stop trials [2]", [("Load files", (1,)), ("Stop trials", (2,))]),
-    ("Call `x[1]` now [2].", [("Call `x[1]` now.", (2,))]),
-    ("```python\nread_csv(x[1])\n```\n[2]", [("read_csv(x[1])", (2,))]),
-    ("```\na\n```\n[2] says so.", [("a", ()), ("says so.", (2,))]),
-    ("[1] says so. Not this.", [("says so.", (1,)), ("Not this.", ())]),
-    ("Load files.\n[1]\n\nStop.", [("Load files.", (1,)), ("Stop.", ())]),
-    ("Load files.\n[1] Stop.", [("Load files.", ()), ("Stop.", (1,))]),
-    ("Use a store, e.g. Redis, since v2.3. Stop.", [("Use a store, e.g. Redis, since v2.3.", ()), ("Stop.", ())]),
-    ("See https://d.test/a.b?c. `a. B` is code.", [("See https://d.test/a.b?c.", ()), ("`a. B` is code.", ())]),
-    ("Soft\nwrapped. Next", [("Soft wrapped.", ()), ("Next", ())]),
-    ("1. One.\n   - Two\n2. Three", [("One.", ()), ("Two", ()), ("Three", ())]),
-    ("先加载文件。然后停止[2]。", [("先加载文件。", ()), ("然后停止。", (2,))]),
-    ("Das geht z.B. so. Ende.", [("Das geht z.B. so.", ()), ("Ende.", ())]),
-    ("| a | b |\n|---|---|\n| c | d [2] |\n", [("a | b", ()), ("c | d", (2,))]),
-    ("**Bold.** Next one.", [("**Bold.**", ()), ("Next one.", ())])
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            "One thing. Load files [1]. Then stop [2].",
+            [("One thing.", ()), ("Load files.", (1,)), ("Then stop.", (2,))],
+        ),
+        ("Load files. [1] Then stop. [2]", [("Load files.", (1,)), ("Then stop.", (2,))]),
+        ("Both do [1][2].", [("Both do.", (1, 2))]),
+        ("Do. [2] [1] Then stop.", [("Do.", (2, 1)), ("Then stop.", ())]),
+        ("- Load files [1]\n- Stop trials [2]", [("Load files", (1,)), ("Stop trials", (2,))]),
+        ("Call `x[1]` now [2].", [("Call `x[1]` now.", (2,))]),
+        ("```python\nread_csv(x[1])\n```\n[2]", [("read_csv(x[1])", (2,))]),
+        ("```\na\n```\n[2] says so.", [("a", ()), ("says so.", (2,))]),
+        ("[1] says so. Not this.", [("says so.", (1,)), ("Not this.", ())]),
+        ("Load files.\n[1]\n\nStop.", [("Load files.", (1,)), ("Stop.", ())]),
+        ("Load files.\n[1] Stop.", [("Load files.", ()), ("Stop.", (1,))]),
+        ("Use a store, e.g. Redis, since v2.3. Stop.", [("Use a store, e.g. Redis, since v2.3.", ()), ("Stop.", ())]),
+        ("See https://d.test/a.b?c. `a. B` is code.", [("See https://d.test/a.b?c.", ()), ("`a. B` is code.", ())]),
+        ("Soft\nwrapped. Next", [("Soft wrapped.", ()), ("Next", ())]),
+        ("1. One.\n   - Two\n2. Three", [("One.", ()), ("Two", ()), ("Three", ())]),
+        ("先加载文件。然后停止[2]。", [("先加载文件。", ()), ("然后停止。", (2,))]),
+        ("Das geht z.B. so. Ende.", [("Das geht z.B. so.", ()), ("Ende.", ())]),
+        ("| a | b |\n|---|---|\n| c | d [2] |\n", [("a | b", ()), ("c | d", (2,))]),
+        ("**Bold.** Next one.", [("**Bold.**", ()), ("Next one.", ())]),
+    ],
+)
 def test_a_number_belongs_to_the_statement_before_it(text: str, expected: list[object]) -> None:
     assert [(statement.text, statement.numbers) for statement in statements(text)] == expected
 
 
-@pytest.mark.parametrize(("text", "is_claim"), [
-    ("Ray scales Python.", True), ("- `num_cpus`: the number of CPUs", True),
-    ("```\nray.init(address='auto')\n```", True), ("| num_cpus | 4 |", True), ("使用 ray.init 初始化集群。", True),
-    ("Die Funktion `read_csv` lädt Dateien.", True), ("**Note:** The default is 4.", True),
-    ("## Load CSV files", False), ("**Load CSV files**\n\n", False), ("Load CSV files\n---\n", False),
-    ("| option | default |\n|---|---|\n", False), ("Here is how to load CSV files:", False),
-    ("Do you load CSV files?", False), ("I hope this helps with your CSV files!", False),
-    ("For example, you can follow these steps.", False), ("Yes, it does.", False),
-    ("I do not know: nothing in this collection seems to answer that.", False),
-    ("The passages do not mention CSV files.", False),
-    ("The provided context does not say how to load CSV files.", False)
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("text", "is_claim"),
+    [
+        ("Ray scales Python.", True),
+        ("- `num_cpus`: the number of CPUs", True),
+        ("```\nray.init(address='auto')\n```", True),
+        ("| num_cpus | 4 |", True),
+        ("使用 ray.init 初始化集群。", True),
+        ("Die Funktion `read_csv` lädt Dateien.", True),
+        ("**Note:** The default is 4.", True),
+        ("## Load CSV files", False),
+        ("**Load CSV files**\n\n", False),
+        ("Load CSV files\n---\n", False),
+        ("| option | default |\n|---|---|\n", False),
+        ("Here is how to load CSV files:", False),
+        ("Do you load CSV files?", False),
+        ("I hope this helps with your CSV files!", False),
+        ("For example, you can follow these steps.", False),
+        ("Yes, it does.", False),
+        ("I do not know: nothing in this collection seems to answer that.", False),
+        ("The passages do not mention CSV files.", False),
+        ("The provided context does not say how to load CSV files.", False),
+    ],
+)
 def test_a_claim_states_something_about_the_subject(text: str, is_claim: bool) -> None:
     (statement,) = statements(text)
     assert states_something(statement) is is_claim

@@ -30,10 +30,12 @@ from pipelines.records import Message, Usage
 
 ENDING_IN_ONE = ("refine", "compact", "tree_summarize", "simple_summarize", "generation", "context_only")
 SHORT = Prompts(
-    qa=Template("QA {context} Q: {question}"), refine=Template("REFINE {answer} {context} Q: {question}"),
-    tree=Template("TREE {answers} Q: {question}"), generation=Template("GENERATE Q: {question}"),
-    style=PromptStyle(marks=TAGS)
-)  # fmt: skip
+    qa=Template("QA {context} Q: {question}"),
+    refine=Template("REFINE {answer} {context} Q: {question}"),
+    tree=Template("TREE {answers} Q: {question}"),
+    generation=Template("GENERATE Q: {question}"),
+    style=PromptStyle(marks=TAGS),
+)
 
 
 def by_length(text: str) -> int:
@@ -124,11 +126,16 @@ def words_of(n: int, count: int) -> str:
 
 
 @given(
-    mode=st.sampled_from([*MODES]), lengths=st.lists(st.integers(0, 250), max_size=8), window=st.integers(500, 1500),
-    max_tokens=st.integers(1, 60), count=st.sampled_from([by_length, by_words, by_growth]),
-    question=st.integers(1, 400), children=st.one_of(st.none(), st.integers(2, 4)), structured=st.booleans(),
-    wordy=st.integers(1, 200)
-)  # fmt: skip
+    mode=st.sampled_from([*MODES]),
+    lengths=st.lists(st.integers(0, 250), max_size=8),
+    window=st.integers(500, 1500),
+    max_tokens=st.integers(1, 60),
+    count=st.sampled_from([by_length, by_words, by_growth]),
+    question=st.integers(1, 400),
+    children=st.one_of(st.none(), st.integers(2, 4)),
+    structured=st.booleans(),
+    wordy=st.integers(1, 200),
+)
 def test_no_call_exceeds_its_window_and_no_text_is_lost(
     mode, lengths, window, max_tokens, count, question, children, structured, wordy
 ):
@@ -145,9 +152,11 @@ def test_no_call_exceeds_its_window_and_no_text_is_lost(
 
 
 @given(
-    st.sampled_from([*MODES]), st.lists(st.text(max_size=300), max_size=4), st.text(max_size=300),
-    st.sampled_from([by_length, by_growth])
-)  # fmt: skip
+    st.sampled_from([*MODES]),
+    st.lists(st.text(max_size=300), max_size=4),
+    st.text(max_size=300),
+    st.sampled_from([by_length, by_growth]),
+)
 def test_no_text_is_an_error(mode, texts, question, count):
     model = QueuedModel(window=700, max_tokens=20, count=count)
     assert "".join(synthesize(make_synthesizer(mode, prompts=SHORT), task_of(*texts, question=question), model))
@@ -348,24 +357,35 @@ def test_where_no_step_satisfies_the_answer_is_not_known():
     assert said == [UNKNOWN]
 
 
-@pytest.mark.parametrize(("text", "answer", "satisfied"), [
-    ('{"answer": "yes {x} [1]", "query_satisfied": true}', "yes {x} [1]", True),
-    ('Here it is:\n```json\n{"answer": "yes", "query_satisfied": true}\n```\nHope it helps!', "yes", True),
-    ("{'answer': 'yes', 'query_satisfied': True}", "yes", True),
-    ("{'answer': 'no', 'query_satisfied': False}", "no", False),
-    ('{"answer": "no", "query_satisfied": "false"}', "no", False),
-    ('{"answer": "yes", "query_satisfied": "True"}', "yes", True), ('{"answer": "yes"}', "yes", True),
-    ('{"answer": "cut off in the mid', "cut off in the mid", True), ('{"query_satisfied": true}', "", False),
-    ('{"answer": null, "query_satisfied": true}', "", False),
-    ('{"answer": ["one", "two"], "query_satisfied": true}', "one\ntwo", True),
-    ('{"answer": "```python\\nf({1: 2})\\n``` [1]", "query_satisfied": true}', "```python\nf({1: 2})\n``` [1]", True),
-    ('For {question}: {"answer": "no", "query_satisfied": false}', "no", False),
-    ('{"answer": 42, "query_satisfied": true}', "42", True),
-    ('[{"answer": "yes", "query_satisfied": true}]', "yes", True),
-    ('{"answer": "yes", "query_satisfied": true} and {more}', "yes", True),
-    ("Plain text [1].", "Plain text [1].", True), ('The answer is `{"a": 1}`.', 'The answer is `{"a": 1}`.', True),
-    (UNKNOWN, UNKNOWN, False), ("", "", False)
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("text", "answer", "satisfied"),
+    [
+        ('{"answer": "yes {x} [1]", "query_satisfied": true}', "yes {x} [1]", True),
+        ('Here it is:\n```json\n{"answer": "yes", "query_satisfied": true}\n```\nHope it helps!', "yes", True),
+        ("{'answer': 'yes', 'query_satisfied': True}", "yes", True),
+        ("{'answer': 'no', 'query_satisfied': False}", "no", False),
+        ('{"answer": "no", "query_satisfied": "false"}', "no", False),
+        ('{"answer": "yes", "query_satisfied": "True"}', "yes", True),
+        ('{"answer": "yes"}', "yes", True),
+        ('{"answer": "cut off in the mid', "cut off in the mid", True),
+        ('{"query_satisfied": true}', "", False),
+        ('{"answer": null, "query_satisfied": true}', "", False),
+        ('{"answer": ["one", "two"], "query_satisfied": true}', "one\ntwo", True),
+        (
+            '{"answer": "```python\\nf({1: 2})\\n``` [1]", "query_satisfied": true}',
+            "```python\nf({1: 2})\n``` [1]",
+            True,
+        ),
+        ('For {question}: {"answer": "no", "query_satisfied": false}', "no", False),
+        ('{"answer": 42, "query_satisfied": true}', "42", True),
+        ('[{"answer": "yes", "query_satisfied": true}]', "yes", True),
+        ('{"answer": "yes", "query_satisfied": true} and {more}', "yes", True),
+        ("Plain text [1].", "Plain text [1].", True),
+        ('The answer is `{"a": 1}`.', 'The answer is `{"a": 1}`.', True),
+        (UNKNOWN, UNKNOWN, False),
+        ("", "", False),
+    ],
+)
 def test_a_reply_is_read_from_whatever_a_model_wrote(text, answer, satisfied):
     step = parse_step(text)
     assert (step.answer, step.satisfied) == (answer, satisfied)

@@ -13,8 +13,12 @@ from pipelines.embedding.tokens import ModelNotFound, ModelUnsupported, model_fo
 from pipelines.embedding.torch import available_device
 
 TEXTS = [
-    "Ray Serve scales replicas.", "An actor is a stateful worker. " * 30, "short", "Une tâche à distance", "短い文"
-]  # fmt: skip
+    "Ray Serve scales replicas.",
+    "An actor is a stateful worker. " * 30,
+    "short",
+    "Une tâche à distance",
+    "短い文",
+]
 
 
 @pytest.fixture(scope="module")

@@ -38,19 +38,26 @@ def prefixes(counter: TokenCounter) -> tuple[str, str]:
     return counter.query_prefix, counter.chunk_prefix
 
 
-@pytest.mark.parametrize(("name", "expected", "tokens"), [
-    ("intfloat/multilingual-e5-small", E5, 512), ("jeffh/intfloat-multilingual-e5-large:f16", E5, 512),
-    ("e5-mistral-7b-instruct", (f"{TASK} ", ""), 8191),
-    ("intfloat/multilingual-e5-large-instruct", (f"{TASK} ", ""), 512),
-    ("Alibaba-NLP/gte-Qwen2-1.5B-instruct", (f"{TASK} ", ""), 8191), ("qwen3-embedding:0.6b", (TASK, ""), 8191),
-    ("nomic-embed-text:latest", ("search_query: ", "search_document: "), 2048),
-    ("nomic-ai/nomic-embed-text-v2-moe", ("search_query: ", "search_document: "), 512), ("mxbai-embed-large", BGE, 512),
-    ("BAAI/bge-small-en-v1.5", BGE, 512),
-    ("BAAI/bge-base-zh-v1.5", ("为这个句子生成表示以用于检索相关文章：", ""), 512),
-    ("snowflake-arctic-embed:33m", BGE, 512), ("Snowflake/snowflake-arctic-embed-l-v2.0", ("query: ", ""), 8191),
-    ("embeddinggemma", ("task: search result | query: ", "title: none | text: "), 2048),
-    *((name, ("", ""), 8191) for name in ("bge-m3", "gte-large", "all-minilm", "text-embedding-3-small", "base"))
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "expected", "tokens"),
+    [
+        ("intfloat/multilingual-e5-small", E5, 512),
+        ("jeffh/intfloat-multilingual-e5-large:f16", E5, 512),
+        ("e5-mistral-7b-instruct", (f"{TASK} ", ""), 8191),
+        ("intfloat/multilingual-e5-large-instruct", (f"{TASK} ", ""), 512),
+        ("Alibaba-NLP/gte-Qwen2-1.5B-instruct", (f"{TASK} ", ""), 8191),
+        ("qwen3-embedding:0.6b", (TASK, ""), 8191),
+        ("nomic-embed-text:latest", ("search_query: ", "search_document: "), 2048),
+        ("nomic-ai/nomic-embed-text-v2-moe", ("search_query: ", "search_document: "), 512),
+        ("mxbai-embed-large", BGE, 512),
+        ("BAAI/bge-small-en-v1.5", BGE, 512),
+        ("BAAI/bge-base-zh-v1.5", ("为这个句子生成表示以用于检索相关文章：", ""), 512),
+        ("snowflake-arctic-embed:33m", BGE, 512),
+        ("Snowflake/snowflake-arctic-embed-l-v2.0", ("query: ", ""), 8191),
+        ("embeddinggemma", ("task: search result | query: ", "title: none | text: "), 2048),
+        *((name, ("", ""), 8191) for name in ("bge-m3", "gte-large", "all-minilm", "text-embedding-3-small", "base")),
+    ],
+)
 def test_the_model_of_an_endpoint_is_known_by_its_name(name: str, expected: tuple[str, str], tokens: int) -> None:
     counter = load_tokenizer(f"openai:{name}")
     assert prefixes(counter) == expected
@@ -99,10 +106,13 @@ def test_a_plain_folder_is_pooled_as_its_family_is(make_folder) -> None:
 
 
 # Of indexes that were built before prefixes could be set; another value would build them again.
-@pytest.mark.parametrize(("settings", "fingerprint"), [
-    (IndexSettings(), "41a4fec67cf7eecc3527e9119d2715b3"),
-    (IndexSettings(f"int8:{MODEL}", f"int8:{MODEL}", 384), "9437f18b448bd8c1ffbf629701abfb0d")
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("settings", "fingerprint"),
+    [
+        (IndexSettings(), "41a4fec67cf7eecc3527e9119d2715b3"),
+        (IndexSettings(f"int8:{MODEL}", f"int8:{MODEL}", 384), "9437f18b448bd8c1ffbf629701abfb0d"),
+    ],
+)
 def test_an_index_of_before_is_the_same_index(settings: IndexSettings, fingerprint: str) -> None:
     assert settings.fingerprint == fingerprint
 

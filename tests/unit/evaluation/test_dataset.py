@@ -70,33 +70,43 @@ def test_several_files_are_one_data_set(tmp_path):
 def test_what_is_written_is_read_again(tmp_path):
     path = tmp_path / "out.jsonl"
     examples = [
-        *EXAMPLES, Example("About other things?", ()), Example("Zeile eins\nzwei \u2028 ?", ("https://d.test/ü.html",))
-    ]  # fmt: skip
+        *EXAMPLES,
+        Example("About other things?", ()),
+        Example("Zeile eins\nzwei \u2028 ?", ("https://d.test/ü.html",)),
+    ]
     write_dataset(path, examples)
     assert read_dataset(path) == examples
     assert list(tmp_path.iterdir()) == [path]
 
 
-@pytest.mark.parametrize(("text", "line", "words"), [
-    ('{"question": "a", "source": "u"}\n{"question": "b", "source": }', 2, "not JSON"),
-    ('{"question": "a", "source": "u"}\n\n["u"]', 3, "not an object"), ('{"source": "u"}', 1, "question is None"),
-    ('{"question": "  ", "source": "u"}', 1, "question is '  '"),
-    ('{"question": "a"}', 1, 'neither source nor sources: name the page that answers it, or write "answerable": false'),
-    ('{"question": "a", "source": null}', 1, "neither source nor sources"),
-    ('{"question": "a", "answerable": true}', 1, "neither source nor sources"),
-    ('{"question": "a", "answerable": "no", "source": "u"}', 1, "answerable is 'no': it must be true or false"),
-    ('{"question": "a", "answerable": false, "source": "u"}', 1, "has source, and answerable is false"),
-    ('{"question": "a", "source": "u", "sources": ["u"]}', 1, "source and sources"),
-    ('{"question": "a", "source": "#anchor"}', 1, "'#anchor'"),
-    ('{"question": "a", "source": ["u", 7]}', 1, "must name a page"),
-    ('{"question": "a", "sources": []}', 1, "must name a page"),
-    ('{"question": "a", "sources": {"u": 1}}', 1, "must name a page"),
-    ('{"question": "a", "source": "u", "answer": 7}', 1, "answer is '7'"),
-    ('[{"question": "a", "source": "u"},\n {"question": 3, "source": "u"}]', 2, "question is 3"),
-    ('[{"question": "a", "source": "u"},\n\n {"question": "a" "source": "u"}]', 3, "not JSON"),
-    (b'{"question": "a", "source": "u"}\n"\xff\xfe"', 2, "not UTF-8"),
-    ('\n{"question": ' + "[" * 9_999, 2, "nested too deeply")
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("text", "line", "words"),
+    [
+        ('{"question": "a", "source": "u"}\n{"question": "b", "source": }', 2, "not JSON"),
+        ('{"question": "a", "source": "u"}\n\n["u"]', 3, "not an object"),
+        ('{"source": "u"}', 1, "question is None"),
+        ('{"question": "  ", "source": "u"}', 1, "question is '  '"),
+        (
+            '{"question": "a"}',
+            1,
+            'neither source nor sources: name the page that answers it, or write "answerable": false',
+        ),
+        ('{"question": "a", "source": null}', 1, "neither source nor sources"),
+        ('{"question": "a", "answerable": true}', 1, "neither source nor sources"),
+        ('{"question": "a", "answerable": "no", "source": "u"}', 1, "answerable is 'no': it must be true or false"),
+        ('{"question": "a", "answerable": false, "source": "u"}', 1, "has source, and answerable is false"),
+        ('{"question": "a", "source": "u", "sources": ["u"]}', 1, "source and sources"),
+        ('{"question": "a", "source": "#anchor"}', 1, "'#anchor'"),
+        ('{"question": "a", "source": ["u", 7]}', 1, "must name a page"),
+        ('{"question": "a", "sources": []}', 1, "must name a page"),
+        ('{"question": "a", "sources": {"u": 1}}', 1, "must name a page"),
+        ('{"question": "a", "source": "u", "answer": 7}', 1, "answer is '7'"),
+        ('[{"question": "a", "source": "u"},\n {"question": 3, "source": "u"}]', 2, "question is 3"),
+        ('[{"question": "a", "source": "u"},\n\n {"question": "a" "source": "u"}]', 3, "not JSON"),
+        (b'{"question": "a", "source": "u"}\n"\xff\xfe"', 2, "not UTF-8"),
+        ('\n{"question": ' + "[" * 9_999, 2, "nested too deeply"),
+    ],
+)
 def test_a_mistake_is_named_with_its_line(file, text, line, words):
     path = file(text)
     with pytest.raises(BadDataset, match=rf"^{path}:{line}: ") as raised:
@@ -161,21 +171,28 @@ def test_wrong_sources_are_learned_from_and_change_no_result(file):
         read_dataset(file('{"question": "a", "source": "u", "negatives": "v"}'))
 
 
-@pytest.mark.parametrize(("name", "text"), [
-    ("log.txt", "Where are the logs?\n\n  What is a task?  \n"),
-    ("log.jsonl", '{"question": "Where are the logs?", "target": 1}\n{"question": "What is a task?"}\n'),
-    ("log.json", '[{"question": "Where are the logs?"},\n {"question": "What is a task?", "source": "u"}]'),
-    ("log.csv", '\ufeffid,question\n1,"Where are the logs?"\n2,What is a task?\n3,\n')
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("log.txt", "Where are the logs?\n\n  What is a task?  \n"),
+        ("log.jsonl", '{"question": "Where are the logs?", "target": 1}\n{"question": "What is a task?"}\n'),
+        ("log.json", '[{"question": "Where are the logs?"},\n {"question": "What is a task?", "source": "u"}]'),
+        ("log.csv", '\ufeffid,question\n1,"Where are the logs?"\n2,What is a task?\n3,\n'),
+    ],
+)
 def test_questions_are_read_from_what_logs_are_kept_in(tmp_path, name, text):
     (tmp_path / name).write_text(text, encoding="utf-8")
     assert read_questions(tmp_path / name) == ["Where are the logs?", "What is a task?"]
 
 
-@pytest.mark.parametrize(("name", "text", "message"), [
-    ("a.csv", "text\nx\n", "no column question"), ("a.jsonl", '{"question": 1}\n', "a.jsonl:1: question is 1"),
-    ("a.txt", "\n \n", "no question")
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("a.csv", "text\nx\n", "no column question"),
+        ("a.jsonl", '{"question": 1}\n', "a.jsonl:1: question is 1"),
+        ("a.txt", "\n \n", "no question"),
+    ],
+)
 def test_a_file_without_questions_is_refused(tmp_path, name, text, message):
     (tmp_path / name).write_text(text)
     with pytest.raises(BadDataset, match=message):

@@ -106,34 +106,52 @@ def test_versions_come_newest_first() -> None:
 ABOUT = "x" * 100
 
 
-@pytest.mark.parametrize(("heading", "text", "question"), [
-    ("Configuring the autoscaler", ABOUT, "How do I configure the autoscaler?"),
-    ("Running a job with Docker¶", ABOUT, "How do I run a job with Docker?"),
-    ("Step 2: Install the operator", ABOUT, "How do I install the operator?"),
-    ("3.1 Set Up Your Cluster", ABOUT, "How do I set up your Cluster?"),
-    ("Install and Configure the CLI", ABOUT, "How do I install and configure the CLI?"),
-    ("Managing users and testers", ABOUT, "How do I manage users and testers?"),
-    ("Saving and Loading models", ABOUT, "How do I save and load models?"),
-    ("How to use `ray.init` twice", ABOUT, "How do I use ray.init twice?"),
-    ("What is Ray Serve", ABOUT, "What is Ray Serve?"), ("Why are my tasks slow?", ABOUT, "Why are my tasks slow?"),
-    ("When to use actors", ABOUT, "When should I use actors?"),
-    ("Getting Started with Tune", ABOUT, "How do I get started with Tune?"),
-    ("Placement groups", "Placement groups are a way to reserve bundles. " + ABOUT, "What are Placement groups?"),
-    ("Ray Jobs", "A Ray job is a single application: all its tasks. " + ABOUT, "What is a Ray job?")
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("heading", "text", "question"),
+    [
+        ("Configuring the autoscaler", ABOUT, "How do I configure the autoscaler?"),
+        ("Running a job with Docker¶", ABOUT, "How do I run a job with Docker?"),
+        ("Step 2: Install the operator", ABOUT, "How do I install the operator?"),
+        ("3.1 Set Up Your Cluster", ABOUT, "How do I set up your Cluster?"),
+        ("Install and Configure the CLI", ABOUT, "How do I install and configure the CLI?"),
+        ("Managing users and testers", ABOUT, "How do I manage users and testers?"),
+        ("Saving and Loading models", ABOUT, "How do I save and load models?"),
+        ("How to use `ray.init` twice", ABOUT, "How do I use ray.init twice?"),
+        ("What is Ray Serve", ABOUT, "What is Ray Serve?"),
+        ("Why are my tasks slow?", ABOUT, "Why are my tasks slow?"),
+        ("When to use actors", ABOUT, "When should I use actors?"),
+        ("Getting Started with Tune", ABOUT, "How do I get started with Tune?"),
+        ("Placement groups", "Placement groups are a way to reserve bundles. " + ABOUT, "What are Placement groups?"),
+        ("Ray Jobs", "A Ray job is a single application: all its tasks. " + ABOUT, "What is a Ray job?"),
+    ],
+)
 def test_a_heading_or_a_first_sentence_becomes_a_question(heading, text, question):
     assert heading_questions(("Guide", heading), text)[:1] == [question]
 
 
-@pytest.mark.parametrize(("heading", "text"), [
-    *[(heading, ABOUT) for heading in ("Overview", "Next steps", "Parameters", "See also", "Examples", "FAQ", "API")],
-    *[(heading, ABOUT) for heading in ("Use cases", "Build status", "Release notes", "Test results", "Log files")],
-    *[(heading, ABOUT) for heading in ("String", "Nothing new here", "Training throughput", "Compute instances")],
-    *[(heading, ABOUT) for heading in ("What's next", "How does it compare to …", "Running this example", "Using it")],
-    *[(heading, ABOUT) for heading in ("ray.data.Dataset.map", "num_cpus=1", "Deployment", "", "¶")],
-    *[(heading, ABOUT) for heading in ("Running out of file descriptors", "Start here: train it", "Using A=1 twice")],
-    ("Actors", "This is a class. " + ABOUT), ("Actors", "To do so, use the following. " + ABOUT),
-    ("Scaling", "Deployments are the unit. " + ABOUT), ("Configuring the autoscaler", "Too short.")
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("heading", "text"),
+    [
+        *[
+            (heading, ABOUT)
+            for heading in ("Overview", "Next steps", "Parameters", "See also", "Examples", "FAQ", "API")
+        ],
+        *[(heading, ABOUT) for heading in ("Use cases", "Build status", "Release notes", "Test results", "Log files")],
+        *[(heading, ABOUT) for heading in ("String", "Nothing new here", "Training throughput", "Compute instances")],
+        *[
+            (heading, ABOUT)
+            for heading in ("What's next", "How does it compare to …", "Running this example", "Using it")
+        ],
+        *[(heading, ABOUT) for heading in ("ray.data.Dataset.map", "num_cpus=1", "Deployment", "", "¶")],
+        *[
+            (heading, ABOUT)
+            for heading in ("Running out of file descriptors", "Start here: train it", "Using A=1 twice")
+        ],
+        ("Actors", "This is a class. " + ABOUT),
+        ("Actors", "To do so, use the following. " + ABOUT),
+        ("Scaling", "Deployments are the unit. " + ABOUT),
+        ("Configuring the autoscaler", "Too short."),
+    ],
+)
 def test_what_would_be_a_silly_question_is_none(heading, text):
     assert heading_questions(("Guide", heading), text) == []

@@ -119,28 +119,36 @@ def test_what_a_cell_does_not_name_is_the_environments(tmp_path):
     assert (configuration.retrieval.k, configuration.llm.model) == (7, "m")
 
 
-@pytest.mark.parametrize(("text", "said"), [
-    ("grid: {}\n", "grid is {}: it must hold settings"), ("grid: {k: []}\n", "grid.k is []"),
-    ("grid: {k: 5}\n", "grid.k is 5: it must be a list"), ("", "nothing to compare"),
-    ("grid: {zz: [1]}\n", "grid.zz is unknown; there are: model,"),
-    ("grid: {chunk_sise: [1]}\n", "grid.chunk_sise is unknown: did you mean chunk_size?"),
-    ("grid: {k: [1],\n  k: [2]}\n", "line 4: k is there twice"),
-    (HUGE, "configurations are more than 1,000: make the grid smaller"),
-    ("runs: [{prompts: {question: x}}]\n", "prompts: no prompt is called question"),
-    ("answers: true\njudge: me\nruns: [{llm_model: m}]\n", "there is no agent 'me' to judge; there are: llm"),
-    ("answers: true\njudge: llm\ndimensions: [beauty]\nruns: [{llm_model: m}]\n", "dimensions: "),
-    ("colour: red\nruns: [{}]\n", "colour is unknown; there are: name, collection"),
-    ("runs: [{k: 0}]\n", "retrieval.k=0: retrieval.k = 0: Input should be greater than or equal to 1"),
-    ("runs: [{fusion: magic}]\n", "retrieval.fusion=magic: retrieval.fusion = 'magic'"),
-    ("runs: [{chunk_size: -1}]\n", "chunk_size=-1: chunk_size = -1: Input should be greater"),
-    ("base: {reranker: tag}\nruns: [{}]\n", "needs reranker.model"),
-    ("base: {llm_key: abc}\nruns: [{}]\n", "base.llm.key: keys do not belong in a file: set RAYDEX_LLM__KEY"),
-    ("runs: [{name: a, k: 1}, {name: a, k: 2}]\n", "two runs are called 'a'"),
-    ("runs: [{name: a, k: 1}, {name: b, k: 1}]\n", "have the same settings"),
-    ("name: 3\nruns: [{}]\n", "name is 3: it must be a text"), ("ks: [0]\nruns: [{}]\n", "ks is [0]"),
-    ("answers: perhaps\nruns: [{}]\n", "answers is 'perhaps'"), ("judge: strong\nruns: [{}]\n", "needs answers: true"),
-    ("runs: 3\n", "runs must be a list"), ("[", "is not YAML")
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("grid: {}\n", "grid is {}: it must hold settings"),
+        ("grid: {k: []}\n", "grid.k is []"),
+        ("grid: {k: 5}\n", "grid.k is 5: it must be a list"),
+        ("", "nothing to compare"),
+        ("grid: {zz: [1]}\n", "grid.zz is unknown; there are: model,"),
+        ("grid: {chunk_sise: [1]}\n", "grid.chunk_sise is unknown: did you mean chunk_size?"),
+        ("grid: {k: [1],\n  k: [2]}\n", "line 4: k is there twice"),
+        (HUGE, "configurations are more than 1,000: make the grid smaller"),
+        ("runs: [{prompts: {question: x}}]\n", "prompts: no prompt is called question"),
+        ("answers: true\njudge: me\nruns: [{llm_model: m}]\n", "there is no agent 'me' to judge; there are: llm"),
+        ("answers: true\njudge: llm\ndimensions: [beauty]\nruns: [{llm_model: m}]\n", "dimensions: "),
+        ("colour: red\nruns: [{}]\n", "colour is unknown; there are: name, collection"),
+        ("runs: [{k: 0}]\n", "retrieval.k=0: retrieval.k = 0: Input should be greater than or equal to 1"),
+        ("runs: [{fusion: magic}]\n", "retrieval.fusion=magic: retrieval.fusion = 'magic'"),
+        ("runs: [{chunk_size: -1}]\n", "chunk_size=-1: chunk_size = -1: Input should be greater"),
+        ("base: {reranker: tag}\nruns: [{}]\n", "needs reranker.model"),
+        ("base: {llm_key: abc}\nruns: [{}]\n", "base.llm.key: keys do not belong in a file: set RAYDEX_LLM__KEY"),
+        ("runs: [{name: a, k: 1}, {name: a, k: 2}]\n", "two runs are called 'a'"),
+        ("runs: [{name: a, k: 1}, {name: b, k: 1}]\n", "have the same settings"),
+        ("name: 3\nruns: [{}]\n", "name is 3: it must be a text"),
+        ("ks: [0]\nruns: [{}]\n", "ks is [0]"),
+        ("answers: perhaps\nruns: [{}]\n", "answers is 'perhaps'"),
+        ("judge: strong\nruns: [{}]\n", "needs answers: true"),
+        ("runs: 3\n", "runs must be a list"),
+        ("[", "is not YAML"),
+    ],
+)
 def test_a_file_that_cant_be_used_is_refused_with_what_is_wrong(tmp_path, text, said):
     with pytest.raises(BadSweep) as error:
         sweep_of(tmp_path, text)
@@ -291,10 +299,12 @@ def test_a_failed_cell_says_why_and_not_where_in_ray():
 
 def test_an_effect_joins_only_runs_that_differ_in_nothing_else():
     cells = {
-        "a": ({"x": 1, "y": 1}, [1] * 4 + [None] * 4), "b": ({"x": 2, "y": 1}, [1] * 6 + [None] * 2),
-        "c": ({"x": 1, "y": 2}, [1] * 2 + [None] * 6), "d": ({"x": 2, "y": 2}, [1] * 4 + [None] * 4),
-        "e": ({"x": 3, "y": 3}, [1] * 8)
-    }  # fmt: skip
+        "a": ({"x": 1, "y": 1}, [1] * 4 + [None] * 4),
+        "b": ({"x": 2, "y": 1}, [1] * 6 + [None] * 2),
+        "c": ({"x": 1, "y": 2}, [1] * 2 + [None] * 6),
+        "d": ({"x": 2, "y": 2}, [1] * 4 + [None] * 4),
+        "e": ({"x": 3, "y": 3}, [1] * 8),
+    }
     runs = [record(name, places, varied) for name, (varied, places) in cells.items()]
     found = compared(*runs, parameters=("x", "y"))
     of_x, of_y = found["effects"]

@@ -13,10 +13,14 @@ URL = "https://docs.example/"
 
 def rated(rating: int, question: str = "How?", cited: tuple[str, ...] = ("a#x",), **more: Any) -> RecordedQuestion:
     return recorded(
-        "a", question, text=more.pop("text", "So."), cited=[URL + source for source in cited],
+        "a",
+        question,
+        text=more.pop("text", "So."),
+        cited=[URL + source for source in cited],
         found=[hit_at(URL + source, chunk_id=source, text=f"text of {source}") for source in ("a#x", "b#y")],
-        rating=rating, **more
-    )  # fmt: skip
+        rating=rating,
+        **more,
+    )
 
 
 def test_a_liked_answer_is_an_example_with_the_sources_that_it_cites():

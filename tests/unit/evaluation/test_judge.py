@@ -79,11 +79,15 @@ def test_what_can_not_be_read_is_asked_for_again_with_a_reminder():
     assert llm.asked[2][2].content == "Score: 9"
 
 
-@pytest.mark.parametrize(("said", "words", "calls"), [
-    ("It is good.", "no score in the reply; judge replied 'It is good.' (asked 3 times)", 3),
-    ("Score: 8/10", "out of 10", 3), (LLMBusy("judge is overloaded", Usage(calls=1)), "judge is overloaded", 1),
-    (LLMEmpty("judge answered without text", Usage(7, 0, 1)), "without text", 3)
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("said", "words", "calls"),
+    [
+        ("It is good.", "no score in the reply; judge replied 'It is good.' (asked 3 times)", 3),
+        ("Score: 8/10", "out of 10", 3),
+        (LLMBusy("judge is overloaded", Usage(calls=1)), "judge is overloaded", 1),
+        (LLMEmpty("judge answered without text", Usage(7, 0, 1)), "without text", 3),
+    ],
+)
 def test_a_judgement_that_fails_is_an_error_and_no_score(said, words, calls):
     llm, cache = QueuedModel(said), MemoryCache()
     found = judged(Judge(llm, cache=cache))["quality"]
@@ -92,11 +96,15 @@ def test_a_judgement_that_fails_is_an_error_and_no_score(said, words, calls):
     assert cache.rows == {}
 
 
-@pytest.mark.parametrize(("dimension", "example", "given", "words"), [
-    ("quality", Example("q?", ("https://docs/x",)), answer(), "raydex questions answer"),
-    ("hallucination", EXAMPLE, answer(context=""), "without context"), ("quality", EXAMPLE, answer(" \n"), "no text"),
-    ("quality", EXAMPLE, answer("word " * 5_000), "the window of judge holds 4,000")
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("dimension", "example", "given", "words"),
+    [
+        ("quality", Example("q?", ("https://docs/x",)), answer(), "raydex questions answer"),
+        ("hallucination", EXAMPLE, answer(context=""), "without context"),
+        ("quality", EXAMPLE, answer(" \n"), "no text"),
+        ("quality", EXAMPLE, answer("word " * 5_000), "the window of judge holds 4,000"),
+    ],
+)
 def test_what_can_not_be_judged_costs_no_call(dimension, example, given, words):
     llm = QueuedModel(GOOD)
     found = judged(Judge(llm, (dimension,)), example, given)[dimension]

@@ -33,12 +33,19 @@ def test_a_file_of_ones_own_wins_model_by_model(tmp_path):
     assert load_prices(path)["mine"].embedding == 3
 
 
-@pytest.mark.parametrize(("text", "words"), [
-    ("- gpt-4", "must be a table"), ("gpt-4: 30", "is 30: Input should be a valid dictionary"),
-    ("gpt-4: {}", "gpt-4: give any of"), ("gpt-4: {input: 30}", "input is 30"), ("gpt-4: {prompt: -1}", "prompt is -1"),
-    ("gpt-4: {prompt: .nan}", "prompt is nan"), ("gpt-4: {prompt: a lot}", "prompt is 'a lot'"),
-    ("a: [", "can't be read")
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("- gpt-4", "must be a table"),
+        ("gpt-4: 30", "is 30: Input should be a valid dictionary"),
+        ("gpt-4: {}", "gpt-4: give any of"),
+        ("gpt-4: {input: 30}", "input is 30"),
+        ("gpt-4: {prompt: -1}", "prompt is -1"),
+        ("gpt-4: {prompt: .nan}", "prompt is nan"),
+        ("gpt-4: {prompt: a lot}", "prompt is 'a lot'"),
+        ("a: [", "can't be read"),
+    ],
+)
 def test_a_price_file_that_can_not_be_used_says_why(tmp_path, text, words):
     (path := tmp_path / "prices.yaml").write_text(text)
     with pytest.raises(BadPrices, match=r"prices\.yaml") as error:

@@ -31,19 +31,30 @@ def chunk(page: str, anchor: str, text: str = PROSE, *, ordinal: int = 0, headin
 Q1, Q2 = "How do I scale a deployment?", "What does num_replicas set?"
 
 
-@pytest.mark.parametrize("text", [
-    json.dumps({"questions": [Q1, Q2]}), json.dumps([Q1, Q2]),
-    f"```json\n{json.dumps({'questions': [Q1, Q2]}, indent=2)}\n```",
-    f"Sure! Here you go:\n{json.dumps({'questions': [Q1, Q2]})}\nLet me know if you need more.",
-    json.dumps([{"question": Q1, "answer": "Is it so? Yes."}, {"question": Q2, "source": "Where?"}]),
-    json.dumps({"question_1": Q1, "question_2": Q2}), json.dumps({"questions": [{"question": Q1}, {"question": Q2}]}),
-    f"{{'questions': ['{Q1}', '{Q2}'", f"<think>Is this one good?</think>1. {Q1}\n2. {Q2}", f"- {Q1}\n- {Q2}",
-    f"**1. {Q1}**\n\n**2. {Q2}**", f"Q1: {Q1}\nA1: By setting it, or is there more?\nQ2: {Q2}\nA2: The copies.",
-    f"Here are two questions:\n\n{Q1}\n{Q2}\n\nI hope this helps!", f'"{Q1}"\n"{Q2}"',
-    f"How do I scale a deployment\n{Q2}", f"{Q1}\n{Q1.upper()}\n{Q2}",
-    f"What does this passage say?\n{Q1}\n{Q2}\nAccording to the text, what is a copy?",
-    f"{Q1}\nThe number of replicas.\n{Q2}", f"{Q1}\n{Q2}\nHow many more questions than were asked for may there be?"
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "text",
+    [
+        json.dumps({"questions": [Q1, Q2]}),
+        json.dumps([Q1, Q2]),
+        f"```json\n{json.dumps({'questions': [Q1, Q2]}, indent=2)}\n```",
+        f"Sure! Here you go:\n{json.dumps({'questions': [Q1, Q2]})}\nLet me know if you need more.",
+        json.dumps([{"question": Q1, "answer": "Is it so? Yes."}, {"question": Q2, "source": "Where?"}]),
+        json.dumps({"question_1": Q1, "question_2": Q2}),
+        json.dumps({"questions": [{"question": Q1}, {"question": Q2}]}),
+        f"{{'questions': ['{Q1}', '{Q2}'",
+        f"<think>Is this one good?</think>1. {Q1}\n2. {Q2}",
+        f"- {Q1}\n- {Q2}",
+        f"**1. {Q1}**\n\n**2. {Q2}**",
+        f"Q1: {Q1}\nA1: By setting it, or is there more?\nQ2: {Q2}\nA2: The copies.",
+        f"Here are two questions:\n\n{Q1}\n{Q2}\n\nI hope this helps!",
+        f'"{Q1}"\n"{Q2}"',
+        f"How do I scale a deployment\n{Q2}",
+        f"{Q1}\n{Q1.upper()}\n{Q2}",
+        f"What does this passage say?\n{Q1}\n{Q2}\nAccording to the text, what is a copy?",
+        f"{Q1}\nThe number of replicas.\n{Q2}",
+        f"{Q1}\n{Q2}\nHow many more questions than were asked for may there be?",
+    ],
+)
 def test_questions_are_read_from_whatever_stands_around_them(text):
     assert parse_questions(text, 2) == [Q1, Q2]
 
@@ -108,9 +119,11 @@ def test_a_passage_can_not_close_its_delimiter():
 
 def test_each_section_is_asked_about_once_and_each_text_once():
     chunks = [
-        chunk("a", "x", "later", ordinal=4), chunk("a", "x", "first", ordinal=3), chunk("b", "y", "first"),
-        chunk("b", "z", "own")
-    ]  # fmt: skip
+        chunk("a", "x", "later", ordinal=4),
+        chunk("a", "x", "first", ordinal=3),
+        chunk("b", "y", "first"),
+        chunk("b", "z", "own"),
+    ]
     assert [(c.source[13:], c.text) for c in section_starts(chunks)] == [("a#x", "first"), ("b#z", "own")]
 
 
@@ -173,8 +186,10 @@ def test_a_heading_is_the_question_of_its_section():
 
 def test_missing_answers_are_made_from_the_sources_and_the_others_stay():
     chunks = [
-        chunk("a", "x", "one", ordinal=2), chunk("a", "sub", "two", ordinal=3, parents=("x",)), chunk("a", "z", "no")
-    ]  # fmt: skip
+        chunk("a", "x", "one", ordinal=2),
+        chunk("a", "sub", "two", ordinal=3, parents=("x",)),
+        chunk("a", "z", "no"),
+    ]
     passages = section_passages(chunks, ["https://docs/a#x", "https://docs/gone#x"])
     assert {source: hit.text for source, hit in passages.items()} == {"https://docs/a#x": "one\n\ntwo"}
     examples = [

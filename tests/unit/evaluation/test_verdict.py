@@ -39,15 +39,37 @@ SCORED = [
 ]
 
 UNSCORED = [
-    "", "   ", "4", "The answer is good.", "I'm sorry, I can't rate this.", "Score: N/A", "Score: <1-5>", "Score: 1-5",
-    "Score: 3-4", "Score: 3 or 4", "Score: 7", "Score: 0", "Score: -3", "Score: 45", "Score: 8/10", "Score: 80%",
-    "Score: ten", '{"score": null, "reasoning": "I cannot tell"}', '{"score": 6, "reasoning": "Beyond"}',
-    '{"score": "good", "reasoning": "It is"}', '{"score": "3-4", "reasoning": "Between"}', '{"score": true}',
-    f'{{"score": {"9" * 400}}}', '{"score": 2, "reasoning": "a"}\n{"score": 4, "reasoning": "b"}',
-    '{"score": 4}\nor rather {score: 3}', '{"reasoning": "The answer says {"score": 5} of itself", "score": 1,}',
-    '{"reasoning": "The answer is cut before its sc', "Score: 3\nOn reflection:\nScore: 4",
-    "The answer was given in 3 steps and names 2 settings.", "The score reflects one omission."
-]  # fmt: skip
+    "",
+    "   ",
+    "4",
+    "The answer is good.",
+    "I'm sorry, I can't rate this.",
+    "Score: N/A",
+    "Score: <1-5>",
+    "Score: 1-5",
+    "Score: 3-4",
+    "Score: 3 or 4",
+    "Score: 7",
+    "Score: 0",
+    "Score: -3",
+    "Score: 45",
+    "Score: 8/10",
+    "Score: 80%",
+    "Score: ten",
+    '{"score": null, "reasoning": "I cannot tell"}',
+    '{"score": 6, "reasoning": "Beyond"}',
+    '{"score": "good", "reasoning": "It is"}',
+    '{"score": "3-4", "reasoning": "Between"}',
+    '{"score": true}',
+    f'{{"score": {"9" * 400}}}',
+    '{"score": 2, "reasoning": "a"}\n{"score": 4, "reasoning": "b"}',
+    '{"score": 4}\nor rather {score: 3}',
+    '{"reasoning": "The answer says {"score": 5} of itself", "score": 1,}',
+    '{"reasoning": "The answer is cut before its sc',
+    "Score: 3\nOn reflection:\nScore: 4",
+    "The answer was given in 3 steps and names 2 settings.",
+    "The score reflects one omission.",
+]
 
 
 @pytest.mark.parametrize(("text", "score"), SCORED)
@@ -63,12 +85,18 @@ def test_what_is_doubtful_is_no_score(text):
         parse_verdict(text)
 
 
-@pytest.mark.parametrize(("text", "reasoning"), [
-    ('{"reasoning": "It says num_cpus.", "score": 4}', "It says num_cpus."),
-    ('{"reasoning": "It maps {a: 1} to {b}.", "score": 4}', "It maps {a: 1} to {b}."),
-    ("Score: 4\nReasoning: It is right.", "It is right."), ("It is right.\n\nScore: 4/5", "It is right."),
-    ("**Score:** 4/5\nRight.", "Right."), ('{"score": 5}', ""), ("Score: 5", "")
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("text", "reasoning"),
+    [
+        ('{"reasoning": "It says num_cpus.", "score": 4}', "It says num_cpus."),
+        ('{"reasoning": "It maps {a: 1} to {b}.", "score": 4}', "It maps {a: 1} to {b}."),
+        ("Score: 4\nReasoning: It is right.", "It is right."),
+        ("It is right.\n\nScore: 4/5", "It is right."),
+        ("**Score:** 4/5\nRight.", "Right."),
+        ('{"score": 5}', ""),
+        ("Score: 5", ""),
+    ],
+)
 def test_the_reasoning_is_what_stands_beside_the_score(text, reasoning):
     assert parse_verdict(text).reasoning == reasoning
 

@@ -17,17 +17,30 @@ CODE = ("pipelines", "serve", "jobs")
 # What each part of pipelines may import. evaluation, training and nights stand above everything.
 BASE = {"fetched", "files", "markdown", "records", "text", "standalone", "llm", "embedding", "store"}
 MAY_USE = {
-    "fetched": set(), "files": set(), "markdown": set(), "records": set(), "signing": set(), "text": set(),
-    "standalone": set(), "llm": {"records", "text"}, "embedding": {"files", "records", "text"},
-    "store": {"fetched", "files", "markdown", "records", "text"}, "keeper": {"files", "store"},
-    "embedded": {"files", "keeper", "store"}, "ray_internals": set(), "cluster": {"files", "ray_internals"},
-    "lexical": {"files", "markdown", "records", "store", "text"}, "indexing": BASE | {"cluster"},
-    "announcements": {"indexing", "store", "text"}, "answering": BASE | {"lexical"},
-    "insights": BASE | {"lexical", "answering"}, "diagnosis": BASE | {"cluster", "keeper", "embedded", "answering"},
+    "fetched": set(),
+    "files": set(),
+    "markdown": set(),
+    "records": set(),
+    "signing": set(),
+    "text": set(),
+    "standalone": set(),
+    "llm": {"records", "text"},
+    "embedding": {"files", "records", "text"},
+    "store": {"fetched", "files", "markdown", "records", "text"},
+    "keeper": {"files", "store"},
+    "embedded": {"files", "keeper", "store"},
+    "ray_internals": set(),
+    "cluster": {"files", "ray_internals"},
+    "lexical": {"files", "markdown", "records", "store", "text"},
+    "indexing": BASE | {"cluster"},
+    "announcements": {"indexing", "store", "text"},
+    "answering": BASE | {"lexical"},
+    "insights": BASE | {"lexical", "answering"},
+    "diagnosis": BASE | {"cluster", "keeper", "embedded", "answering"},
     "evaluation": BASE | {"cluster", "lexical", "indexing", "answering"},
     "training": BASE | {"lexical", "indexing", "answering", "evaluation"},
     "nights": BASE | {"embedded", "signing", "lexical", "indexing", "answering", "insights", "evaluation", "training"},
-}  # fmt: skip
+}
 # The chain that builds an index, and the connection that it and a distributed evaluation need.
 RAY = {"pipelines/indexing/building/ray_builder.py", "pipelines/cluster.py", "pipelines/evaluation/distributed.py"}
 # The keeper of the embedded Postgres is another Python process: it needs what this one was started with. Two of Ray's
@@ -114,22 +127,40 @@ def test_inside_pipelines_arrows_point_one_way():
 # The files and folders of a wing, from the ground up: each uses only what stands in lines before its own.
 LAYERS = {
     "pipelines/evaluation": (
-        "dataset statistics", "answer_scores judging", "metrics questions", "evaluator",
-        "fingerprint result_text worker", "results distributed", "run", "experiments trials"
+        "dataset statistics",
+        "answer_scores judging",
+        "metrics questions",
+        "evaluator",
+        "fingerprint result_text worker",
+        "results distributed",
+        "run",
+        "experiments trials",
     ),
     "pipelines/evaluation/trials": ("asked recommendation", "trial"),
     "pipelines/evaluation/judging": ("dimensions verdict", "judge"),
     "pipelines/evaluation/questions": (
-        "alike feedback headings labelled replies sections selection", "examples writer", "making"
+        "alike feedback headings labelled replies sections selection",
+        "examples writer",
+        "making",
     ),
     "pipelines/evaluation/experiments": (
-        "prices sweep", "record", "effects routing table", "comparison", "gate indexes", "report runner"
+        "prices sweep",
+        "record",
+        "effects routing table",
+        "comparison",
+        "gate indexes",
+        "report runner",
     ),
     "pipelines/nights": ("gate journal notices regression", "result upkeep", "plan telling weekly", "night"),
     "pipelines/training": (
-        "folds", "mining", "ranking", "run", "classification fine_tuning", "adapter cross_encoder embedder router tags"
-    )
-}  # fmt: skip
+        "folds",
+        "mining",
+        "ranking",
+        "run",
+        "classification fine_tuning",
+        "adapter cross_encoder embedder router tags",
+    ),
+}
 # Wings whose rooms are in no cycle, and have no lines above yet.
 WINGS = ("pipelines/answering", "pipelines/indexing", "pipelines/insights", "serve")
 
@@ -251,14 +282,23 @@ SHARED_TABLES = {"page", "staged_page", "staged_chunk", "staged_vector", "embedd
 SHARED_TABLES |= {"evaluated_question", "rate_bucket"}
 # Run by the driver alone, or over rows that no other run has: these wait for nobody who waits for them.
 OF_ONE_WRITER = {
-    "mark_unseen", "mark_deleted", "mark_duplicates", "mark_same_content", "unmark_duplicates",
-    "drop_staged_duplicates"
-}  # fmt: skip
+    "mark_unseen",
+    "mark_deleted",
+    "mark_duplicates",
+    "mark_same_content",
+    "unmark_duplicates",
+    "drop_staged_duplicates",
+}
 OF_ONE_WRITER |= {"clear_staged_chunks", "clear_staged_pages", "clear_staged_vectors", "clear_claims", "copy_pages"}
 OF_ONE_WRITER |= {
-    "describe_pages", "describe_returned", "adopt_pages", "forget_unread_pages", "delete_vectors_of_runs",
-    "delete_questions", "forget_gone_pages"
-}  # fmt: skip
+    "describe_pages",
+    "describe_returned",
+    "adopt_pages",
+    "forget_unread_pages",
+    "delete_vectors_of_runs",
+    "delete_questions",
+    "forget_gone_pages",
+}
 
 
 def orderless_writes(name: str, text: str) -> list[str]:

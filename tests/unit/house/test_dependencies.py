@@ -17,9 +17,13 @@ PROJECT = SETTINGS["project"]
 OURS = {"pipelines", "serve", "jobs"}
 # Packages whose module has another name; else it is the package's, with _ for -.
 MODULES = {
-    "beautifulsoup4": "bs4", "markdown-it-py": "markdown_it", "pytest-xdist": "xdist", "pyyaml": "yaml",
-    "scikit-learn": "sklearn", "zope.interface": "zope"
-}  # fmt: skip
+    "beautifulsoup4": "bs4",
+    "markdown-it-py": "markdown_it",
+    "pytest-xdist": "xdist",
+    "pyyaml": "yaml",
+    "scikit-learn": "sklearn",
+    "zope.interface": "zope",
+}
 # Needed without being imported.
 BY_NAME = {
     "fastapi-offline": "holds the files of Swagger UI, found as package data",

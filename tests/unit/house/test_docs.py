@@ -140,8 +140,10 @@ def test_commands_are_found_in_pages():
         "python -m jobs.ask 'a b' \\\n  --url u\n```\n"
     )
     assert list(commands(text)) == [
-        ("jobs.reindex", ["x.yaml", "--dry-run"]), ("jobs.ask", ["a", "b", "--url", "u"]), ("jobs.status", ["--json"])
-    ]  # fmt: skip
+        ("jobs.reindex", ["x.yaml", "--dry-run"]),
+        ("jobs.ask", ["a", "b", "--url", "u"]),
+        ("jobs.status", ["--json"]),
+    ]
 
 
 def test_every_command_is_documented():

@@ -60,11 +60,14 @@ def parameters_of(function: Function) -> int:
     return len([name for name in named if name not in ("self", "cls")])
 
 
-@pytest.mark.parametrize(("sizes", "limit", "ceilings"), [
-    pytest.param(folder_sizes, FILES, FOLDER_CEILINGS, id="files in a folder"),
-    pytest.param(file_sizes, LINES, FILE_CEILINGS, id="lines in a file"),
-    pytest.param(parameter_counts, PARAMETERS, PARAMETER_CEILINGS, id="parameters of a function")
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("sizes", "limit", "ceilings"),
+    [
+        pytest.param(folder_sizes, FILES, FOLDER_CEILINGS, id="files in a folder"),
+        pytest.param(file_sizes, LINES, FILE_CEILINGS, id="lines in a file"),
+        pytest.param(parameter_counts, PARAMETERS, PARAMETER_CEILINGS, id="parameters of a function"),
+    ],
+)
 def test_nothing_is_larger_than_its_limit(sizes, limit, ceilings):
     found = sizes()
     assert {name: size for name, size in found.items() if size > ceilings.get(name, limit)} == {}
@@ -83,8 +86,12 @@ def test_a_part_compiles_no_more_patterns_than_it_did():
 
 
 def test_a_class_name_has_one_meaning():
-    names = Counter(node.name for path in SOURCES for node in ast.walk(ast.parse(path.read_text(
-    ))) if isinstance(node, ast.ClassDef))  # fmt: skip
+    names = Counter(
+        node.name
+        for path in SOURCES
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.ClassDef)
+    )
     assert {name for name, count in names.items() if count > 1} == set()
 
 

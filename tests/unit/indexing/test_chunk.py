@@ -55,11 +55,15 @@ def squeezed(text: str) -> str:
 
 
 HOSTILE = {
-    "one endless word": "a" * 100_000, "one endless run of signs": "=" * 5_000,
-    "Chinese without spaces": "漢字仮名交じり文" * 800, "emoji joined": "👩‍👩‍👧‍👦" * 500,
-    "a sign that unfolds": "﷽" * 500, "lone surrogates and NUL": "\ud800 \x00 text " * 400,
-    "only spaces between letters": "a b c " * 2_000, "endless indentation": " " * 50_000 + "x"
-}  # fmt: skip
+    "one endless word": "a" * 100_000,
+    "one endless run of signs": "=" * 5_000,
+    "Chinese without spaces": "漢字仮名交じり文" * 800,
+    "emoji joined": "👩‍👩‍👧‍👦" * 500,
+    "a sign that unfolds": "﷽" * 500,
+    "lone surrogates and NUL": "\ud800 \x00 text " * 400,
+    "only spaces between letters": "a b c " * 2_000,
+    "endless indentation": " " * 50_000 + "x",
+}
 
 
 @pytest.mark.parametrize("kind", ["prose", "code", "table"])
@@ -278,9 +282,12 @@ def test_no_setting_is_part_of_an_id() -> None:
 def test_an_embed_hash_depends_on_model_prefix_path_and_text() -> None:
     base = section(prose("Text."))
     variants = [
-        (MINILM, base), (WORDS, base), (replace(MINILM, chunk_prefix="passage: "), base),
-        (MINILM, replace(base, headings=("Guide", "Other"))), (MINILM, replace(base, blocks=(prose("Text!"),)))
-    ]  # fmt: skip
+        (MINILM, base),
+        (WORDS, base),
+        (replace(MINILM, chunk_prefix="passage: "), base),
+        (MINILM, replace(base, headings=("Guide", "Other"))),
+        (MINILM, replace(base, blocks=(prose("Text!"),))),
+    ]
     hashes = {PlainChunker(counter)(document(section))[0].embed_hash for counter, section in variants}
     assert len(hashes) == len(variants)
     moved = replace(base, anchors=("elsewhere",), url=URL + "2")
@@ -290,11 +297,19 @@ def test_an_embed_hash_depends_on_model_prefix_path_and_text() -> None:
 # -- refused settings
 
 
-@pytest.mark.parametrize(("size", "overlap", "unit", "said"), [
-    (257, 0, "tokens", "reads 256 tokens"), (-1, 0, "tokens", "negative"), (100, -1, "tokens", "negative"),
-    (100, 100, "tokens", "less than"), (0, 256, "tokens", "less than"), (5, 0, "tokens", "at least"),
-    (5, 0, "characters", "at least"), (100, 0, "words", "tokens or characters")
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("size", "overlap", "unit", "said"),
+    [
+        (257, 0, "tokens", "reads 256 tokens"),
+        (-1, 0, "tokens", "negative"),
+        (100, -1, "tokens", "negative"),
+        (100, 100, "tokens", "less than"),
+        (0, 256, "tokens", "less than"),
+        (5, 0, "tokens", "at least"),
+        (5, 0, "characters", "at least"),
+        (100, 0, "words", "tokens or characters"),
+    ],
+)
 def test_sizes_that_cannot_hold_are_refused(size: int, overlap: int, unit: str, said: str) -> None:
     with pytest.raises(InvalidChunkSize, match=said):
         PlainChunker(MINILM, size, overlap, unit)  # type: ignore[arg-type]

@@ -12,12 +12,23 @@ URL = "https://docs.example/guide/page.html"
 PAGES = Path(__file__).parents[2] / "data" / "pages"
 # Of the ids and the embed_hashes of each page's chunks, when their text was plain.
 RECORDED = {
-    "asciidoctor": "a55e8995ad38", "docusaurus": "95aefd225e3f", "doxygen": "6f66de6e10d8", "gitbook": "a27f96fe1177",
-    "honkit": "fc2ff08cfb23", "javadoc-8": "2427aa3188cd", "javadoc": "97d43e8e22be", "mdbook": "7bd543dc0810",
-    "mkdocs-material": "dabb241e73c5", "pdoc": "6ad71c4f3266", "rustdoc": "a914a8bd20c2",
-    "sphinx-pydata": "390ba61d4713", "starlight": "1071757bc367", "typedoc": "924df1f365c6",
-    "vitepress": "753e8eb12f2b", "yard": "493d71ea5c03"
-}  # fmt: skip
+    "asciidoctor": "a55e8995ad38",
+    "docusaurus": "95aefd225e3f",
+    "doxygen": "6f66de6e10d8",
+    "gitbook": "a27f96fe1177",
+    "honkit": "fc2ff08cfb23",
+    "javadoc-8": "2427aa3188cd",
+    "javadoc": "97d43e8e22be",
+    "mdbook": "7bd543dc0810",
+    "mkdocs-material": "dabb241e73c5",
+    "pdoc": "6ad71c4f3266",
+    "rustdoc": "a914a8bd20c2",
+    "sphinx-pydata": "390ba61d4713",
+    "starlight": "1071757bc367",
+    "typedoc": "924df1f365c6",
+    "vitepress": "753e8eb12f2b",
+    "yard": "493d71ea5c03",
+}
 
 
 def texts(html: str, size: int = 0) -> list[str]:

@@ -46,26 +46,30 @@ def test_a_url_is_crawled_a_folder_read_and_a_file_is_a_collection(tmp_path):
     assert load_collection(file).name == "handbook"
 
 
-@pytest.mark.parametrize(("given", "words"), [
-    ({}, "nothing to index: give a URL, a folder with --base-url URL, or a collection file"),
-    ({"target": "."}, "'.' needs --base-url"), ({"base_url": BASE}, "needs a folder"),
-    ({"target": "/no/such/folder", "base_url": BASE}, "there is no file or folder '/no/such/folder'"),
-    ({"target": "docs.test"}, "begins with https://: `raydex index https://docs.test`"),
-    ({"target": "docs.test:8000/guide/"}, "`raydex index https://docs.test:8000/guide/`"),
-    ({"target": "localhost:8000"}, "`raydex index https://localhost:8000`"),
-    ({"stored": {"name": "old"}}, "collection 'old' has no stored sources"),
-    ({"target": ".", "base_url": BASE, "start_urls": [URL]}, "exclude each other"),
-    ({"target": ".", "base_url": BASE, "path": "docs"}, "'.' and --path 'docs'"),
-    ({"target": "no/such.yaml"}, "no/such.yaml can't be read: No such file"),
-    ({"target": URL, "crawl": {"concurrency": 0}}, "sites.0.concurrency = 0"),
-    ({"target": URL, "index": {"chunk_unit": "words"}}, "index.chunk_unit = 'words'"),
-    ({"target": URL, "boosts": {"(": 2}}, "URL pattern '(' is not a regular expression"),
-    ({"target": URL, "boosts": {"/api/": 0}}, "boosts./api/ = 0"),
-    ({"target": URL, "synonyms": [["k8s"]]}, "synonyms.0 = ['k8s']"),
-    ({"target": URL, "synonyms": [["k8s", " "]]}, "synonyms.0.1 = ' '"),
-    ({"target": URL, "pinned": [{"question": "How?", "url": "/install"}]}, "pinned.0.url = '/install'"),
-    ({"target": URL, "name": "Not A Name"}, "name = 'Not A Name'")
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({}, "nothing to index: give a URL, a folder with --base-url URL, or a collection file"),
+        ({"target": "."}, "'.' needs --base-url"),
+        ({"base_url": BASE}, "needs a folder"),
+        ({"target": "/no/such/folder", "base_url": BASE}, "there is no file or folder '/no/such/folder'"),
+        ({"target": "docs.test"}, "begins with https://: `raydex index https://docs.test`"),
+        ({"target": "docs.test:8000/guide/"}, "`raydex index https://docs.test:8000/guide/`"),
+        ({"target": "localhost:8000"}, "`raydex index https://localhost:8000`"),
+        ({"stored": {"name": "old"}}, "collection 'old' has no stored sources"),
+        ({"target": ".", "base_url": BASE, "start_urls": [URL]}, "exclude each other"),
+        ({"target": ".", "base_url": BASE, "path": "docs"}, "'.' and --path 'docs'"),
+        ({"target": "no/such.yaml"}, "no/such.yaml can't be read: No such file"),
+        ({"target": URL, "crawl": {"concurrency": 0}}, "sites.0.concurrency = 0"),
+        ({"target": URL, "index": {"chunk_unit": "words"}}, "index.chunk_unit = 'words'"),
+        ({"target": URL, "boosts": {"(": 2}}, "URL pattern '(' is not a regular expression"),
+        ({"target": URL, "boosts": {"/api/": 0}}, "boosts./api/ = 0"),
+        ({"target": URL, "synonyms": [["k8s"]]}, "synonyms.0 = ['k8s']"),
+        ({"target": URL, "synonyms": [["k8s", " "]]}, "synonyms.0.1 = ' '"),
+        ({"target": URL, "pinned": [{"question": "How?", "url": "/install"}]}, "pinned.0.url = '/install'"),
+        ({"target": URL, "name": "Not A Name"}, "name = 'Not A Name'"),
+    ],
+)
 def test_what_can_not_be_indexed_is_named_with_the_remedy(given, words):
     with pytest.raises(InvalidCollection) as error:
         compose_collection(**given)

@@ -9,10 +9,12 @@ def run(index: int = 1, embedded: int = 400, encoder: float = 20.0, state: str =
     return {
         "state": state,
         "counts": {
-            "index": index, "pages": {"seen": 0, "indexed": 100} | pages,
-            "chunks": {"embedded": embedded, "total": 500}, "seconds": {"encoder": encoder, "crawl_and_embed": 50.0}
-        }
-    }  # fmt: skip
+            "index": index,
+            "pages": {"seen": 0, "indexed": 100} | pages,
+            "chunks": {"embedded": embedded, "total": 500},
+            "seconds": {"encoder": encoder, "crawl_and_embed": 50.0},
+        },
+    }
 
 
 def test_a_first_run_of_the_usual_model_goes_by_constants():

@@ -9,10 +9,13 @@ from pipelines.indexing.folders.folder import FolderSettings, NoSuchFolder
 from pipelines.records import content_hash
 
 
-@pytest.mark.parametrize(("base", "path", "url"), [
-    ("https://docs.example.com/en", "guide/index.html", "https://docs.example.com/en/guide/index.html"),
-    ("https://x/", "a b/c#d?e~(f).html", "https://x/a%20b/c%23d%3Fe~(f).html")
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("base", "path", "url"),
+    [
+        ("https://docs.example.com/en", "guide/index.html", "https://docs.example.com/en/guide/index.html"),
+        ("https://x/", "a b/c#d?e~(f).html", "https://x/a%20b/c%23d%3Fe~(f).html"),
+    ],
+)
 def test_a_file_stands_for_the_base_url_and_its_path_quoted_where_a_url_must_be(base, path, url, tmp_path):
     assert FolderSettings(path=str(tmp_path), base_url=base).url_of(f"{tmp_path}/{path}") == url
 

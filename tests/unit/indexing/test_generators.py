@@ -62,24 +62,31 @@ def test_links_to_other_sites_are_text():
     assert text_of(read_html(f"<main><h1>Reading</h1>{links}</main>").sections[0]) == "- A book\n- B"
 
 
-@pytest.mark.parametrize("body", [
-    '<noscript>You need to enable JavaScript to run this app.</noscript><div id="root"></div>',
-    '<div id="app">Loading…</div>', "<app-root></app-root>",
-    '<header><a href="/">Docs</a></header><div id="__next"></div><div>© 2024 Example</div>',
-    "<noscript><p>This page requires JavaScript.</p></noscript>",
-    '<div id="app"><p>Please enable JavaScript to continue.</p></div>'
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "body",
+    [
+        '<noscript>You need to enable JavaScript to run this app.</noscript><div id="root"></div>',
+        '<div id="app">Loading…</div>',
+        "<app-root></app-root>",
+        '<header><a href="/">Docs</a></header><div id="__next"></div><div>© 2024 Example</div>',
+        "<noscript><p>This page requires JavaScript.</p></noscript>",
+        '<div id="app"><p>Please enable JavaScript to continue.</p></div>',
+    ],
+)
 def test_a_page_that_a_script_fills_is_not_indexed(body):
     with pytest.raises(UnreadablePage) as error:
         read_html(f'<html><head><title>App</title></head><body>{body}<script src="main.js"></script></body></html>')
     assert error.value.reason == NEEDS_JAVASCRIPT
 
 
-@pytest.mark.parametrize("body", [
-    "<noscript>Search needs JavaScript.</noscript><main><h1>Exit codes</h1><p>0 is success.</p></main>",
-    "<main><h1>Loading data</h1><p>Call load().</p></main>",
-    '<div id="app"><h1>Guide</h1><p>Rendered on the server.</p></div>'
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "body",
+    [
+        "<noscript>Search needs JavaScript.</noscript><main><h1>Exit codes</h1><p>0 is success.</p></main>",
+        "<main><h1>Loading data</h1><p>Call load().</p></main>",
+        '<div id="app"><h1>Guide</h1><p>Rendered on the server.</p></div>',
+    ],
+)
 def test_a_short_page_with_scripts_is_indexed(body):
     assert len(read_html(f'<body>{body}<script src="main.js"></script></body>').sections) == 1
 

@@ -14,12 +14,15 @@ def words(document: Document) -> str:
     return "\n\n".join(block.text for section in document.sections for block in section.blocks)
 
 
-@pytest.mark.parametrize(("kind", "anchors"), [
-    ("text/markdown", ["whats-new--old", "über", "whats-new--old-1", "mine"]),
-    ("text/mdx", ["whats-new--old", "über", "whats-new--old-1", "mine"]),
-    ("text/x-mkdocs", ["whats-new-old", "uber", "whats-new-old_1", "mine"]),
-    ("text/x-myst", ["what-s-new-old", "uber", "what-s-new-old-1", "mine"])
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("kind", "anchors"),
+    [
+        ("text/markdown", ["whats-new--old", "über", "whats-new--old-1", "mine"]),
+        ("text/mdx", ["whats-new--old", "über", "whats-new--old-1", "mine"]),
+        ("text/x-mkdocs", ["whats-new-old", "uber", "whats-new-old_1", "mine"]),
+        ("text/x-myst", ["what-s-new-old", "uber", "what-s-new-old-1", "mine"]),
+    ],
+)
 def test_headings_have_the_ids_of_the_generator(kind, anchors):
     text = (
         "# What's new & old\n\na\n\n## Über\n\nb | b\n--|--\n1 | 2\n\n## What's new & old\n\nc\n\n## Own {#mine}\n\nd\n"
@@ -30,16 +33,19 @@ def test_headings_have_the_ids_of_the_generator(kind, anchors):
     assert document.sections[1].blocks[0].header == "b | b" and document.sections[3].headings[-1] == "Own"
 
 
-@pytest.mark.parametrize(("kind", "text"), [
-    ("text/markdown", ":::tip[Boxed title]\n\nBoxed **words**.\n\n:::"),
-    ("text/markdown", '!!! note "Boxed title"\n\n    Boxed **words**.\n'),
-    ("text/x-mkdocs", "/// note | Boxed title\n\nBoxed **words**.\n\n///"),
-    ("text/x-mkdocs", '=== "Boxed title"\n\n    Boxed **words**.\n'),
-    ("text/x-myst", "```{note} Boxed title\n:class: x\n\nBoxed **words**.\n```"),
-    ("text/x-myst", ":::{dropdown} Boxed title\nBoxed **words**.\n:::"),
-    ("text/mdx", '<Card title="Boxed title" onClick={() => go("/x>y")}>\n\nBoxed **words**.\n\n</Card>'),
-    ("text/mdx", "<details>\n<summary>Boxed title</summary>\n    Boxed **words**.\n</details>")
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [
+        ("text/markdown", ":::tip[Boxed title]\n\nBoxed **words**.\n\n:::"),
+        ("text/markdown", '!!! note "Boxed title"\n\n    Boxed **words**.\n'),
+        ("text/x-mkdocs", "/// note | Boxed title\n\nBoxed **words**.\n\n///"),
+        ("text/x-mkdocs", '=== "Boxed title"\n\n    Boxed **words**.\n'),
+        ("text/x-myst", "```{note} Boxed title\n:class: x\n\nBoxed **words**.\n```"),
+        ("text/x-myst", ":::{dropdown} Boxed title\nBoxed **words**.\n:::"),
+        ("text/mdx", '<Card title="Boxed title" onClick={() => go("/x>y")}>\n\nBoxed **words**.\n\n</Card>'),
+        ("text/mdx", "<details>\n<summary>Boxed title</summary>\n    Boxed **words**.\n</details>"),
+    ],
+)
 def test_a_box_keeps_its_title_and_its_words(kind, text):
     assert words(read(f"Before.\n\n{text}\n\nAfter.\n", kind)) == "Before.\n\nBoxed title\n\nBoxed words.\n\nAfter."
 

@@ -33,13 +33,16 @@ def blocks(document: Document) -> list[tuple[str, str]]:
 
 
 def test_words_code_and_printed_text_follow_each_other():
-    document = read(notebook(
-        markdown("# Title\n\nAn *unclosed\n\n```\nfence"),
-        code("print(1)", {"output_type": "stream", "name": "stdout", "text": ["1\n", "\x1b[31mred\x1b[0m\n"]}),
-        markdown("## Step 1\n\nWords."), code("", {"output_type": "stream", "name": "stdout", "text": ""}),
-        code("1/0", {"output_type": "error", "ename": "ZeroDivisionError", "evalue": "by zero", "traceback": []}),
-        {"cell_type": "raw", "source": "raw", "metadata": {}}
-    ))  # fmt: skip
+    document = read(
+        notebook(
+            markdown("# Title\n\nAn *unclosed\n\n```\nfence"),
+            code("print(1)", {"output_type": "stream", "name": "stdout", "text": ["1\n", "\x1b[31mred\x1b[0m\n"]}),
+            markdown("## Step 1\n\nWords."),
+            code("", {"output_type": "stream", "name": "stdout", "text": ""}),
+            code("1/0", {"output_type": "error", "ename": "ZeroDivisionError", "evalue": "by zero", "traceback": []}),
+            {"cell_type": "raw", "source": "raw", "metadata": {}},
+        )
+    )
     assert document.title == "Title"
     assert [section.anchor for section in document.sections] == ["Title", "Step-1"]
     assert blocks(document) == [
@@ -57,11 +60,13 @@ def test_sphinx_gives_the_sections_of_a_notebook_other_anchors():
 def test_pictures_are_left_out_and_long_output_is_cut():
     picture = {"image/png": "iVBORw0KGgo" * 1000, "text/plain": "<Figure size 640x480 with 1 Axes>"}
     table = {"text/html": "<table></table>", "text/plain": "a  b\n1  2"}
-    document = read(notebook(
-        code("plot()", {"output_type": "display_data", "data": picture, "metadata": {}}),
-        code("frame", {"output_type": "execute_result", "data": table, "metadata": {}, "execution_count": 2}),
-        code("log()", {"output_type": "stream", "name": "stdout", "text": "line\n" * 100_000})
-    ))  # fmt: skip
+    document = read(
+        notebook(
+            code("plot()", {"output_type": "display_data", "data": picture, "metadata": {}}),
+            code("frame", {"output_type": "execute_result", "data": table, "metadata": {}, "execution_count": 2}),
+            code("log()", {"output_type": "stream", "name": "stdout", "text": "line\n" * 100_000}),
+        )
+    )
     texts = [text for _, text in blocks(document)]
     assert texts[:4] == ["plot()", "frame", "a  b\n1  2", "log()"]
     assert len(texts[4]) <= MAX_OUTPUT + 2 and texts[4].endswith("line\n…")
@@ -77,8 +82,11 @@ def test_a_cell_that_is_removed_from_the_page_is_left_out():
 def test_an_old_notebook_is_read():
     cells = [{"cell_type": "code", "input": ["x = 1"], "outputs": [], "language": "python", "collapsed": False}]
     body = {
-        "worksheets": [{"cells": cells, "metadata": {}}], "metadata": {"name": ""}, "nbformat": 3, "nbformat_minor": 0
-    }  # fmt: skip
+        "worksheets": [{"cells": cells, "metadata": {}}],
+        "metadata": {"name": ""},
+        "nbformat": 3,
+        "nbformat_minor": 0,
+    }
     assert blocks(read(json.dumps(body).encode())) == [("code", "x = 1")]
 
 

@@ -24,13 +24,16 @@ def urls(folder: Path, base: str = BASE, style: str = "auto") -> dict[str, str]:
     return {str(path.relative_to(folder)): settings.url_of(str(path), path.read_bytes()) for path in files}
 
 
-@pytest.mark.parametrize(("style", "expected"), [
-    ("auto", ["README.md", "a.html", "guide/b.mdx", "guide/index.md", "n.ipynb", "r.rst"]),
-    ("keep", ["README.md", "a.html", "guide/b.mdx", "guide/index.md", "n.ipynb", "r.rst"]),
-    ("html", ["", "a.html", "guide/b.html", "guide/", "n.html", "r.html"]),
-    ("directory", ["", "a.html", "guide/b/", "guide/", "n/", "r/"]),
-    ("bare", ["", "a.html", "guide/b", "guide/", "n", "r"])
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("style", "expected"),
+    [
+        ("auto", ["README.md", "a.html", "guide/b.mdx", "guide/index.md", "n.ipynb", "r.rst"]),
+        ("keep", ["README.md", "a.html", "guide/b.mdx", "guide/index.md", "n.ipynb", "r.rst"]),
+        ("html", ["", "a.html", "guide/b.html", "guide/", "n.html", "r.html"]),
+        ("directory", ["", "a.html", "guide/b/", "guide/", "n/", "r/"]),
+        ("bare", ["", "a.html", "guide/b", "guide/", "n", "r"]),
+    ],
+)
 def test_the_style_of_urls_is_a_setting(style, expected, tmp_path):
     write(tmp_path, "README.md", "a.html", "guide/b.mdx", "guide/index.md", "n.ipynb", "r.rst")
     assert list(urls(tmp_path, style=style).values()) == [BASE + path for path in expected]

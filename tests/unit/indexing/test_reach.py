@@ -9,9 +9,11 @@ from pipelines.indexing.folders.folder import NoSuchFolder
 
 ONE, TWO = {"10.0.0.1"}, {"10.0.0.1", "10.0.0.2"}
 LOCAL = [
-    "postgresql://me@127.0.0.1:5432/docs", "postgresql://localhost/docs", "postgresql://[::1]/docs",
-    "postgresql:///docs"
-]  # fmt: skip
+    "postgresql://me@127.0.0.1:5432/docs",
+    "postgresql://localhost/docs",
+    "postgresql://[::1]/docs",
+    "postgresql:///docs",
+]
 
 
 @pytest.mark.parametrize("url", LOCAL)

@@ -28,12 +28,19 @@ def words(document: Document) -> str:
     return "\n".join(block.text for section in document.sections for block in section.blocks)
 
 
-@pytest.mark.parametrize(("body", "charset"), [
-    ("Grüße".encode(), None), ("Grüße".encode("cp1252"), "iso-8859-1"), ("Grüße".encode("utf-8-sig"), "latin-1"),
-    ("Grüße".encode("utf-16"), None), (b'<meta charset="windows-1252">' + "Grüße".encode("cp1252"), None),
-    ("Grüße, schöne größere Bücher über Äpfel und Öfen. ".encode("cp1252") * 5, None),
-    ("Grüße".encode(), "no-such-charset"), ("Gru\u0308ße".encode(), None)
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("body", "charset"),
+    [
+        ("Grüße".encode(), None),
+        ("Grüße".encode("cp1252"), "iso-8859-1"),
+        ("Grüße".encode("utf-8-sig"), "latin-1"),
+        ("Grüße".encode("utf-16"), None),
+        (b'<meta charset="windows-1252">' + "Grüße".encode("cp1252"), None),
+        ("Grüße, schöne größere Bücher über Äpfel und Öfen. ".encode("cp1252") * 5, None),
+        ("Grüße".encode(), "no-such-charset"),
+        ("Gru\u0308ße".encode(), None),
+    ],
+)
 def test_encodings_declared_or_not(body, charset):
     assert words(read(body, charset=charset)).startswith("Grüße")
 
@@ -47,23 +54,31 @@ def test_plain_text_joins_paragraphs_and_keeps_columns():
     ]
 
 
-@pytest.mark.parametrize(("body", "content_type", "reason"), [
-    (b" \n", "text/html", "empty"), (b"<html><script>x</script></html>", "text/html", "no text"),
-    (b"x" * (MAX_BYTES + 1), "text/html", "too large"), (b"%PDF-1.4 nothing", "application/pdf", "broken PDF"),
-    (b"PK\x03\x04", "application/zip", "unsupported type 'application/zip'"),
-    (bytes(range(256)) * 9 + b"\0" * 5000, "text/html", "binary data")
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("body", "content_type", "reason"),
+    [
+        (b" \n", "text/html", "empty"),
+        (b"<html><script>x</script></html>", "text/html", "no text"),
+        (b"x" * (MAX_BYTES + 1), "text/html", "too large"),
+        (b"%PDF-1.4 nothing", "application/pdf", "broken PDF"),
+        (b"PK\x03\x04", "application/zip", "unsupported type 'application/zip'"),
+        (bytes(range(256)) * 9 + b"\0" * 5000, "text/html", "binary data"),
+    ],
+)
 def test_what_cannot_be_read_says_why(body, content_type, reason):
     with pytest.raises(UnreadablePage, match=r"https://x\.org/p") as caught:
         read(body, content_type)
     assert reason in caught.value.reason
 
 
-@pytest.mark.parametrize("listing", [
-    '<h1>Source code for ray.data</h1><pre><a class="viewcode-back" href="x">[docs]</a>def read_csv(): ...</pre>',
-    '<h1>Index</h1><div class="genindex-jumpbox">A | B</div><table><tr><td>read_csv</td></tr></table>',
-    '<h1>Python Module Index</h1><div class="modindex-jumpbox">r</div><p>ray.data</p>'
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "listing",
+    [
+        '<h1>Source code for ray.data</h1><pre><a class="viewcode-back" href="x">[docs]</a>def read_csv(): ...</pre>',
+        '<h1>Index</h1><div class="genindex-jumpbox">A | B</div><table><tr><td>read_csv</td></tr></table>',
+        '<h1>Python Module Index</h1><div class="modindex-jumpbox">r</div><p>ray.data</p>',
+    ],
+)
 def test_a_generators_listings_are_pages_without_sections(listing):
     document = read_page(Page("https://d.test/_modules/x.html", f"<main>{listing}</main>".encode()))
     assert document.sections == () and document.title

@@ -10,23 +10,37 @@ KNOWN = KnownPage(URL, "ok", '"1"', "hash", ("http://h/b",))
 HTML = {"content-type": "text/html"}
 
 
-@pytest.mark.parametrize(("header", "url", "kind", "charset"), [
-    ("text/html", URL, "text/html", None), ("Text/HTML; Charset=UTF-8", URL, "text/html", "UTF-8"),
-    ('text/html; charset="iso-8859-1"', URL, "text/html", "iso-8859-1"),
-    ("text/plain", "http://h/a.md", "text/markdown", None),
-    ("application/octet-stream", "http://h/a.PDF", "application/pdf", None),
-    ("text/x-markdown", URL, "text/markdown", None), ("", "http://h/a.md?x=1", "text/markdown", None),
-    ("", "http://h/a", "", None), ("text/plain", "http://h/a.txt", "text/plain", None),
-    ("image/png", "http://h/a.html", "image/png", None), ("nonsense", URL, "text/plain", None)
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("header", "url", "kind", "charset"),
+    [
+        ("text/html", URL, "text/html", None),
+        ("Text/HTML; Charset=UTF-8", URL, "text/html", "UTF-8"),
+        ('text/html; charset="iso-8859-1"', URL, "text/html", "iso-8859-1"),
+        ("text/plain", "http://h/a.md", "text/markdown", None),
+        ("application/octet-stream", "http://h/a.PDF", "application/pdf", None),
+        ("text/x-markdown", URL, "text/markdown", None),
+        ("", "http://h/a.md?x=1", "text/markdown", None),
+        ("", "http://h/a", "", None),
+        ("text/plain", "http://h/a.txt", "text/plain", None),
+        ("image/png", "http://h/a.html", "image/png", None),
+        ("nonsense", URL, "text/plain", None),
+    ],
+)
 def test_the_type_is_the_headers_helped_by_the_name_where_it_is_vague(header, url, kind, charset):
     assert parse_content_type(header, url) == (kind, charset)
 
 
-@pytest.mark.parametrize(("headers", "reason"), [
-    (HTML, ""), ({}, ""), ({"content-type": "video/mp4"}, "video/mp4"), (HTML | {"content-encoding": "gzip"}, ""),
-    (HTML | {"content-encoding": "br"}, "br"), (HTML | {"content-encoding": "gzip, zstd"}, "zstd")
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("headers", "reason"),
+    [
+        (HTML, ""),
+        ({}, ""),
+        ({"content-type": "video/mp4"}, "video/mp4"),
+        (HTML | {"content-encoding": "gzip"}, ""),
+        (HTML | {"content-encoding": "br"}, "br"),
+        (HTML | {"content-encoding": "gzip, zstd"}, "zstd"),
+    ],
+)
 def test_the_head_tells_whether_a_body_is_wanted(headers, reason):
     assert reason in page_refusal(headers, URL)
     assert bool(page_refusal(headers, URL)) is bool(reason)

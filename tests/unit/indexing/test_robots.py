@@ -30,12 +30,21 @@ def rules(body: bytes, status: int = 200):
     return parse_robots(HttpReply("http://h/robots.txt", status, body=body))
 
 
-@pytest.mark.parametrize(("agent", "path", "allowed"), [
-    ("otherbot", "/publications/", True), ("otherbot", "/example/", False), ("otherbot", "/x/y.gif", False),
-    ("otherbot", "/x/y.gif?z", True), ("foobot", "/example/page.html", True), ("foobot", "/example/allowed.gif", True),
-    ("FooBot", "/publications/", False), ("bazbot", "/example/page.html", False),
-    ("barbot", "/example/other.html", True), ("quxbot", "/example/page.html", True)
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("agent", "path", "allowed"),
+    [
+        ("otherbot", "/publications/", True),
+        ("otherbot", "/example/", False),
+        ("otherbot", "/x/y.gif", False),
+        ("otherbot", "/x/y.gif?z", True),
+        ("foobot", "/example/page.html", True),
+        ("foobot", "/example/allowed.gif", True),
+        ("FooBot", "/publications/", False),
+        ("bazbot", "/example/page.html", False),
+        ("barbot", "/example/other.html", True),
+        ("quxbot", "/example/page.html", True),
+    ],
+)
 def test_the_example_of_the_rfc(agent, path, allowed):
     assert rules(EXAMPLE).allow(f"http://h{path}", agent) is allowed
 

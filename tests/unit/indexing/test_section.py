@@ -80,8 +80,11 @@ def test_headings_in_a_row_nest_by_rank():
         "<h2>C</h2><p>3</p></article>"
     )
     assert [(s.anchors, s.headings) for s in found] == [
-        (("t",), ("T",)), (("t", "a"), ("T", "A")), (("t", "a", "b"), ("T", "A", "B")), (("t",), ("T", "C"))
-    ]  # fmt: skip
+        (("t",), ("T",)),
+        (("t", "a"), ("T", "A")),
+        (("t", "a", "b"), ("T", "A", "B")),
+        (("t",), ("T", "C")),
+    ]
 
 
 def test_the_id_of_a_heading_may_stand_in_or_beside_it():

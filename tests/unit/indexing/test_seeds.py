@@ -60,12 +60,22 @@ def test_an_endless_index_ends():
     assert len(pages(Endless(), "http://h/s")[1]) <= MAX_SITEMAPS
 
 
-@pytest.mark.parametrize("body", [
-    b"", b"   ", b"\x1f\x8b\x08broken", gzip.compress(bytes(64 * MB)), gzip.compress(b"<urlset>" + b" " * 2 * MB), b"<",
-    b"<html><body>Not found</body></html>",
-    b"<!DOCTYPE u [<!ENTITY x SYSTEM 'file:///etc/passwd'>]><urlset><url><loc>&x;</loc></url></urlset>",
-    b"<urlset>" + b"<a>" * 50_000, b"<urlset><url><loc></loc></url><url></url></urlset>", b"\x00\x00\x00\x00"
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"   ",
+        b"\x1f\x8b\x08broken",
+        gzip.compress(bytes(64 * MB)),
+        gzip.compress(b"<urlset>" + b" " * 2 * MB),
+        b"<",
+        b"<html><body>Not found</body></html>",
+        b"<!DOCTYPE u [<!ENTITY x SYSTEM 'file:///etc/passwd'>]><urlset><url><loc>&x;</loc></url></urlset>",
+        b"<urlset>" + b"<a>" * 50_000,
+        b"<urlset><url><loc></loc></url><url></url></urlset>",
+        b"\x00\x00\x00\x00",
+    ],
+)
 def test_what_is_broken_or_hostile_names_no_page(body):
     assert not [url for url in parse_sitemap(body, MB)[1] if url]
 
@@ -88,11 +98,15 @@ def test_a_plain_list_is_a_sitemap_too():
     )
 
 
-@pytest.mark.parametrize(("text", "found"), [
-    ("# T\n- [A](/a.md): x\n- [B](http://h/b#c) [A](/a.md)\n", ["http://h/a.md", "http://h/b"]),
-    ("[x](<http://h/y>) ![img](i.png) [m](mailto:a@b)", ["http://h/y", "http://h/i.png"]),
-    ("<!doctype html><a href='/a'>", []), ("", [])
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("# T\n- [A](/a.md): x\n- [B](http://h/b#c) [A](/a.md)\n", ["http://h/a.md", "http://h/b"]),
+        ("[x](<http://h/y>) ![img](i.png) [m](mailto:a@b)", ["http://h/y", "http://h/i.png"]),
+        ("<!doctype html><a href='/a'>", []),
+        ("", []),
+    ],
+)
 def test_llms_txt_names_its_links(text, found):
     async def fetch(url: str) -> HttpReply:
         return HttpReply(url, 200, body=text.encode())

@@ -54,12 +54,15 @@ def test_what_finds_nothing_is_told_for_each_selector():
         assert check(Page("https://x.org/page.html", PAGE.encode())) == {".doc"}
 
 
-@pytest.mark.parametrize(("html", "words"), [
-    ({"content": "main >"}, "html.content: 'main >' is not a CSS selector"),
-    ({"noise": [".ok", ".x["]}, "html.noise.1: '.x[' is not a CSS selector"),
-    ({"boxes": ["p::before"]}, "html.boxes.0: 'p::before' is not a CSS selector"),
-    ({"titel": "h1"}, "html.titel = 'h1'")
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("html", "words"),
+    [
+        ({"content": "main >"}, "html.content: 'main >' is not a CSS selector"),
+        ({"noise": [".ok", ".x["]}, "html.noise.1: '.x[' is not a CSS selector"),
+        ({"boxes": ["p::before"]}, "html.boxes.0: 'p::before' is not a CSS selector"),
+        ({"titel": "h1"}, "html.titel = 'h1'"),
+    ],
+)
 def test_a_wrong_selector_is_named_before_anything_is_read(html, words):
     stored = {"name": "docs", "sites": [{"start_urls": ["https://docs.test/"]}], "html": html}
     with pytest.raises(InvalidCollection) as error:

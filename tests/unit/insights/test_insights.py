@@ -149,13 +149,20 @@ def test_wordings_beyond_the_bound_stand_alone_and_are_counted() -> None:
 # ---------------------------------------------------------------------------------------------- gaps and pages
 
 
-@pytest.mark.parametrize(("row", "trouble"), [
-    (asked(), None), (asked(known=False), Trouble(1.0, "missing")),
-    (asked(known=False, downs=1, reasons=("incomplete",)), Trouble(2.0, "missing")),
-    (asked(downs=1), Trouble(1.0, "disliked")), (asked(downs=1, reasons=("outdated",)), Trouble(2.0, "disliked")),
-    (asked(confidence="low"), Trouble(0.4, "thin")), (asked(confidence="low", ups=1), None),
-    (asked(downs=1, ups=1), None), (asked(known=False, failed=True, confidence=""), None)
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("row", "trouble"),
+    [
+        (asked(), None),
+        (asked(known=False), Trouble(1.0, "missing")),
+        (asked(known=False, downs=1, reasons=("incomplete",)), Trouble(2.0, "missing")),
+        (asked(downs=1), Trouble(1.0, "disliked")),
+        (asked(downs=1, reasons=("outdated",)), Trouble(2.0, "disliked")),
+        (asked(confidence="low"), Trouble(0.4, "thin")),
+        (asked(confidence="low", ups=1), None),
+        (asked(downs=1, ups=1), None),
+        (asked(known=False, failed=True, confidence=""), None),
+    ],
+)
 def test_the_weight_of_a_gap(row: AskedQuestion, trouble: Trouble | None) -> None:
     assert Trouble.of([row, asked()]) == trouble
 

@@ -165,10 +165,16 @@ def test_a_stream_can_be_followed(service: FakeService, capsys: pytest.CaptureFi
     run("--url", service.url, "--follow")
     lines = [line.split("s  ", 1)[1] for line in capsys.readouterr().err.splitlines() if " s  " in line]
     assert lines == [
-        "source  [1] Page › Part  https://d.test/#a", "status  llm is reading 1 passage (90 tokens), about 6 s",
-        "status  the answer begins", "reset   what was written so far is void", "text    Call it [1].",
-        "text    Then stop. [1]", "text    ```", "text    x.y()", "text    ```"
-    ]  # fmt: skip
+        "source  [1] Page › Part  https://d.test/#a",
+        "status  llm is reading 1 passage (90 tokens), about 6 s",
+        "status  the answer begins",
+        "reset   what was written so far is void",
+        "text    Call it [1].",
+        "text    Then stop. [1]",
+        "text    ```",
+        "text    x.y()",
+        "text    ```",
+    ]
 
 
 @pytest.mark.parametrize(("event", "said"), [(("error", {"error": "it is full"}), "it is full"), (None, "ask again")])

@@ -98,14 +98,17 @@ def check_url(url: str, home: Path = Path("/nowhere")) -> Finding:
     return finding
 
 
-@pytest.mark.parametrize(("url", "said", "remedy"), [
-    ("postgress://me:s3cret@h/x", "does not begin with postgresql://", "postgresql://USER"),
-    ("nonsense", "does not begin with postgresql://", "postgresql://USER"),
-    ("postgresql://me:s3cret@127.0.0.1:9/x", "Connection refused", "start the server"),
-    ("postgresql://me:s3cr%zzt@127.0.0.1:9/x", "invalid percent-encoded token", "postgresql://USER"),
-    ("postgresql://me:s3cret@127.0.0.1:s3cret/x", "its port is no number", "postgresql://USER"),
-    ("host=127.0.0.1 port=9 password=s3cret", "Connection refused", "start the server")
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("url", "said", "remedy"),
+    [
+        ("postgress://me:s3cret@h/x", "does not begin with postgresql://", "postgresql://USER"),
+        ("nonsense", "does not begin with postgresql://", "postgresql://USER"),
+        ("postgresql://me:s3cret@127.0.0.1:9/x", "Connection refused", "start the server"),
+        ("postgresql://me:s3cr%zzt@127.0.0.1:9/x", "invalid percent-encoded token", "postgresql://USER"),
+        ("postgresql://me:s3cret@127.0.0.1:s3cret/x", "its port is no number", "postgresql://USER"),
+        ("host=127.0.0.1 port=9 password=s3cret", "Connection refused", "start the server"),
+    ],
+)
 def test_a_database_that_does_not_answer(url: str, said: str, remedy: str) -> None:
     finding = check_url(url)
     assert finding.state == "failed" and said in finding.found and remedy in finding.remedy
@@ -180,15 +183,20 @@ def test_a_model_that_answers() -> None:
     assert len(llm.asked) == 2
 
 
-@pytest.mark.parametrize(("reply", "said", "remedy"), [
-    (Reply(status=401, error={"message": "bad key sk-1"}), "refuses the API key", "set RAYDEX_LLM_KEY"),
-    (Reply(status=404, error={"message": "no such model"}), "no such model", "RAYDEX_LLM_MODEL to one that"),
-    (Reply(hang=True), "did not begin to answer", "busy or still loads"), (Reply(""), "without text", "log"),
-    (
-        Reply(status=400, error={"message": "maximum context length is 4 tokens"}), "4 tokens",
-        "RAYDEX_LLM_CONTEXT_WINDOW="
-    )
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("reply", "said", "remedy"),
+    [
+        (Reply(status=401, error={"message": "bad key sk-1"}), "refuses the API key", "set RAYDEX_LLM_KEY"),
+        (Reply(status=404, error={"message": "no such model"}), "no such model", "RAYDEX_LLM_MODEL to one that"),
+        (Reply(hang=True), "did not begin to answer", "busy or still loads"),
+        (Reply(""), "without text", "log"),
+        (
+            Reply(status=400, error={"message": "maximum context length is 4 tokens"}),
+            "4 tokens",
+            "RAYDEX_LLM_CONTEXT_WINDOW=",
+        ),
+    ],
+)
 def test_a_model_that_does_not_answer(reply: Reply, said: str, remedy: str) -> None:
     with ScriptedLLM(default=reply) as llm:
         *_, last = check_llm(llm.url, api_key="sk-1", first_token_s=0.5 if reply.hang else 30)
@@ -216,11 +224,14 @@ def test_a_model_that_is_not_listed_may_answer() -> None:
     assert states(found)[:2] == ["warn", "ok"] and "has scripted, not 'another'" in found[0].found
 
 
-@pytest.mark.parametrize(("paths", "said", "remedy"), [
-    ({"/v1/models": Raw(401, "{}")}, "refuses the API key (HTTP 401)", "set RAYDEX_LLM_KEY"),
-    ({"/v1/models": Raw(200, "<html>", "text/html")}, "text/html, not with JSON", "ends with /v1"),
-    ({}, "HTTP 404", "ends with /v1")
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("paths", "said", "remedy"),
+    [
+        ({"/v1/models": Raw(401, "{}")}, "refuses the API key (HTTP 401)", "set RAYDEX_LLM_KEY"),
+        ({"/v1/models": Raw(200, "<html>", "text/html")}, "text/html, not with JSON", "ends with /v1"),
+        ({}, "HTTP 404", "ends with /v1"),
+    ],
+)
 def test_a_server_that_lists_nothing(paths: dict[str, Any], said: str, remedy: str) -> None:
     with ScriptedServer(paths) as server:
         found = check_llm(f"{server.url}/v1", api_key="sk-1")
@@ -247,11 +258,15 @@ def test_a_model_that_an_ollama_lacks() -> None:
     )
 
 
-@pytest.mark.parametrize(("name", "window", "state", "said"), [
-    ("llm", 8_192, "warn", "`raydex serve` takes that"),
-    ("llm", 6_000, "failed", "6,000 tokens are set, but the server holds 4,096 and refuses"),
-    ("small", 8_192, "failed", "8,192 tokens are set"), ("small", 4_096, "ok", "4,096 tokens are used")
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "window", "state", "said"),
+    [
+        ("llm", 8_192, "warn", "`raydex serve` takes that"),
+        ("llm", 6_000, "failed", "6,000 tokens are set, but the server holds 4,096 and refuses"),
+        ("small", 8_192, "failed", "8,192 tokens are set"),
+        ("small", 4_096, "ok", "4,096 tokens are used"),
+    ],
+)
 def test_a_context_that_the_server_does_not_have(name: str, window: int, state: str, said: str) -> None:
     agent = AgentSettings(name=name, model="m", base_url="http://127.0.0.1/v1", context_window=window)
     with ScriptedServer({"/v1/models": {"data": [{"id": "m", "max_model_len": 4_096}]}}) as server:

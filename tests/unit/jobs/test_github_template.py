@@ -120,9 +120,11 @@ def test_what_fails_is_said_and_a_busy_service_is_asked_again(repository, receiv
     receiver.statuses = [503]
     assert announce(repository, receiver).returncode == 0
     wrong = announce(repository, receiver, RAYDEX_SECRET="other")
-    assert (
-        wrong.returncode, "answers 401" in wrong.stderr, "the signature is wrong" in wrong.stderr
-    ) == (1, True, True)  # fmt: skip
+    assert (wrong.returncode, "answers 401" in wrong.stderr, "the signature is wrong" in wrong.stderr) == (
+        1,
+        True,
+        True,
+    )
     assert "RAYDEX_COLLECTION must be set" in announce(repository, receiver, RAYDEX_COLLECTION="").stderr
     assert "DOCS_URL_STYLE is 'auto'" in announce(repository, receiver, DOCS_URL_STYLE="auto").stderr
     assert "git can't compare gone with HEAD" in announce(repository, receiver, before="gone").stderr

@@ -38,8 +38,13 @@ def test_what_is_uploaded_is_our_packages_and_the_files_that_the_command_names(u
     assert Path(uploaded.filename).stat().st_size < LARGEST_UPLOAD
     held = {name for name in uploaded.namelist() if not name.endswith("/")}
     assert {name.split("/")[0] for name in held} == {
-        "pipelines", "serve", "jobs", "collections", "deploy", "requirements.txt"
-    }  # fmt: skip
+        "pipelines",
+        "serve",
+        "jobs",
+        "collections",
+        "deploy",
+        "requirements.txt",
+    }
     named = {name for name in held if name.startswith(("collections/", "deploy/"))}
     assert named == {"collections/ray.yaml", "deploy/ray-llm.yaml"}
     assert not [name for name in held if "__pycache__" in name or name.endswith((".png", ".pyc", ".onnx"))]

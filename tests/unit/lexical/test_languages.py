@@ -42,20 +42,25 @@ def test_english_pages_have_the_scores_of_before(tmp_path: Path) -> None:
         ("run", "en-GB", "Workers run until the naïve retries end."),
     )
     assert index.search("how are files read by workers?", 9).scores == (
-        ("csv", 1.4646490812301636), ("pool", 1.1564968824386597), ("run", 1.137495756149292)
-    )  # fmt: skip
+        ("csv", 1.4646490812301636),
+        ("pool", 1.1564968824386597),
+        ("run", 1.137495756149292),
+    )
 
 
-@pytest.mark.parametrize(("language", "text", "question"), [
-    ("de", "Die Verbindungen werden geschlossen.", "Verbindung schließen: geschlossene"),
-    ("de-AT", "Mehrere Dateien hochladen", "Wie lade ich eine Datei?"),
-    ("fr", "Les fichiers téléversés sont enregistrés.", "Où enregistrer un fichier ?"),
-    ("es", "Las funciones asíncronas", "¿Qué es una función asíncrona?"),
-    ("ru", "Запуск нескольких процессов", "как запустить процесс"),
-    ("zh", "接收上传的文件，并保存到磁盘。", "怎样上传文件？"),
-    ("ja", "データベースに接続します。", "データベースへの接続方法"),
-    ("ko", "데이터베이스에 연결합니다.", "데이터베이스를 연결하는 방법")
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("language", "text", "question"),
+    [
+        ("de", "Die Verbindungen werden geschlossen.", "Verbindung schließen: geschlossene"),
+        ("de-AT", "Mehrere Dateien hochladen", "Wie lade ich eine Datei?"),
+        ("fr", "Les fichiers téléversés sont enregistrés.", "Où enregistrer un fichier ?"),
+        ("es", "Las funciones asíncronas", "¿Qué es una función asíncrona?"),
+        ("ru", "Запуск нескольких процессов", "как запустить процесс"),
+        ("zh", "接收上传的文件，并保存到磁盘。", "怎样上传文件？"),
+        ("ja", "データベースに接続します。", "データベースへの接続方法"),
+        ("ko", "데이터베이스에 연결합니다.", "데이터베이스를 연결하는 방법"),
+    ],
+)
 def test_other_forms_of_a_word_are_found(tmp_path: Path, language: str, text: str, question: str) -> None:
     index = make_index(tmp_path, ("it", language, text), ("other", language, "Ray"), ("english", "en", "Ray actors"))
     assert found(index, question) == ["it"]

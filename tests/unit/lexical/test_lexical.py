@@ -133,9 +133,11 @@ def test_scores_are_bm25(tmp_path: Path) -> None:
 
 
 URLS = (
-    "https://d.test/a_b/x.html", "https://d.test/aXb/x.html", "https://d.test/a%b/é?q=[1]&z=^$|(){}.*",
-    "https://e.test/😀"
-)  # fmt: skip
+    "https://d.test/a_b/x.html",
+    "https://d.test/aXb/x.html",
+    "https://d.test/a%b/é?q=[1]&z=^$|(){}.*",
+    "https://e.test/😀",
+)
 
 
 @pytest.fixture

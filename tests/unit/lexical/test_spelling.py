@@ -41,12 +41,16 @@ def spelled(question: str) -> str:
     return correct(question, Words(), english_words().__contains__)
 
 
-@pytest.mark.parametrize(("question", "meant"), [
-    ("crate an indx on a tabel", "create an index on a table"),
-    ("Crate an indx on a tabel?", "Create an index on a table?"), ("indx", "index"),
-    ("which enviorment has a type", "which environment has a type"),
-    ("notifcations of the moduel", "notifications of the module")
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("question", "meant"),
+    [
+        ("crate an indx on a tabel", "create an index on a table"),
+        ("Crate an indx on a tabel?", "Create an index on a table?"),
+        ("indx", "index"),
+        ("which enviorment has a type", "which environment has a type"),
+        ("notifcations of the moduel", "notifications of the module"),
+    ],
+)
 def test_a_typo_is_corrected_by_the_words_of_the_index(question: str, meant: str) -> None:
     assert spelled(question) == meant
 

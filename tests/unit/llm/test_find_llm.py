@@ -57,8 +57,11 @@ def find(paths: Mapping[str, Any], variable: str = "OLLAMA_HOST", **others: str)
 def test_an_ollama_answers_with_the_model_pulled_last_that_is_for_chats() -> None:
     settings, text, _ = find(ollama(*EMBEDS, CLOUD, CHAT, OTHER))
     assert settings == {
-        "llm_url": "http://HOST/v1", "llm_model": "qwen3:4b", "llm_key": "", "llm_context_window": "4096"
-    }  # fmt: skip
+        "llm_url": "http://HOST/v1",
+        "llm_model": "qwen3:4b",
+        "llm_key": "",
+        "llm_context_window": "4096",
+    }
     assert text == (
         "answers are written by qwen3:4b of the Ollama at http://HOST (pulled last, 4,096 tokens of context, as Ollama "
         "gives at least); RAYDEX_LLM_MODEL names another (gpt-oss:120b-cloud, llama3.2:3b), --no-llm does without"
@@ -80,10 +83,15 @@ def test_the_model_may_be_named() -> None:
     assert latest["llm_model"] == "mistral:latest"
 
 
-@pytest.mark.parametrize(("shown", "tokens"), [
-    ({"parameters": "stop  x\nnum_ctx                        16384", "model_info": {}}, "16384"),
-    ({"model_info": {"llama.context_length": 2_048}}, "2048"), ({}, "4096"), (Raw(500, "{}"), "4096")
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("shown", "tokens"),
+    [
+        ({"parameters": "stop  x\nnum_ctx                        16384", "model_info": {}}, "16384"),
+        ({"model_info": {"llama.context_length": 2_048}}, "2048"),
+        ({}, "4096"),
+        (Raw(500, "{}"), "4096"),
+    ],
+)
 def test_the_context_of_a_model_that_is_not_loaded_is_what_ollama_would_give_it(shown: Any, tokens: str) -> None:
     settings, _, _ = find(ollama(CHAT, shown=shown))
     assert settings["llm_context_window"] == tokens
@@ -97,16 +105,24 @@ def test_capabilities_decide_where_an_ollama_lists_them() -> None:
     assert find(paths)[0]["llm_model"] == "qwen3:4b"
 
 
-@pytest.mark.parametrize(("paths", "said"), [
-    (ollama(*EMBEDS), "has no model for chats on its own machine: it has nomic-embed-text:latest, all-minilm:l6-v2"),
-    (ollama(CLOUD), "no model for chats on its own machine: it has gpt-oss:120b-cloud"),
-    (ollama(), "the Ollama at http://HOST has no model; `ollama pull qwen3:4b` gets one"),
-    ({"/api/tags": {"models": None}}, "has no model;"), ({}, "http://HOST/api/tags answers HTTP 404"),
-    ({"/api/tags": Raw(200, "<html>", "text/html")}, "answers with text/html, not with JSON"),
-    ({"/api/tags": Raw(200, "[1]")}, "not with JSON"), ({"/api/tags": {"models": "x"}}, "lists no models"),
-    ({"/api/tags": Raw(401, "{}")}, "wants an API key (HTTP 401)"),
-    ({"/api/tags": Raw(302, "", headers={"Location": "http://10.1.2.3/"})}, "a redirect, which is not followed")
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("paths", "said"),
+    [
+        (
+            ollama(*EMBEDS),
+            "has no model for chats on its own machine: it has nomic-embed-text:latest, all-minilm:l6-v2",
+        ),
+        (ollama(CLOUD), "no model for chats on its own machine: it has gpt-oss:120b-cloud"),
+        (ollama(), "the Ollama at http://HOST has no model; `ollama pull qwen3:4b` gets one"),
+        ({"/api/tags": {"models": None}}, "has no model;"),
+        ({}, "http://HOST/api/tags answers HTTP 404"),
+        ({"/api/tags": Raw(200, "<html>", "text/html")}, "answers with text/html, not with JSON"),
+        ({"/api/tags": Raw(200, "[1]")}, "not with JSON"),
+        ({"/api/tags": {"models": "x"}}, "lists no models"),
+        ({"/api/tags": Raw(401, "{}")}, "wants an API key (HTTP 401)"),
+        ({"/api/tags": Raw(302, "", headers={"Location": "http://10.1.2.3/"})}, "a redirect, which is not followed"),
+    ],
+)
 def test_what_is_no_chat_model_is_said_and_answers_are_quotations(paths: Mapping[str, Any], said: str) -> None:
     settings, text, _ = find(paths)
     assert settings == {"llm_off": "True"}
@@ -143,11 +159,20 @@ def test_what_is_no_server_of_http_is_said() -> None:
     assert f"something answers at http://{host}, but not in HTTP" in line
 
 
-@pytest.mark.parametrize(("host", "url"), [
-    ("", "http://127.0.0.1:11434"), ("0.0.0.0", "http://127.0.0.1:11434"), ("0.0.0.0:8080", "http://127.0.0.1:8080"),
-    (":8080", "http://127.0.0.1:8080"), ("[::]:8080", "http://[::1]:8080"), ("gpu", "http://gpu:11434"),
-    ("gpu:80", "http://gpu:80"), ("http://gpu", "http://gpu:80"), ("https://gpu/ollama/", "https://gpu:443/ollama")
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("host", "url"),
+    [
+        ("", "http://127.0.0.1:11434"),
+        ("0.0.0.0", "http://127.0.0.1:11434"),
+        ("0.0.0.0:8080", "http://127.0.0.1:8080"),
+        (":8080", "http://127.0.0.1:8080"),
+        ("[::]:8080", "http://[::1]:8080"),
+        ("gpu", "http://gpu:11434"),
+        ("gpu:80", "http://gpu:80"),
+        ("http://gpu", "http://gpu:80"),
+        ("https://gpu/ollama/", "https://gpu:443/ollama"),
+    ],
+)
 def test_the_address_of_an_ollama_is_read_as_ollama_reads_it(host: str, url: str) -> None:
     assert ollama_url(host) == url
 
@@ -158,13 +183,18 @@ def test_the_address_of_an_ollama_is_read_as_ollama_reads_it(host: str, url: str
 def test_the_server_of_openai_base_url_comes_before_an_ollama() -> None:
     with ScriptedServer(ollama(CHAT)) as other:
         settings, text, server = find(
-            listed("text-embedding-3-small", "big-chat", max_model_len=16_384), "OPENAI_BASE_URL",
-            OPENAI_API_KEY="sk-1", OLLAMA_HOST=other.url
-        )  # fmt: skip
+            listed("text-embedding-3-small", "big-chat", max_model_len=16_384),
+            "OPENAI_BASE_URL",
+            OPENAI_API_KEY="sk-1",
+            OLLAMA_HOST=other.url,
+        )
         assert other.asked == []
     assert settings == {
-        "llm_url": "http://HOST/v1", "llm_model": "big-chat", "llm_key": "sk-1", "llm_context_window": "16384"
-    }  # fmt: skip
+        "llm_url": "http://HOST/v1",
+        "llm_model": "big-chat",
+        "llm_key": "sk-1",
+        "llm_context_window": "16384",
+    }
     assert "its only model for chats, 16,384 tokens" in text and "sk-1" not in text
     assert server.asked == [("/v1/models", "Bearer sk-1")]
 
@@ -185,12 +215,14 @@ def test_openai_base_url_may_be_an_ollama() -> None:
     assert "the Ollama at http://HOST" in text
 
 
-@pytest.mark.parametrize("rows", [
-    listed("qwen", owned_by="llamacpp", meta={"n_ctx": 4_096, "n_ctx_train": 32_768}),
-    listed("qwen", owned_by="llamacpp", meta={"n_ctx_train": 32_768}) | {
-        "/props": {"default_generation_settings": {"n_ctx": 4_096}}
-    }
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "rows",
+    [
+        listed("qwen", owned_by="llamacpp", meta={"n_ctx": 4_096, "n_ctx_train": 32_768}),
+        listed("qwen", owned_by="llamacpp", meta={"n_ctx_train": 32_768})
+        | {"/props": {"default_generation_settings": {"n_ctx": 4_096}}},
+    ],
+)
 def test_the_context_of_a_llama_cpp_is_that_of_a_slot(rows: Mapping[str, Any]) -> None:
     assert find(rows, "OPENAI_BASE_URL")[0]["llm_context_window"] == "4096"
 

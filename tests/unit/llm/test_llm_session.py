@@ -211,13 +211,17 @@ def test_no_text_breaks_a_counter(tokenizer: str) -> None:
         assert estimate(text) >= 1
 
 
-@pytest.mark.parametrize("text", [
-    "Ray Data scales preprocessing and batch inference to a cluster of machines.",
-    "def train_func(config: dict) -> None:\n    for batch in ds.iter_batches(batch_size=32):\n        step()\n",
-    "| num_cpus | 0.25 | 1,000,000 |\n" * 5,
-    "https://docs.ray.io/en/master/serve/configure-serve-deployment.html#autoscaling_config",
-    "分散コンピューティングのためのフレームワーク", "a1b2c3d4e5f60718293a4b5c6d7e8f90"
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Ray Data scales preprocessing and batch inference to a cluster of machines.",
+        "def train_func(config: dict) -> None:\n    for batch in ds.iter_batches(batch_size=32):\n        step()\n",
+        "| num_cpus | 0.25 | 1,000,000 |\n" * 5,
+        "https://docs.ray.io/en/master/serve/configure-serve-deployment.html#autoscaling_config",
+        "分散コンピューティングのためのフレームワーク",
+        "a1b2c3d4e5f60718293a4b5c6d7e8f90",
+    ],
+)
 def test_an_estimate_is_not_below_what_a_tokenizer_counts(tokenizer: str, text: str) -> None:
     assert make_counter(tokenizer)(text) <= estimate(text) <= 4 * make_counter(tokenizer)(text)
 

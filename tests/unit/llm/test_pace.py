@@ -94,10 +94,13 @@ def test_a_stream_shows_both_speeds() -> None:
     assert 0 < (pace.writing.per_second or 0) <= 600
 
 
-@pytest.mark.parametrize("reports", [
-    {"timings": {"cache_n": 300, "prompt_n": 100}},
-    {"usage": {"prompt_tokens": 400, "prompt_tokens_details": {"cached_tokens": 300}}}
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "reports",
+    [
+        {"timings": {"cache_n": 300, "prompt_n": 100}},
+        {"usage": {"prompt_tokens": 400, "prompt_tokens_details": {"cached_tokens": 300}}},
+    ],
+)
 def test_cached_prompts_are_no_speed(reports: dict[str, Any]) -> None:
     all_read, cached = measure(reported()), measure(reported(**reports))
     assert (cached.reading.per_second or 0) < 0.6 * (all_read.reading.per_second or 0)

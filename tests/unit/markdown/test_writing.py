@@ -101,11 +101,27 @@ def test_a_line_break_within_a_paragraph_ends_with_a_backslash():
 
 
 SIGNS = (
-    r"*args, **kwargs and __init__ of snake_case_name", "1. not an item", "- nor this", "# no heading", "> no quote",
-    "a | b", "[text](target) and arr[0](1) and [x]: y", r"C:\dir\*.txt and \\ and \ ",
-    "`` ` ``` ~~ <b> &amp; &#65; a & b < c", "---", "===", "| --- | --- |", "```python", "  two spaces", "    four",
-    "-   three", "*   three", "ends in a backslash\\", "…", "+ plus\n2) two\n~~~"
-)  # fmt: skip
+    r"*args, **kwargs and __init__ of snake_case_name",
+    "1. not an item",
+    "- nor this",
+    "# no heading",
+    "> no quote",
+    "a | b",
+    "[text](target) and arr[0](1) and [x]: y",
+    r"C:\dir\*.txt and \\ and \ ",
+    "`` ` ``` ~~ <b> &amp; &#65; a & b < c",
+    "---",
+    "===",
+    "| --- | --- |",
+    "```python",
+    "  two spaces",
+    "    four",
+    "-   three",
+    "*   three",
+    "ends in a backslash\\",
+    "…",
+    "+ plus\n2) two\n~~~",
+)
 
 
 @pytest.mark.parametrize("text", SIGNS)

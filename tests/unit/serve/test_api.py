@@ -90,11 +90,15 @@ def test_every_answer_has_its_own_id_and_conversation_and_its_prompts_when_asked
 
 def test_the_engine_gets_all_that_was_said(client: TestClient, engine: FakeEngine) -> None:
     ask(
-        client, collection="docs", k=7,
+        client,
+        collection="docs",
+        k=7,
         filters={"tags": ["a", "b"], "version": "2", "language": "en", "url_prefix": "https://d.test/"},
-        history=[{"role": "user", "content": "Hello"}, {"role": "assistant", "content": "Hi"}], mode="refine",
-        variables={"tone_name": "a pirate"}, context=["given"]
-    )  # fmt: skip
+        history=[{"role": "user", "content": "Hello"}, {"role": "assistant", "content": "Hi"}],
+        mode="refine",
+        variables={"tone_name": "a pirate"},
+        context=["given"],
+    )
     (asked,) = engine.asks
     assert (asked.collection, asked.k, asked.mode, asked.context) == ("docs", 7, "refine", ("given",))
     assert asked.filters == Filters(("a", "b"), "2", "en", "https://d.test/")
@@ -216,17 +220,30 @@ def test_feedback_is_up_down_or_neither(client: TestClient, rating: object) -> N
 # ---------------------------------------------------------------------------------------------- bad input
 
 
-@pytest.mark.parametrize(("body", "field"), [
-    ({"question": ""}, "question"), ({"question": "  \n"}, "question"), ({"question": None}, "question"),
-    ({"question": "\0 \0"}, "question"), ({"k": 0}, "k"), ({"k": 101}, "k"), ({"k": 10**400}, "k"),
-    ({"k": "many"}, "k"), ({"collection": ""}, "collection"), ({"collection": "a\0b"}, "collection"),
-    ({"colection": "docs"}, "colection"), ({"filters": {"tag": "x"}}, "filters.tag"),
-    ({"filters": {"tags": ["a\0"]}}, "filters.tags.0"),
-    ({"history": [{"role": "system", "content": "Obey."}]}, "history.0.role"),
-    ({"history": [{"role": "user", "content": "x"}] * 101}, "history"), ({"mode": "haiku"}, "mode"),
-    ({"channel": "fax"}, "channel"), ({"page": "https://d.test/" + "x" * 8_000}, "page"),
-    ({"variables": {"tone": 1}}, "variables.tone")
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({"question": ""}, "question"),
+        ({"question": "  \n"}, "question"),
+        ({"question": None}, "question"),
+        ({"question": "\0 \0"}, "question"),
+        ({"k": 0}, "k"),
+        ({"k": 101}, "k"),
+        ({"k": 10**400}, "k"),
+        ({"k": "many"}, "k"),
+        ({"collection": ""}, "collection"),
+        ({"collection": "a\0b"}, "collection"),
+        ({"colection": "docs"}, "colection"),
+        ({"filters": {"tag": "x"}}, "filters.tag"),
+        ({"filters": {"tags": ["a\0"]}}, "filters.tags.0"),
+        ({"history": [{"role": "system", "content": "Obey."}]}, "history.0.role"),
+        ({"history": [{"role": "user", "content": "x"}] * 101}, "history"),
+        ({"mode": "haiku"}, "mode"),
+        ({"channel": "fax"}, "channel"),
+        ({"page": "https://d.test/" + "x" * 8_000}, "page"),
+        ({"variables": {"tone": 1}}, "variables.tone"),
+    ],
+)
 def test_bad_input_is_422_and_names_the_field(client: TestClient, body: dict[str, Any], field: str) -> None:
     reply = ask(client, **body)
     assert reply.status_code == 422 and reply.json()["field"] == field
@@ -236,13 +253,22 @@ def test_bad_input_is_422_and_names_the_field(client: TestClient, body: dict[str
 @pytest.mark.parametrize(
     "content",
     [
-        b"", b"{", b"[]", b"\xff", b'"text"', b'{"question": "csv \\ud800"}', b'{"question": "csv", "\\ud800": 1}',
-        b'{"question": "csv", "k": NaN}', b'{"question": "csv", "k": 1e999}',
-        b'{"question": "csv", "k": ' + b"9" * 5000 + b"}", b'{"question": ' + b"[" * 100_000,
-        b'{"question": "csv", "variables": {"\\udfff": "x"}}', b'{"question": "csv", "context": ["\\u0000"]}'
+        b"",
+        b"{",
+        b"[]",
+        b"\xff",
+        b'"text"',
+        b'{"question": "csv \\ud800"}',
+        b'{"question": "csv", "\\ud800": 1}',
+        b'{"question": "csv", "k": NaN}',
+        b'{"question": "csv", "k": 1e999}',
+        b'{"question": "csv", "k": ' + b"9" * 5000 + b"}",
+        b'{"question": ' + b"[" * 100_000,
+        b'{"question": "csv", "variables": {"\\udfff": "x"}}',
+        b'{"question": "csv", "context": ["\\u0000"]}',
     ],
-    ids=range(13)
-)  # fmt: skip
+    ids=range(13),
+)
 @pytest.mark.parametrize("path", ["/query", "/query/stream", "/v1/chat/completions"])
 def test_what_no_question_can_be_is_refused(client: TestClient, path: str, content: bytes) -> None:
     reply = client.post(path, content=content, headers=JSON)
@@ -294,12 +320,19 @@ def test_what_passes_is_503_with_retry_after(client, engine, path, error):
         assert reply.json()["kind"] == ("model" if isinstance(error, ModelNotReady) else "unavailable")
 
 
-@pytest.mark.parametrize(("error", "kind"), [
-    (NoLiveIndex("collection 'docs' has no published index: run `raydex index` first"), "no_index"),
-    (CollectionNotNamed([]), "no_index"), (CollectionNotNamed(["a", "b"]), "invalid"), (TemplateError("x"), "invalid"),
-    (ModeNeedsModel("generation", ("compact",)), "invalid"), (HTTPException(404, "no"), "not_found"),
-    (HTTPException(418, "no"), "invalid"), (RuntimeError("no"), "internal")
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        (NoLiveIndex("collection 'docs' has no published index: run `raydex index` first"), "no_index"),
+        (CollectionNotNamed([]), "no_index"),
+        (CollectionNotNamed(["a", "b"]), "invalid"),
+        (TemplateError("x"), "invalid"),
+        (ModeNeedsModel("generation", ("compact",)), "invalid"),
+        (HTTPException(404, "no"), "not_found"),
+        (HTTPException(418, "no"), "invalid"),
+        (RuntimeError("no"), "internal"),
+    ],
+)
 def test_every_error_says_its_kind(client: TestClient, engine: FakeEngine, error: Exception, kind: str) -> None:
     engine.fails = error
     body = ask(client).json()

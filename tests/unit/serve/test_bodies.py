@@ -166,11 +166,16 @@ def test_one_address_that_is_late_does_not_end_the_wait_of_another():
     assert asyncio.run(waits()) == ["late 0 408", "late 1 408"]
 
 
-@pytest.mark.parametrize(("peer", "forwarded", "address"), [
-    ("8.8.8.8", "", "8.8.8.8"), ("8.8.8.8", "198.51.100.1", "8.8.8.8"),
-    ("10.0.0.1", "198.51.100.1, 198.51.100.2", "198.51.100.2"), ("127.0.0.1", "", "127.0.0.1"),
-    ("2001:db8:1:2::3", "", "2001:db8:1:2::/64")
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("peer", "forwarded", "address"),
+    [
+        ("8.8.8.8", "", "8.8.8.8"),
+        ("8.8.8.8", "198.51.100.1", "8.8.8.8"),
+        ("10.0.0.1", "198.51.100.1, 198.51.100.2", "198.51.100.2"),
+        ("127.0.0.1", "", "127.0.0.1"),
+        ("2001:db8:1:2::3", "", "2001:db8:1:2::/64"),
+    ],
+)
 def test_an_address_is_believed_of_a_proxy_beside_us_alone(peer, forwarded, address):
     headers = [(b"x-forwarded-for", forwarded.encode())] if forwarded else []
     assert Addresses().of({"type": "http", "client": (peer, 1), "headers": headers}) == address

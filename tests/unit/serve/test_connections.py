@@ -80,11 +80,16 @@ async def deaf(port: int) -> asyncio.StreamWriter:
     return writer
 
 
-@pytest.mark.parametrize(("sent", "ends"), [
-    (b"", b""), (b"\r\n", b""), (b"GET / HT", b"HTTP/1.1 408 Request Timeout\r\n"),
-    (b"GET / HTTP/1.1\r\nHost: x\r\nX-A: b", b"HTTP/1.1 408 Request Timeout\r\n"),
-    (b"GET / HTTP/1.1\r\nHost: x\r\n\r\nGET / HT", b"HTTP/1.1 200 OK\r\n")
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("sent", "ends"),
+    [
+        (b"", b""),
+        (b"\r\n", b""),
+        (b"GET / HT", b"HTTP/1.1 408 Request Timeout\r\n"),
+        (b"GET / HTTP/1.1\r\nHost: x\r\nX-A: b", b"HTTP/1.1 408 Request Timeout\r\n"),
+        (b"GET / HTTP/1.1\r\nHost: x\r\n\r\nGET / HT", b"HTTP/1.1 200 OK\r\n"),
+    ],
+)
 def test_a_head_that_is_late_ends_its_connection(sent: bytes, ends: bytes) -> None:
     async def wait() -> bytes:
         async with listening(head_timeout_s=0.2) as port:

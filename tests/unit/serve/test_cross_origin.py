@@ -94,11 +94,16 @@ def test_whose_page_sent_a_request(headers: dict[str, str], foreign: bool) -> No
     assert is_foreign({"type": "http", "headers": sent}, {BLOG}) is foreign
 
 
-@pytest.mark.parametrize(("written", "sent"), [
-    ("https://Docs.Example.com/", "https://docs.example.com"),
-    ("https://docs.example.com:443", "https://docs.example.com"), ("http://localhost:8000", "http://localhost:8000"),
-    (" https://dócs.example ", "https://xn--dcs-gna.example"), ("http://[::1]:80", "http://[::1]")
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("written", "sent"),
+    [
+        ("https://Docs.Example.com/", "https://docs.example.com"),
+        ("https://docs.example.com:443", "https://docs.example.com"),
+        ("http://localhost:8000", "http://localhost:8000"),
+        (" https://dócs.example ", "https://xn--dcs-gna.example"),
+        ("http://[::1]:80", "http://[::1]"),
+    ],
+)
 def test_an_origin_is_written_as_browsers_send_it(written: str, sent: str) -> None:
     assert normal_origin(written) == sent
 
@@ -127,10 +132,14 @@ def test_every_reply_has_security_headers(asking: TestClient, path: str) -> None
     assert "unsafe" not in headers["Content-Security-Policy"]
 
 
-@pytest.mark.parametrize(("setting", "policy", "old"), [
-    ([], "frame-ancestors 'none'", "DENY"), (["self"], "frame-ancestors 'self'", "SAMEORIGIN"),
-    (["self", "https://Docs.Example.com/"], "frame-ancestors 'self' https://docs.example.com", None)
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("setting", "policy", "old"),
+    [
+        ([], "frame-ancestors 'none'", "DENY"),
+        (["self"], "frame-ancestors 'self'", "SAMEORIGIN"),
+        (["self", "https://Docs.Example.com/"], "frame-ancestors 'self' https://docs.example.com", None),
+    ],
+)
 def test_who_may_frame_the_page_is_a_setting(setting: list[str], policy: str, old: str | None) -> None:
     ancestors = Settings(frame_ancestors=setting).frame_ancestors
     headers = client(guarded(GuardedStore(), frame_ancestors=ancestors)).get("/").headers

@@ -188,10 +188,16 @@ def test_a_replica_hears_that_its_client_has_left():
     assert asyncio.run(watch()) == [b"first"]
 
 
-@pytest.mark.parametrize("more", [
-    {"path": "/-/healthz"}, {"raw_path": b"*"}, {"raw_path": b"/\xc3\xa9"}, {"raw_path": b"/a#b"},
-    {"headers": [(b"x-name", b"\xe9")]}
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"path": "/-/healthz"},
+        {"raw_path": b"*"},
+        {"raw_path": b"/\xc3\xa9"},
+        {"raw_path": b"/a#b"},
+        {"headers": [(b"x-name", b"\xe9")]},
+    ],
+)
 def test_what_is_not_plain_goes_through_ray(more: dict[str, Any]):
     status, _, _ = asyncio.run(reply_of(DirectToReplica(ray, Ports(1)), *asked(**more)))
     assert status == 299

@@ -50,11 +50,15 @@ def ask(client: TestClient, way: str, collection: str = "docs", **more: Any) -> 
 @pytest.mark.parametrize(
     "error",
     [
-        StoreUnavailable("gone"), ModelNotReady("m"), StepUnavailable("the agent is full"), TimeoutError(),
-        RuntimeError("a bug"), TemplateError("the template qa does not use: tone")
+        StoreUnavailable("gone"),
+        ModelNotReady("m"),
+        StepUnavailable("the agent is full"),
+        TimeoutError(),
+        RuntimeError("a bug"),
+        TemplateError("the template qa does not use: tone"),
     ],
-    ids=lambda error: type(error).__name__
-)  # fmt: skip
+    ids=lambda error: type(error).__name__,
+)
 def test_a_question_that_fails_is_recorded_once_with_its_error(client, engine, recorder, way, error):
     engine.fails = error
     reply = ask(client, way, mode="refine")

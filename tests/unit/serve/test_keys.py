@@ -60,9 +60,9 @@ def test_open_paths_need_no_key(ring: Keyring, path: str) -> None:
     assert client(ring, came_from="10.0.0.9").get(path).text == "open"
 
 
-@pytest.mark.parametrize("path", [
-    "/query", "/docs", "/openapi.json", "/health/", "/health/../query", "/nothing", "/v1/models", "/Health"
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "path", ["/query", "/docs", "/openapi.json", "/health/", "/health/../query", "/nothing", "/v1/models", "/Health"]
+)
 def test_every_other_path_needs_one(ring: Keyring, path: str) -> None:
     refused = client(ring).get(path)
     assert refused.status_code == 401 and refused.headers["WWW-Authenticate"].startswith("Bearer")

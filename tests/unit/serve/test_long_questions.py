@@ -11,15 +11,33 @@ from pipelines.answering.language import find_language
 from pipelines.lexical import terms
 
 UNITS = [
-    "a", "(", "word ", "问", "a\u0301", "`", "http://a.b/c?d=e&", "1", '"', "\n", "[1]", " ", "it ", "in ", ".", "aA",
-    ":"
-]  # fmt: skip
+    "a",
+    "(",
+    "word ",
+    "问",
+    "a\u0301",
+    "`",
+    "http://a.b/c?d=e&",
+    "1",
+    '"',
+    "\n",
+    "[1]",
+    " ",
+    "it ",
+    "in ",
+    ".",
+    "aA",
+    ":",
+]
 UNITS += ["how do i ", "<"]
 STEPS: dict[str, Callable[[str], object]] = {
-    "language": find_language, "follow-up": lambda text: complete(text, ["How do I use lru_cache in Python?"]),
-    "follow-up after it": lambda text: complete("How do I clear it?", [text]), "small talk": find_smalltalk,
-    "greeting before": strip_smalltalk, "terms": terms
-}  # fmt: skip
+    "language": find_language,
+    "follow-up": lambda text: complete(text, ["How do I use lru_cache in Python?"]),
+    "follow-up after it": lambda text: complete("How do I clear it?", [text]),
+    "small talk": find_smalltalk,
+    "greeting before": strip_smalltalk,
+    "terms": terms,
+}
 
 
 def seconds(step: Callable[[str], object], text: str) -> float:

@@ -114,11 +114,14 @@ def test_the_async_client_and_the_helper_for_streams_work_too(client: openai.Ope
 
 def test_the_last_user_message_is_the_question_and_those_before_it_the_history(client, service):
     chat(
-        client, {"role": "system", "content": "You are a pirate."}, {"role": "user", "content": "Hello"},
-        {"role": "assistant", "content": "Hi"}, {"role": "assistant", "content": None, "tool_calls": []},
+        client,
+        {"role": "system", "content": "You are a pirate."},
+        {"role": "user", "content": "Hello"},
+        {"role": "assistant", "content": "Hi"},
+        {"role": "assistant", "content": None, "tool_calls": []},
         {"role": "user", "content": [{"type": "text", "text": "And"}, {"type": "text", "text": "csv?"}]},
-        {"role": "assistant", "content": "Well,"}
-    )  # fmt: skip
+        {"role": "assistant", "content": "Well,"},
+    )
     (ask,) = service.engine.asks
     assert ask.question == "And\ncsv?" and ask.collection == "docs"
     assert ask.history == (Message("user", "Hello"), Message("assistant", "Hi"))

@@ -112,11 +112,16 @@ def test_it_is_known_where_a_question_was_asked() -> None:
     assert recorded_question("a", "", QuestionContext("other"), answer=answer).collection == "other"
 
 
-@pytest.mark.parametrize(("page", "recorded"), [
-    ("https://d.test/a/?user=ann#b", "https://d.test/a/"),
-    ("https://ann:secret@d.test:8000/a", "https://d.test:8000/a"), ("https://[d.test/", ""), ("", ""),
-    ("https://d.test/" + "x" * 9_000, "https://d.test/" + "x" * 1_985)
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("page", "recorded"),
+    [
+        ("https://d.test/a/?user=ann#b", "https://d.test/a/"),
+        ("https://ann:secret@d.test:8000/a", "https://d.test:8000/a"),
+        ("https://[d.test/", ""),
+        ("", ""),
+        ("https://d.test/" + "x" * 9_000, "https://d.test/" + "x" * 1_985),
+    ],
+)
 def test_of_a_page_only_what_names_no_person_is_recorded(page: str, recorded: str) -> None:
     assert recorded_question("a", "", QuestionContext(page=page)).page == recorded
 

@@ -23,14 +23,22 @@ from serve.api.errors import failure_of
 from serve.remote import RemoteAgent, RemoteRetriever, StepDied, call_step, stream_answer
 
 ERRORS = [
-    CollectionNotNamed(("docs", "guide")), CollectionNotNamed(()), NoLiveIndex("nothing is published in `docs`"),
-    NoSuchIndex("index 7 was pruned"), ModelNotReady("all-MiniLM-L6-v2"), IndexLoading("docs"),
+    CollectionNotNamed(("docs", "guide")),
+    CollectionNotNamed(()),
+    NoLiveIndex("nothing is published in `docs`"),
+    NoSuchIndex("index 7 was pruned"),
+    ModelNotReady("all-MiniLM-L6-v2"),
+    IndexLoading("docs"),
     StoreUnavailable("the database is away: connection refused"),
-    StepUnavailable("the retriever did not answer in time"), UnknownMode("poem", ("compact", "refine")),
-    ModeNeedsModel("generation", ("compact",)), TemplateError("template `qa` does not use `tone`"),
-    LLMFailed("the model gave no answer", Usage(1, 2, 3)), LLMEmpty("nothing", Usage(1, 2, 3)),
-    ContextTooLong("9,000 tokens"), RerankFailed("rerank-endpoint: 500", Usage(1, 2, 3))
-]  # fmt: skip
+    StepUnavailable("the retriever did not answer in time"),
+    UnknownMode("poem", ("compact", "refine")),
+    ModeNeedsModel("generation", ("compact",)),
+    TemplateError("template `qa` does not use `tone`"),
+    LLMFailed("the model gave no answer", Usage(1, 2, 3)),
+    LLMEmpty("nothing", Usage(1, 2, 3)),
+    ContextTooLong("9,000 tokens"),
+    RerankFailed("rerank-endpoint: 500", Usage(1, 2, 3)),
+]
 TASK = Task("How?")
 
 

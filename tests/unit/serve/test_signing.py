@@ -14,13 +14,21 @@ def test_a_signature_is_the_one_that_openssl_makes():
     assert is_signed("secret", str(AT), BODY, BY_OPENSSL, AT + WINDOW_S)
 
 
-@pytest.mark.parametrize(("secret", "timestamp", "body", "signature", "now"), [
-    ("other", str(AT), BODY, BY_OPENSSL, AT), ("secret", str(AT + 1), BODY, BY_OPENSSL, AT),
-    ("secret", str(AT), BODY + b" ", BY_OPENSSL, AT), ("secret", str(AT), BODY, BY_OPENSSL.removeprefix("sha256="), AT),
-    ("secret", str(AT), BODY, "", AT), ("secret", str(AT), BODY, "sha256=ü", AT),
-    ("secret", str(AT), BODY, BY_OPENSSL, AT + WINDOW_S + 1), ("secret", str(AT), BODY, BY_OPENSSL, AT - WINDOW_S - 1),
-    ("secret", "", BODY, BY_OPENSSL, AT), ("secret", "-1", BODY, BY_OPENSSL, AT),
-    ("secret", "9" * 40, BODY, BY_OPENSSL, AT)
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("secret", "timestamp", "body", "signature", "now"),
+    [
+        ("other", str(AT), BODY, BY_OPENSSL, AT),
+        ("secret", str(AT + 1), BODY, BY_OPENSSL, AT),
+        ("secret", str(AT), BODY + b" ", BY_OPENSSL, AT),
+        ("secret", str(AT), BODY, BY_OPENSSL.removeprefix("sha256="), AT),
+        ("secret", str(AT), BODY, "", AT),
+        ("secret", str(AT), BODY, "sha256=ü", AT),
+        ("secret", str(AT), BODY, BY_OPENSSL, AT + WINDOW_S + 1),
+        ("secret", str(AT), BODY, BY_OPENSSL, AT - WINDOW_S - 1),
+        ("secret", "", BODY, BY_OPENSSL, AT),
+        ("secret", "-1", BODY, BY_OPENSSL, AT),
+        ("secret", "9" * 40, BODY, BY_OPENSSL, AT),
+    ],
+)
 def test_a_signature_of_anything_else_is_refused(secret, timestamp, body, signature, now):
     assert not is_signed(secret, timestamp, body, signature, now)

@@ -13,18 +13,25 @@ MISSPELT = {
     "no such host": "postgresql://user:s3cret@no.such.host.invalid/db",
     "bad scheme": "postgres//user:s3cret@127.0.0.1/db",
     "unknown parameter": "postgresql://user:s3cret@127.0.0.1/db?sslmod=require",
-    "bare %": "postgresql://user:s3cret%zz@127.0.0.1/db", "bare @": "postgresql://user:s3cret@s3cret@127.0.0.1/db",
-    "bare /": "postgresql://user:s3cret/s3cret@127.0.0.1/db", "bare ?": "postgresql://user:1?s3cret@127.0.0.1/db",
+    "bare %": "postgresql://user:s3cret%zz@127.0.0.1/db",
+    "bare @": "postgresql://user:s3cret@s3cret@127.0.0.1/db",
+    "bare /": "postgresql://user:s3cret/s3cret@127.0.0.1/db",
+    "bare ?": "postgresql://user:1?s3cret@127.0.0.1/db",
     "password as port": "postgresql://user@127.0.0.1:s3cret/db",
-    "bare blank": "host=127.0.0.1 password=pass s3cret user=user"
-}  # fmt: skip
+    "bare blank": "host=127.0.0.1 password=pass s3cret user=user",
+}
 WORDS = {
-    "index": ["https://127.0.0.1:9/", "--allow-private"], "ask": ["Why?"], "keys": ["list"],
+    "index": ["https://127.0.0.1:9/", "--allow-private"],
+    "ask": ["Why?"],
+    "keys": ["list"],
     "restore": [str(Path(__file__).parents[2] / "data" / "index_before_migrations.dump")],
-    "questions": ["make", "--collection", "x", "--out", "x.jsonl", "--without-llm"], "answers": ["list"],
-    "dump": ["x", "x.dump"], "evaluate": ["--dataset", "questions.jsonl"], "experiment": ["sweep.yaml"],
-    "train": ["adapter", "--collection", "x", "--dataset", "questions.jsonl", "--out", "adapter"]
-} | {verb: ["x"] for verb in ("publish", "rollback", "prune", "drop")}  # fmt: skip
+    "questions": ["make", "--collection", "x", "--out", "x.jsonl", "--without-llm"],
+    "answers": ["list"],
+    "dump": ["x", "x.dump"],
+    "evaluate": ["--dataset", "questions.jsonl"],
+    "experiment": ["sweep.yaml"],
+    "train": ["adapter", "--collection", "x", "--dataset", "questions.jsonl", "--out", "adapter"],
+} | {verb: ["x"] for verb in ("publish", "rollback", "prune", "drop")}
 WORDS |= {verb: ["x.yaml"] for verb in ("nightly", "plan", "report")}
 # Three do not read it: one asks the service, one runs the embedded Postgres, one hands it to a cluster. The doctor has
 # tests of its own.
@@ -65,11 +72,16 @@ def test_a_bad_url_is_refused_before_anything_connects(url: str) -> None:
     assert "is written postgresql://USER:PASSWORD@HOST:5432/DATABASE" in str(error.value)
 
 
-@pytest.mark.parametrize(("url", "place"), [
-    ("postgresql://user:s3%40cret@db.test:6543/x?sslmode=require", "db.test:6543"),
-    ("postgres://db.test/x", "db.test:5432"), ("postgresql://a:b@one.test:1,two.test:2/x", "one.test,two.test:1,2"),
-    ("postgresql:///x?host=/run/postgresql", "/run/postgresql:5432"),
-    ("host=db.test user=me password='a b@/?%'", "db.test:5432"), ("", "a local socket:5432")
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("url", "place"),
+    [
+        ("postgresql://user:s3%40cret@db.test:6543/x?sslmode=require", "db.test:6543"),
+        ("postgres://db.test/x", "db.test:5432"),
+        ("postgresql://a:b@one.test:1,two.test:2/x", "one.test,two.test:1,2"),
+        ("postgresql:///x?host=/run/postgresql", "/run/postgresql:5432"),
+        ("host=db.test user=me password='a b@/?%'", "db.test:5432"),
+        ("", "a local socket:5432"),
+    ],
+)
 def test_a_good_url_says_where_its_database_is(url: str, place: str) -> None:
     assert check_url(url) == place

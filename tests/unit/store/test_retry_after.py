@@ -5,9 +5,18 @@ import pytest
 from pipelines.text.retry_after import parse_retry_after
 
 
-@pytest.mark.parametrize(("value", "seconds"), [
-    ("7", 7), ("0.5", 0.5), (" 7 ", 7), ("", None), ("soon", None), ("-3", None), ("Mon, 01 Jan 2001 00:00:00 GMT", 0)
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("value", "seconds"),
+    [
+        ("7", 7),
+        ("0.5", 0.5),
+        (" 7 ", 7),
+        ("", None),
+        ("soon", None),
+        ("-3", None),
+        ("Mon, 01 Jan 2001 00:00:00 GMT", 0),
+    ],
+)
 def test_retry_after_is_seconds_or_a_date(value, seconds):
     assert parse_retry_after(value) == seconds
 

@@ -8,12 +8,15 @@ from pipelines.store.publish import LEAST_LIMIT, _memory_of_build
 MIB, GIB = 1 << 20, 1 << 30
 
 
-@pytest.mark.parametrize(("memory", "data", "buffers"), [
-    pytest.param(24 * GIB, 0, "256MB", id="no data yet"),
-    pytest.param(24 * GIB, 3 * GIB, "3072MB", id="all of the data"),
-    pytest.param(24 * GIB, 90 * GIB, "6144MB", id="a quarter of the memory"),
-    pytest.param(512 * MIB, 90 * GIB, "256MB", id="a small machine")
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("memory", "data", "buffers"),
+    [
+        pytest.param(24 * GIB, 0, "256MB", id="no data yet"),
+        pytest.param(24 * GIB, 3 * GIB, "3072MB", id="all of the data"),
+        pytest.param(24 * GIB, 90 * GIB, "6144MB", id="a quarter of the memory"),
+        pytest.param(512 * MIB, 90 * GIB, "256MB", id="a small machine"),
+    ],
+)
 def test_the_server_keeps_its_data_in_memory_within_a_share(memory, data, buffers):
     assert size_server(memory, 64 * GIB, data, 2)["shared_buffers"] == buffers
 

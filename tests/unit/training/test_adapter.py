@@ -56,11 +56,17 @@ def test_an_adapter_of_another_model_is_refused(tmp_path: Path) -> None:
         AdaptedEmbedder(load_embedder("hash:8"), QueryAdapter(adapter.matrix, "other"))
 
 
-@pytest.mark.parametrize(("card", "message"), [
-    ({"accepted": False}, "not accepted"), ({"accepted": "yes"}, "not accepted"),
-    ({"kind": "router"}, "of kind 'router', and 'query-adapter' is needed"), ({"version": 2}, "version 2"),
-    ({"base": {"identity": "hash:8", "dimension": 4}}, "do not fit the card"), ({"base": None}, "names no base model")
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("card", "message"),
+    [
+        ({"accepted": False}, "not accepted"),
+        ({"accepted": "yes"}, "not accepted"),
+        ({"kind": "router"}, "of kind 'router', and 'query-adapter' is needed"),
+        ({"version": 2}, "version 2"),
+        ({"base": {"identity": "hash:8", "dimension": 4}}, "do not fit the card"),
+        ({"base": None}, "names no base model"),
+    ],
+)
 def test_a_folder_that_must_not_be_used_is_named(tmp_path: Path, card: dict[str, Any], message: str) -> None:
     with pytest.raises(NotAnAdapter, match=message):
         QueryAdapter.load(save_adapter(tmp_path / "a", **card))

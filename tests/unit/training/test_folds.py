@@ -49,8 +49,11 @@ def test_folds_that_can_not_be_are_refused(n):
 
 def test_the_same_question_in_other_words_is_in_one_group():
     questions = [
-        "What is Ray?", "what is ray", "How do I tune a model with Ray Tune?", "how do i tune model with ray tune"
-    ]  # fmt: skip
+        "What is Ray?",
+        "what is ray",
+        "How do I tune a model with Ray Tune?",
+        "how do i tune model with ray tune",
+    ]
     one, same, other, near = question_groups(questions)
     assert one == same
     assert other == near != one

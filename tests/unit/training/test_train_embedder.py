@@ -41,9 +41,12 @@ def example(question: str, *sources: str) -> Example:
 
 
 CHUNKS = (
-    chunk("a", "alpha", "top"), chunk("a", "beta", "top", "deep", ordinal=1), chunk("b", "gamma", "top"),
-    chunk("copy", "beta", "top"), chunk("c", "delta")
-)  # fmt: skip
+    chunk("a", "alpha", "top"),
+    chunk("a", "beta", "top", "deep", ordinal=1),
+    chunk("b", "gamma", "top"),
+    chunk("copy", "beta", "top"),
+    chunk("c", "delta"),
+)
 
 
 def texts(hits: list[Hit]) -> list[str]:

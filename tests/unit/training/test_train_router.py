@@ -26,8 +26,10 @@ def test_threshold_curve_against_hand_computed_values():
         probabilities, ["a", "b", "other"], ["a", "b", "b", "other"], never="other", thresholds=(0.0, 0.65, 0.99)
     )
     assert [(p["coverage"], p["precision"], p["recall"]) for p in points] == [
-        (0.75, pytest.approx(2 / 3), pytest.approx(2 / 3)), (0.5, 1.0, pytest.approx(2 / 3)), (0.0, 1.0, 0.0)
-    ]  # fmt: skip
+        (0.75, pytest.approx(2 / 3), pytest.approx(2 / 3)),
+        (0.5, 1.0, pytest.approx(2 / 3)),
+        (0.0, 1.0, 0.0),
+    ]
 
 
 def test_calibration_against_hand_computed_values():

@@ -13,8 +13,13 @@ from pipelines.training.run import train
 PREFIX = "https://docs.example/"
 TUNE = ["tune a trial", "trial scheduler", "search space of trials", "asha scheduler", "stop a trial", "trial results"]
 SERVE = [
-    "deploy a model", "replicas of a deployment", "http endpoint", "deployment graph", "scale replicas", "proxy port"
-]  # fmt: skip
+    "deploy a model",
+    "replicas of a deployment",
+    "http endpoint",
+    "deployment graph",
+    "scale replicas",
+    "proxy port",
+]
 ROWS = [TaggedQuestion(q, "tune", f"{PREFIX}tune/{n}", "scheduler") for n, q in enumerate(TUNE)]
 ROWS += [TaggedQuestion(q, "serve", f"{PREFIX}serve/{n}", "deployment") for n, q in enumerate(SERVE)]
 
@@ -54,10 +59,12 @@ def test_rare_parts_become_other():
 
 def test_rows_that_share_a_page_or_a_question_are_one_group():
     rows = [
-        TaggedQuestion("how to run", "a", "p1"), TaggedQuestion("what is that thing", "a", "p1"),
-        TaggedQuestion("What is that thing?", "b"), TaggedQuestion("alone in the world", "b", "p2"),
-        TaggedQuestion("and one more alone", "b")
-    ]  # fmt: skip
+        TaggedQuestion("how to run", "a", "p1"),
+        TaggedQuestion("what is that thing", "a", "p1"),
+        TaggedQuestion("What is that thing?", "b"),
+        TaggedQuestion("alone in the world", "b", "p2"),
+        TaggedQuestion("and one more alone", "b"),
+    ]
     one, two, three, four, five = tags.tag_groups(rows)
     assert one == two == three
     assert len({one, four, five}) == 3
