@@ -35,7 +35,7 @@ def report_on(
     live, status = store.live_index(collection), store.status(collection, RUNS)
     since = now - timedelta(days=days)
     updates = [run for run in status["runs"] if run["kind"] in UPDATING]
-    good = next((run["ended"] for run in updates if run["state"] == "done" and not _is_refused(run)), None)
+    good = status["freshness"]["last_run"]
     published = [row for row in store.publications(live.id) if row["published_at"] >= since]
     view = gather_insights(store, embedders_of(store, settings), period, collection, say).view(collection)
     return {
@@ -73,10 +73,6 @@ def report_notice(report: Mapping[str, Any]) -> Notice:
     """Return a report as it is told."""
     title = f"Raydex: the last {report['days']:g} days of {report['collection']}"
     return Notice(uuid4().hex, "report", report["collection"], title, describe_report(report), report)
-
-
-def _is_refused(run: Mapping[str, Any]) -> bool:
-    return (run["counts"] or {}).get("night", {}).get("verdict") == "refused"
 
 
 def _outcome(run: Mapping[str, Any]) -> str:

@@ -15,7 +15,11 @@ delete from evaluation
 where collection = %(collection)s and dataset ->> 'name' = %(dataset)s and id <> all(%(kept)s);
 
 -- name: forget_runs
-delete from run where collection = %(collection)s and state <> 'running' and started < now() - make_interval(days => %(days)s);
+-- The last good one says how stale the collection is.
+delete from run where collection = %(collection)s and state <> 'running' and started < now() - make_interval(days => %(days)s)
+  and id is distinct from (
+    select id from run where collection = %(collection)s and state = 'done' and kind in ('reindex', 'nightly')
+        and counts -> 'night' ->> 'verdict' is distinct from 'refused' order by ended desc limit 1);
 
 -- name: forget_gone_pages
 -- By its row here a page is taken out of an index that still holds it.

@@ -24,7 +24,8 @@ where collection = %(collection)s and state = 'failed' and run >= %(since)s orde
 select (select min(p.checked_at) from index x join indexed_page i on i.index = x.id
         join page p on p.collection = x.collection and p.url = i.url
         where x.collection = %(collection)s and x.state = 'live') as oldest_check,
-    (select max(ended) from run where collection = %(collection)s and state = 'done' and kind in ('reindex', 'nightly')) as last_run,
+    (select max(ended) from run where collection = %(collection)s and state = 'done' and kind in ('reindex', 'nightly')
+        and counts -> 'night' ->> 'verdict' is distinct from 'refused') as last_run,
     (select count(*) from page p left join run r on r.id = p.first_run where p.collection = %(collection)s and p.state = 'failed'
         and coalesce(p.checked_at, r.started, '-infinity') < now() - make_interval(secs => %(failing_s)s)) as failing;
 

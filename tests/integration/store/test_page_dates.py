@@ -83,9 +83,28 @@ def test_pages_that_fail_for_days_are_counted(store, run):
     assert store.freshness("docs").last_run is not None
 
 
+def test_a_refused_night_makes_nothing_fresh(store, run):
+    good = store.freshness("docs").last_run
+    lock = RunLock(store, "docs")
+    assert lock.try_acquire()
+    lock.finish(lock.begin("nightly", {}), "done", {"night": {"verdict": "refused"}}, None)
+    assert store.freshness("docs").last_run == good
+    lock.finish(lock.begin("nightly", {}), "done", {"night": {"verdict": "unchanged"}}, None)
+    assert store.freshness("docs").last_run > good
+    lock.release()
+
+
+def test_the_last_good_run_is_remembered_so_that_its_age_is_a_warning(store, run):
+    with psycopg.connect(store.url) as connection:
+        connection.execute("update run set started = started - interval '90 days', ended = ended - interval '90 days'")
+    assert store.forget_past("docs") == (0, 0)
+    assert any("no full run" in warning for warning in store.freshness("docs").warnings())
+
+
 def test_runs_and_pages_that_left_the_site_are_forgotten_once_they_are_old(store, run):
     lock = RunLock(store, "docs")
     assert lock.try_acquire()
+    lock.finish(lock.begin("reindex", {}), "done", {}, None)
     now = lock.begin("reindex", {})
     gone = [FetchedPage(f"{URL}{n}", "gone") for n in range(2)]
     store.save_pages("docs", run, [FetchedPage(URL, "ok", body=b"x"), gone[0]])
@@ -95,5 +114,5 @@ def test_runs_and_pages_that_left_the_site_are_forgotten_once_they_are_old(store
         connection.execute("update run set started = started - interval '31 days' where id = %s", [run])
     assert store.forget_past("docs") == (1, 1)
     status = store.status("docs")
-    assert (status["pages"], [one["id"] for one in status["runs"]]) == ({"gone": 1, "ok": 1}, [now])
+    assert (status["pages"], [one["id"] for one in status["runs"]]) == ({"gone": 1, "ok": 1}, [now, now - 1])
     lock.release()
