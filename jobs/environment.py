@@ -14,6 +14,8 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
+from pipelines import tracing
+
 if TYPE_CHECKING:
     from pipelines.answering.settings import AnswerSettings
     from pipelines.llm.servers import FoundLLM
@@ -118,13 +120,18 @@ def open_database() -> Iterator[str]:
 def open_store() -> Iterator["Store"]:
     """Yield a Store on the database, its schema up to date; its calls wait while the database restarts.
 
-    Meanwhile SIGTERM ends the command as Ctrl-C does: by an exception, so that a run is recorded as interrupted.
+    Meanwhile SIGTERM ends the command as Ctrl-C does: by an exception, so that a run is recorded as interrupted; and
+    what the command does is traced, if a collector is named.
     """
     from pipelines.store import DATABASE_PATIENCE_S, Store
 
-    with ended_by_sigterm(), open_database() as url, Store(url, retry_s=DATABASE_PATIENCE_S) as store:
-        store.migrate()
-        yield store
+    tracing.start(os.environ)
+    try:
+        with ended_by_sigterm(), open_database() as url, Store(url, retry_s=DATABASE_PATIENCE_S) as store:
+            store.migrate()
+            yield store
+    finally:
+        tracing.stop()
 
 
 @contextlib.contextmanager

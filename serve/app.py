@@ -18,7 +18,7 @@ from ray.serve import Application
 from ray.serve.config import BackpressureConfig
 from starlette.types import ASGIApp
 
-from pipelines import ray_internals
+from pipelines import ray_internals, tracing
 from pipelines.answering.factory import make_agent, make_engine, make_reranker, make_retriever
 from pipelines.answering.reranking.base import Reranking, by_score
 from pipelines.answering.reranking.cross_encoder import CrossEncoderReranker
@@ -37,7 +37,7 @@ from serve.port import url_of
 from serve.proxy.listening import keep_ports_on_loopback, running_address
 from serve.proxy.replica_loss import RETRY_AFTER_S
 from serve.recorder import Recorder
-from serve.remote import Handle, RemoteAgent, RemoteReranker, RemoteRetriever, stream_answer
+from serve.remote import Handle, Headers, RemoteAgent, RemoteReranker, RemoteRetriever, stream_answer
 from serve.settings import Settings
 from serve.telemetry import FreshnessGauges, log_as_json, process_metrics
 
@@ -61,9 +61,12 @@ class NoDatabase(ValueError):
 def prepare_replica(settings: Settings) -> Settings:
     """Set up the process of a replica, and return the settings with the home folder of its node.
 
-    Its log has JSON lines, and on a local Ray only this machine reaches it.
+    Its log has JSON lines, its questions are traced if a collector is named, and on a local Ray only this machine
+    reaches it.
     """
     log_as_json()
+    os.environ.update(settings.tracing)
+    tracing.start(os.environ)
     keep_ports_on_loopback()
     return settings.on_node(os.environ)
 
@@ -78,7 +81,14 @@ def load_first(retriever: Retriever, patience_s: float = LOAD_S) -> None:
     loading.join(patience_s)
 
 
-class RetrieverStep:
+class TracedStep:
+    """A deployment that sends its last spans when it ends."""
+
+    def __del__(self) -> None:
+        tracing.stop()
+
+
+class RetrieverStep(TracedStep):
     """The retriever with its embedding model, as a deployment."""
 
     def __init__(self, settings: Settings) -> None:
@@ -87,8 +97,9 @@ class RetrieverStep:
         self._retriever = make_retriever(settings, store)
         load_first(self._retriever)
 
-    async def aretrieve(self, search: Search) -> Retrieval:
-        return await self._retriever.aretrieve(search)
+    async def aretrieve(self, search: Search, trace: Headers) -> Retrieval:
+        with tracing.span("retriever", parent=trace):
+            return await self._retriever.aretrieve(search)
 
     async def aplace(self, url: str, collection: str | None) -> Place | None:
         return await self._retriever.aplace(url, collection)
@@ -100,7 +111,7 @@ class RetrieverStep:
         return await self._retriever.aembed(texts, collection)
 
 
-class RerankerStep:
+class RerankerStep(TracedStep):
     """The reranker as a deployment; a cross-encoder scores the questions of several callers in one batch."""
 
     def __init__(self, settings: Settings) -> None:
@@ -109,11 +120,12 @@ class RerankerStep:
         assert reranker is not None, "the settings have no reranker"
         self._reranker = reranker
 
-    async def rerank(self, question: str, hits: tuple[Hit, ...]) -> Reranking:
-        if not isinstance(self._reranker, CrossEncoderReranker):
-            return await self._reranker.rerank(question, hits)
-        scores = await self._score(self._reranker.pairs(question, hits))
-        return Reranking(by_score(hits, scores, self._reranker.name))
+    async def rerank(self, question: str, hits: tuple[Hit, ...], trace: Headers) -> Reranking:
+        with tracing.span("reranker", parent=trace):
+            if not isinstance(self._reranker, CrossEncoderReranker):
+                return await self._reranker.rerank(question, hits)
+            scores = await self._score(self._reranker.pairs(question, hits))
+            return Reranking(by_score(hits, scores, self._reranker.name))
 
     # A longer wait than a hop takes would cost a single question more than a fuller batch saves.
     @serve.batch(max_batch_size=16, batch_wait_timeout_s=0.001)
@@ -125,16 +137,17 @@ class RerankerStep:
         return [list(itertools.islice(scores, len(one))) for one in questions]
 
 
-class AgentStep:
+class AgentStep(TracedStep):
     """An agent with its language model, as a deployment."""
 
     def __init__(self, settings: Settings, agent: AgentSettings) -> None:
         settings = prepare_replica(settings)
         self._agent = make_agent(settings, agent)
 
-    async def answer(self, task: Task) -> AsyncGenerator[AgentPart, None]:
-        async for part in stream_answer(self._agent, task):
-            yield part
+    async def answer(self, task: Task, trace: Headers) -> AsyncGenerator[AgentPart, None]:
+        with tracing.span("agent", parent=trace):
+            async for part in stream_answer(self._agent, task):
+                yield part
 
 
 class BotStep:
@@ -189,6 +202,7 @@ class Raydex:
         if hasattr(self, "_freshness"):
             self._freshness.close()
             self._changes.close()
+        tracing.stop()
 
     def __serve_build_asgi_app__(self) -> ASGIApp:
         from serve.routes import create_app  # here: only an ingress needs it, and with MCP it takes a second to import

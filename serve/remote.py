@@ -14,6 +14,7 @@ from ray.exceptions import RayError, RayTaskError, TaskCancelledError
 from ray.serve.exceptions import BackPressureError, DeploymentUnavailableError, ReplicaUnavailableError
 from ray.serve.handle import DeploymentHandle
 
+from pipelines import tracing
 from pipelines.answering.reranking.base import Reranking
 from pipelines.answering.retrieval.live import IndexLoading, ModelNotReady
 from pipelines.answering.retrieval.search import Retrieval, Search
@@ -26,6 +27,7 @@ from pipelines.store import Place
 log = logging.getLogger(__name__)
 
 Handle = DeploymentHandle[Any]
+Headers = dict[str, str]  # with which a step goes on with the trace of its question
 
 # The first part that an agent's replica sends: it has the task, and from now on Ray reports when it dies.
 ACCEPTED = ""
@@ -100,7 +102,7 @@ class RemoteRetriever:
 
     async def aretrieve(self, search: Search) -> Retrieval:
         """See `Retriever.aretrieve`."""
-        retrieval: Retrieval = await self._call(lambda: self._handle.aretrieve.remote(search))
+        retrieval: Retrieval = await self._call(lambda: self._handle.aretrieve.remote(search, tracing.headers()))
         return retrieval
 
     async def aplace(self, url: str, collection: str | None = None) -> Place | None:
@@ -131,8 +133,9 @@ class RemoteReranker:
 
     async def rerank(self, question: str, hits: Sequence[Hit]) -> Reranking:
         """See `Reranker.rerank`."""
+        trace = tracing.headers()
         reranked: Reranking = await call_step(
-            "the reranker", lambda: self._handle.rerank.remote(question, tuple(hits)), self._timeout_s
+            "the reranker", lambda: self._handle.rerank.remote(question, tuple(hits), trace), self._timeout_s
         )
         return reranked
 
@@ -160,7 +163,7 @@ class RemoteAgent:
         """See `Agent.answer`; repeat the call once if a replica dies before its first delta. Raises StepUnavailable."""
         for attempt in (1, 2):
             started = False
-            parts: Any = self._handle.answer.remote(task)
+            parts: Any = self._handle.answer.remote(task, tracing.headers())
             try:
                 with translate_errors(f"agent {self.name}"):
                     part = await asyncio.wait_for(anext(parts, None), self._timeout_s)

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 from platformdirs import user_data_path
-from pydantic import AfterValidator, AliasChoices, Field
+from pydantic import AfterValidator, AliasChoices, Field, PrivateAttr
 from pydantic_settings import SettingsConfigDict
 
 from pipelines.answering.settings import AnswerSettings, Home
@@ -89,9 +89,18 @@ class Settings(FromVariables, AnswerSettings, BotSettings):
     v1_sources: SourcesPlace = "key"  # where the sources of a chat completion stand, unless its request says so
     recording: RecordingSettings = RecordingSettings()
 
+    _tracing: dict[str, str] = PrivateAttr(default_factory=dict)
+
+    @property
+    def tracing(self) -> Mapping[str, str]:
+        """The variables of OpenTelemetry where the application was built: they hold in every replica."""
+        return self._tracing
+
     def for_any_node(self, environ: Mapping[str, str]) -> "Settings":
         """Return the settings for replicas on any node: the home of this node stands for that of each."""
-        return self.model_copy(update={"home": HOME_OF_NODE}) if self.home == _home_of(environ) else self
+        settings = self.model_copy(update={"home": HOME_OF_NODE} if self.home == _home_of(environ) else {})
+        settings._tracing = {name: value for name, value in environ.items() if name.startswith("OTEL_")}
+        return settings
 
     def on_node(self, environ: Mapping[str, str]) -> "Settings":
         """Return the settings on the node with this environment."""

@@ -23,12 +23,13 @@ from typing import IO, Any
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from pipelines import tracing
 from pipelines.records import Answer
 from pipelines.store import Freshness, Store, StoreUnavailable, UnusableDatabase, is_copy
 
 log = logging.getLogger(__name__)
 
-REQUEST_ID = "X-Request-ID"
+REQUEST_ID, TRACE_ID = "X-Request-ID", "X-Trace-ID"
 PLAIN_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 # Seconds. A step takes between a millisecond (HNSW) and a minute (a slow language model); each bound is about 2.5
 # times the one before it, which is exact enough for quantiles.
@@ -160,6 +161,8 @@ def look_at_freshness(store: Store) -> dict[str, Freshness]:
 class Telemetry:
     """ASGI middleware: gives each request an id, and counts and logs the request when its reply has ended.
 
+    A request that asks something (POST) is a span, in the trace that its `traceparent` names.
+
     The log line has method, path, route, status, time and the name of the key: no question, no query string, no
     header. Ray Serve's own proxy puts the id on the reply itself: behind it `reply_id` is False, or the reply would
     have the header twice.
@@ -182,19 +185,23 @@ class Telemetry:
                 status = message["status"]
                 if self._reply_id:
                     MutableHeaders(scope=message)[REQUEST_ID] = id
+                if trace := tracing.trace_id():
+                    MutableHeaders(scope=message)[TRACE_ID] = trace
             await send(message)
 
-        with with_request_id(id):
+        with with_request_id(id), _span_of(scope):
             try:
                 await self._app(scope, receive, watch)
             except Exception:
                 status = 500
                 raise
             finally:
-                self._log(scope, status, time.perf_counter() - started)
+                route = getattr(scope.get("route"), "path", "none")
+                seen = {"http.route": route, "http.response.status_code": status, "raydex.request_id": id}
+                tracing.note(seen, name=f"POST {route}")
+                self._log(scope, route, status, time.perf_counter() - started)
 
-    def _log(self, scope: Scope, status: int, seconds: float) -> None:
-        route = getattr(scope.get("route"), "path", "none")
+    def _log(self, scope: Scope, route: str, status: int, seconds: float) -> None:
         self._metrics.count_request(route, status)
         level = logging.DEBUG if scope["path"].endswith(PROBES) and status < 400 else logging.INFO
         more = {
@@ -206,6 +213,13 @@ class Telemetry:
             "key": getattr(scope["state"].get("key"), "name", ""),
         }
         log.log(level, "%s %s %s", more["method"], more["path"], status, extra=more)
+
+
+def _span_of(scope: Scope) -> contextlib.AbstractContextManager[tracing.Span]:
+    if scope["method"] != "POST":
+        return contextlib.nullcontext()
+    sent = {"http.request.method": "POST", "url.path": scope["path"][:200]}
+    return tracing.span("POST", sent, kind="SERVER", root=True, parent=Headers(scope=scope))
 
 
 def plain_id(given: str) -> str:
@@ -232,7 +246,7 @@ def with_request_id(id: str) -> Iterator[None]:
 
 
 class JsonLines(logging.Formatter):
-    """Formats a record as one line of JSON: time (UTC), level, logger, message, request_id and its `extra`."""
+    """Formats a record as one line of JSON: time (UTC), level, logger, message, the its ids, its `extra`."""
 
     ORDINARY = frozenset({*logging.makeLogRecord({}).__dict__, "message", "asctime", "taskName"})
 
@@ -243,6 +257,7 @@ class JsonLines(logging.Formatter):
             "logger": record.name,
             "message": record.getMessage(),
             "request_id": request_id(),
+            **({"trace_id": trace} if (trace := tracing.trace_id()) else {}),
             **{name: value for name, value in record.__dict__.items() if name not in self.ORDINARY},
         }
         if record.exc_info:
@@ -254,7 +269,7 @@ def log_as_json(stream: IO[str] | None = None, level: int = logging.INFO) -> Non
     """Write Raydex's log records as JSON lines to `stream` (default: stderr). A second call replaces the first."""
     handler = logging.StreamHandler(stream or sys.stderr)
     handler.setFormatter(JsonLines())
-    for name in ("serve", "pipelines"):
+    for name in ("serve", "pipelines", "opentelemetry"):
         logger = logging.getLogger(name)
         logger.handlers = [kept for kept in logger.handlers if not isinstance(kept.formatter, JsonLines)] + [handler]
         logger.setLevel(level)

@@ -10,6 +10,7 @@ from typing import Any, Unpack
 
 from anyio.from_thread import start_blocking_portal
 
+from pipelines import tracing
 from pipelines.answering.answerers import Answerers, Steps
 from pipelines.answering.conversation.reader import QuestionReader
 from pipelines.answering.events import Event, Send, pull
@@ -18,7 +19,7 @@ from pipelines.answering.retrieval.interface import AsyncRetriever, Matrix
 from pipelines.answering.retrieval.search import Retrieval, Search
 from pipelines.answering.synthesis.base import ModeNeedsModel, Synthesizer, UnknownMode
 from pipelines.answering.synthesis.modes import GENERATION, MODES, NO_TEXT
-from pipelines.answering.trace import Trace
+from pipelines.answering.trace import ASKED, Trace, note_answer
 from pipelines.answering.writing.writer import AnswerWriter
 from pipelines.llm.session import ChatModel
 from pipelines.records import Answer, Index
@@ -87,12 +88,18 @@ class QueryEngine:
     async def _answer(self, question: Question, send: Send) -> Answer:
         """Return the answer, and send what comes before it."""
         trace, mode = Trace(), self._check_mode(question.mode or self.settings.mode)
-        reading = await self._reader.read(question, mode, trace, send)
-        draft = await self._answerers.take(reading, trace)
-        send(draft.retrieval)
-        written = await self._writer.write(draft, trace, send)
-        answer = written.answer(question)
-        return await self._dates.add(answer) if self._dates else answer
+        with tracing.span("invoke_agent raydex", ASKED, root=True):
+            with tracing.span("read"):
+                reading = await self._reader.read(question, mode, trace, send)
+            with tracing.span("find"):
+                draft = await self._answerers.take(reading, trace)
+            send(draft.retrieval)
+            with tracing.span("write"):
+                written = await self._writer.write(draft, trace, send)
+                answer = written.answer(question)
+                answer = await self._dates.add(answer) if self._dates else answer
+            note_answer(answer)
+        return answer
 
     # -- the retriever alone
 

@@ -5,7 +5,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from pipelines.records import Exchange, Usage
+from pipelines import tracing
+from pipelines.records import Answer, Exchange, Usage
+
+# What the conventions of GenAI call a question that is answered.
+ASKED = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "raydex"}
 
 
 @dataclass(slots=True)
@@ -20,10 +24,11 @@ class Trace:
 
     @contextmanager
     def step(self, name: str) -> Iterator[None]:
-        """Time a step; the seconds of a step that runs twice are added."""
+        """Time a step, which is a span; the seconds of a step that runs twice are added."""
         started = time.perf_counter()
         try:
-            yield
+            with tracing.span(name):
+                yield
         finally:
             self.add_seconds(name, time.perf_counter() - started)
 
@@ -47,3 +52,11 @@ class Trace:
         """Record calls of a language model."""
         self.usage += usage
         self.exchanges += exchanges
+
+
+def note_answer(answer: Answer) -> None:
+    """Note on the span of a question how it was answered."""
+    noted = ("id", "agent", "confidence", "degraded", "index", "revision")
+    tracing.note({f"raydex.{name}": getattr(answer, name) for name in noted} | {"raydex.cost": answer.usage.cost})
+    tracing.note_messages("gen_ai.input.messages", [("user", answer.question)])
+    tracing.note_messages("gen_ai.output.messages", [("assistant", answer.text)])

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pipelines import tracing
 from pipelines.embedding.embedder import Embedder, EmbeddingFailed
 from pipelines.embedding.families import family_of
 from pipelines.embedding.tokens import ModelNotFound, TokenCounter
@@ -78,8 +79,12 @@ class OpenAIEmbedder(Embedder):
     def _request(self, texts: list[str]) -> NDArray[Any]:
         from openai import OpenAIError
 
+        sent = tracing.GEN_AI | {"gen_ai.operation.name": "embeddings", "gen_ai.request.model": self._name}
         try:
-            answer = self._client.embeddings.create(model=self._name, input=texts, encoding_format="float")
+            with tracing.span(f"embeddings {self._name}", sent, kind="CLIENT"):
+                answer = self._client.embeddings.create(
+                    model=self._name, input=texts, encoding_format="float", extra_headers=tracing.headers()
+                )
         except OpenAIError as error:
             raise EmbeddingFailed(
                 f"{self._client.base_url} returned no embeddings for {len(texts)} texts, the first beginning "

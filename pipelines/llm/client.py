@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from pipelines import tracing
 from pipelines.llm import protocol
 from pipelines.llm.errors import ErrorTranslator, LLMFailed, LLMKeyRefused, check_key
 from pipelines.llm.pace import Stopwatch, pace_of
@@ -111,9 +112,9 @@ class LLM:
     ) -> AsyncGenerator[str | Completion, None]:
         request, stopwatch = self._request(messages, max_tokens, schema), Stopwatch()
         text, why = "", ""
-        with _Translation(self, messages) as translation:
+        with protocol.traced(request, self.base_url) as span, _Translation(self, messages) as translation:
             async with _deadline(self.settings.first_token_s, "did not begin to answer", "first_token_s"):
-                head, chunks = await self._send(request, partial(self._open, stopwatch))
+                head, chunks = await self._send(request, partial(self._open, stopwatch, span))
             async with aclosing(chunks):
                 while (chunk := next(head, None) or await self._next(chunks)) is not None:
                     stopwatch.note(chunk)
@@ -122,7 +123,8 @@ class LLM:
                     if delta or protocol.has_token(chunk):
                         translation.text = text = text + delta
                         yield delta
-        usage = self._usage(stopwatch.usage, messages, text)
+            usage = self._usage(stopwatch.usage, messages, text)
+            protocol.note_reply(span, text, usage, why)
         self._measure(stopwatch, messages, text)
         if not text.strip():
             raise self._errors.empty(why, usage)
@@ -181,11 +183,11 @@ class LLM:
         )
 
     async def _open(
-        self, stopwatch: Stopwatch, request: protocol.Request
+        self, stopwatch: Stopwatch, span: tracing.Span, request: protocol.Request
     ) -> tuple[Iterator[Any], AsyncGenerator[Any, None]]:
         """Return the chunks up to the first token, which has come, and the rest: until then a failure is retried."""
         stopwatch.start()
-        chunks = protocol.chunks(await self._post(request))
+        chunks = protocol.chunks(await self._post(request, tracing.headers(span)))
         head = []
         async for chunk in chunks:
             head.append(chunk)
@@ -193,7 +195,7 @@ class LLM:
                 break
         return iter(head), chunks
 
-    async def _post(self, request: protocol.Request) -> Any:
+    async def _post(self, request: protocol.Request, headers: Mapping[str, str]) -> Any:
         """Send a request as it is: `chat.completions.create` copies it field by field, in 0.6 of 3.3 ms of CPU."""
         from openai import AsyncStream
         from openai.types.chat import ChatCompletion, ChatCompletionChunk
@@ -202,6 +204,7 @@ class LLM:
             "/chat/completions",
             body=request,
             cast_to=ChatCompletion,
+            options={"headers": headers},
             stream=True,
             stream_cls=AsyncStream[ChatCompletionChunk],
         )

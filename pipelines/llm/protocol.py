@@ -5,10 +5,13 @@ Knows requests, replies and the `openai` client's errors; no model, no price and
 
 import json
 import re
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
-from pipelines.records import FINISHED, Message
+from pipelines import tracing
+from pipelines.records import FINISHED, Message, Usage
 from pipelines.text.phrases import read_phrases
 from pipelines.text.retry_after import parse_retry_after
 
@@ -25,6 +28,31 @@ FIRST_WAIT_S, LONGEST_WAIT_S = 0.5, 8.0
 def joined(messages: Sequence[Message]) -> str:
     """Return the messages' texts, one after the other."""
     return "\n".join(message.content for message in messages)
+
+
+@contextmanager
+def traced(request: Request, base_url: str) -> Iterator[tracing.Span]:
+    """Yield the span of a call, with the names that the conventions of GenAI give to what is sent."""
+    model, server = request["model"], urlsplit(base_url)
+    with tracing.span(f"chat {model}", tracing.GEN_AI, kind="CLIENT", current=False) as span:
+        if span:
+            sent = {
+                f"gen_ai.request.{name}": request[name] for name in ("model", "max_tokens", "temperature", "stream")
+            }
+            port = server.port or (443 if server.scheme == "https" else 80)
+            where = {"server.address": server.hostname or "", "server.port": port}
+            tracing.note({"gen_ai.operation.name": "chat", **sent, **where}, of=span)
+            said = ((each["role"], each["content"]) for each in request["messages"])
+            tracing.note_messages("gen_ai.input.messages", said, span)
+        yield span
+
+
+def note_reply(span: tracing.Span, text: str, usage: Usage, why: str) -> None:
+    """Note on the span of a call what came back, and why it ended."""
+    if span:
+        used = {"gen_ai.usage.input_tokens": usage.prompt_tokens, "gen_ai.usage.output_tokens": usage.completion_tokens}
+        tracing.note(used | {"gen_ai.response.finish_reasons": [why or FINISHED], "raydex.cost": usage.cost}, of=span)
+        tracing.note_messages("gen_ai.output.messages", [("assistant", text)], span)
 
 
 def json_schema(schema: Mapping[str, Any]) -> dict[str, Any]:

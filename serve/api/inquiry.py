@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 from fastapi import Request
 
+from pipelines import tracing
 from pipelines.answering.engine import QueryEngine
 from pipelines.answering.events import Delta
 from pipelines.answering.question import Question
@@ -108,6 +109,7 @@ class Inquiry:
     def finish(self, answer: Answer) -> Answer:
         """Count and record `answer`; return it with all that it went without."""
         answer = replace(answer, degraded=(*answer.degraded, *self.degraded))
+        tracing.note({"gen_ai.conversation.id": self.conversation, "raydex.channel": self.origin.channel})
         if self.factory.observer:
             self.factory.observer.count_answer(answer)
         if self.factory.recorder:

@@ -17,7 +17,7 @@ from serve.failure import path_of
 from serve.guard.access import scope_of
 from serve.guard.headers import with_headers
 from serve.guard.origin import origin_of
-from serve.telemetry import REQUEST_ID
+from serve.telemetry import REQUEST_ID, TRACE_ID
 from serve.threads import DatabaseThreads
 
 # As long as a key is cached (see keys.py).
@@ -25,10 +25,10 @@ CACHE_S = 5.0
 RENEW = "X-Raydex-Renew"
 PREFLIGHT = {
     "Access-Control-Allow-Methods": "GET, POST, DELETE",
-    "Access-Control-Allow-Headers": f"Authorization, Content-Type, {REQUEST_ID}, {RENEW}",
+    "Access-Control-Allow-Headers": f"Authorization, Content-Type, traceparent, {REQUEST_ID}, {RENEW}",
     "Access-Control-Max-Age": "600",
 }
-READABLE = f"{REQUEST_ID}, Retry-After, RateLimit-Limit, RateLimit-Remaining, RateLimit-Reset"
+READABLE = f"{REQUEST_ID}, {TRACE_ID}, Retry-After, RateLimit-Limit, RateLimit-Remaining, RateLimit-Reset"
 
 
 class BoundOrigins:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from urllib.parse import urlsplit
 from weakref import WeakKeyDictionary
 
+from pipelines import tracing
 from pipelines.answering.reranking.base import RerankerOptions, RerankFailed, Reranking, by_score, document
 from pipelines.records import Hit
 from pipelines.text.cleaning import clean_for_tokenizer
@@ -66,7 +67,7 @@ class HTTPReranker:
         }
         try:
             async with asyncio.timeout(self.timeout_s):
-                response = await self._client().post(self.url, json=request)
+                response = await self._client().post(self.url, json=request, headers=tracing.headers())
         except (TimeoutError, httpx.TimeoutException) as error:
             raise self._error(f"gave no answer within {self.timeout_s:g} s") from error
         except (httpx.HTTPError, httpx.InvalidURL) as error:

@@ -7,10 +7,12 @@ import logging
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, Future
+from contextvars import copy_context
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Protocol, TypeVar
 
+from pipelines import tracing
 from pipelines.records import Filters, Index
 
 log = logging.getLogger(__name__)
@@ -44,7 +46,8 @@ class SearchTrace:
         """Return `call()` and record its seconds under `name`: the longest, where several run at a time."""
         started = time.perf_counter()
         try:
-            return call()
+            with tracing.span(name):
+                return call()
         finally:
             self.timings[name] = max(time.perf_counter() - started, self.timings.get(name, 0.0))
 
@@ -73,7 +76,10 @@ class LegCalls:
         self, leg: str, step: str, call: Callable[[str], T], queries: Sequence[str], otherwise: T
     ) -> Callable[[], list[T]]:
         """Start `call` for every query and return a function that waits; a call that fails or lags is `otherwise`."""
-        futures = [self._threads.submit(self._trace.run_leg, leg, step, partial(call, q), otherwise) for q in queries]
+        run = self._trace.run_leg
+        futures = [
+            self._threads.submit(copy_context().run, run, leg, step, partial(call, q), otherwise) for q in queries
+        ]
         return lambda: [self._result(future, leg, otherwise) for future in futures]
 
     def _result(self, future: "Future[T]", leg: str, otherwise: T) -> T:

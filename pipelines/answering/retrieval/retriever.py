@@ -8,6 +8,7 @@ import logging
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from contextvars import copy_context
 from dataclasses import replace
 from typing import TypeVar
 
@@ -218,4 +219,4 @@ class Retriever:
         return self._searcher.search(search, live, own, trace, remembered)
 
     async def _in_thread(self, call: Callable[[], T]) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._calls, call)
+        return await asyncio.get_running_loop().run_in_executor(self._calls, copy_context().run, call)

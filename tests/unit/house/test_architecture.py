@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[3]
 CODE = ("pipelines", "serve", "jobs")
 
 # What each part of pipelines may import. evaluation, training and nights stand above everything.
-BASE = {"fetched", "files", "markdown", "records", "text", "standalone", "llm", "embedding", "store"}
+BASE = {"fetched", "files", "markdown", "records", "text", "standalone", "tracing", "llm", "embedding", "store"}
 MAY_USE = {
     "fetched": set(),
     "files": set(),
@@ -23,9 +23,10 @@ MAY_USE = {
     "records": set(),
     "signing": set(),
     "text": set(),
+    "tracing": set(),
     "standalone": set(),
-    "llm": {"records", "text"},
-    "embedding": {"files", "records", "text"},
+    "llm": {"records", "text", "tracing"},
+    "embedding": {"files", "records", "text", "tracing"},
     "store": {"fetched", "files", "markdown", "records", "text"},
     "keeper": {"files", "store"},
     "embedded": {"files", "keeper", "store"},

@@ -19,6 +19,8 @@ OURS = {"pipelines", "serve", "jobs"}
 MODULES = {
     "beautifulsoup4": "bs4",
     "markdown-it-py": "markdown_it",
+    "opentelemetry-exporter-otlp-proto-http": "opentelemetry",
+    "opentelemetry-sdk": "opentelemetry",
     "pytest-xdist": "xdist",
     "pyyaml": "yaml",
     "scikit-learn": "sklearn",

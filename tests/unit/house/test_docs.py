@@ -197,7 +197,7 @@ def test_the_variables_of_configuration_are_those_that_are_read():
     named = set(re.findall(r"`([A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+)`", (ROOT / "docs" / "configuration.md").read_text()))
     of_service = {f"RAYDEX_{name.upper()}" for name in SETTINGS} | {"DATABASE_URL"}
     of_service = {name.replace(".", joint) for name in of_service for joint in ("_", "__")}
-    of_service |= {"SLACK_BOT_TOKEN", "SLACK_APP_TOKEN", "SLACK_API_URL"}
+    of_service |= {"SLACK_BOT_TOKEN", "SLACK_APP_TOKEN", "SLACK_API_URL", "OTEL_EXPORTER_OTLP_ENDPOINT"}
     assert variables_read() - named == set()
     assert named - variables_read() - of_service == set()
 

@@ -1,0 +1,75 @@
+"""A collector of OpenTelemetry on loopback: takes spans over OTLP/HTTP.
+
+    with Collector() as collector:
+        tracing.start(collector.variables)
+
+`spans` are read from what came, once those who send have stopped.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from kit.receivers import WebhookReceiver
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.common.v1.common_pb2 import AnyValue
+
+
+@dataclass(frozen=True)
+class SentSpan:
+    """A span as it came; ids are hex, times nanoseconds, `kind` and `status` as the protocol numbers them."""
+
+    name: str
+    trace: str
+    id: str
+    parent: str
+    kind: int
+    status: int
+    began: int
+    ended: int
+    attributes: dict[str, Any]
+    resource: dict[str, Any]
+
+
+class Collector(WebhookReceiver):
+    """Takes spans; `variables` are the settings that name it."""
+
+    @property
+    def variables(self) -> dict[str, str]:
+        return {"OTEL_EXPORTER_OTLP_ENDPOINT": self.url.removesuffix("/hook")}
+
+    @property
+    def spans(self) -> list[SentSpan]:
+        """Every span, in the order in which they began."""
+        requests = [ExportTraceServiceRequest.FromString(post.body) for post in self.posts]
+        found = [
+            SentSpan(
+                span.name,
+                span.trace_id.hex(),
+                span.span_id.hex(),
+                span.parent_span_id.hex(),
+                span.kind,
+                span.status.code,
+                span.start_time_unix_nano,
+                span.end_time_unix_nano,
+                _read(span.attributes),
+                _read(of_process.resource.attributes),
+            )
+            for request in requests
+            for of_process in request.resource_spans
+            for scope in of_process.scope_spans
+            for span in scope.spans
+        ]
+        return sorted(found, key=lambda span: span.began)
+
+    def tree(self, parent: str = "") -> list[Any]:
+        """Return the names of the spans under `parent`, each with those under it: `[("find", [("route", [])])]`."""
+        return [(span.name, self.tree(span.id)) for span in self.spans if span.parent == parent]
+
+
+def _read(attributes: Any) -> dict[str, Any]:
+    return {each.key: _value(each.value) for each in attributes}
+
+
+def _value(value: AnyValue) -> Any:
+    kind = value.WhichOneof("value")
+    return [_value(each) for each in value.array_value.values] if kind == "array_value" else getattr(value, str(kind))
