@@ -11,6 +11,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from pipelines import tracing
 from pipelines.cluster import RayCluster, check_reach, connect_ray, is_connected
 from pipelines.embedding.cpu import count_cpus, has_gpu
 from pipelines.embedding.load import is_remote, prefixes_missing_from
@@ -33,7 +34,7 @@ from pipelines.indexing.reading.html.site import selectors_of
 from pipelines.indexing.reading.links import origin
 from pipelines.indexing.reading.text import TOO_SLOW
 from pipelines.indexing.settings import ReindexOptions
-from pipelines.indexing.summary import RunLog
+from pipelines.indexing.summary import RunLog, trace_tasks
 from pipelines.indexing.watch import RunWatch
 from pipelines.records import Index, IndexSettings
 from pipelines.store import READ_ATTEMPTS, Store
@@ -111,7 +112,7 @@ class Gatherer:
             if self.hosts:
                 with self._log.timed("crawl_and_embed"), self._watch.crawling(lambda: self._input_rules):
                     self._crawl()
-                self._note_crawls(self.hosts)
+                    self._note_crawls(self.hosts)
             self._store.mark_duplicates(self._name, self._run)
             if not self._changes:
                 self._learn_layouts()
@@ -328,16 +329,24 @@ class Gatherer:
         return [host for host in hosts if not self._store.known_page(self._name, host.start_urls[0])]
 
     def _consume(self, stored: Iterable[Any]) -> None:
+        times: dict[str, list[tuple[float, float]]] = {"read": [], "embed": [], "store": []}
         for batch in stored:
             self._too_long += sum(batch["too_long"].to_pylist())
             self._log.add_seconds("encoder", sum(batch["embed_s"].to_pylist()))
             self._log.add_seconds("storing", sum(batch["store_s"].to_pylist()))
+            for step, worked in times.items():
+                began = batch[f"{step}_at"].to_pylist()
+                worked += [each for each in zip(began, batch[f"{step}_s"].to_pylist(), strict=True) if each[0]]
             for warning in set(batch["warning"].to_pylist()) - {""}:
                 self._log.warn(warning)
+        trace_tasks(times)
 
     def _note_crawls(self, hosts: Sequence[CrawlSettings]) -> None:
         """Mark pages that a complete crawl did not see as gone, and note crawls that were not complete."""
         reports = {row["host"]: row for row in self._store.crawls(self._run)}
+        for url, report in reports.items():
+            began, took = (report["counts"].get(name, 0) for name in ("began", "seconds"))
+            tracing.past("crawl", began, began + took, {"url.full": url})
         for host in hosts:
             url = host.start_urls[0]
             report = reports.get(url)

@@ -13,6 +13,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
+from pipelines import tracing
 from pipelines.indexing import publish
 from pipelines.indexing.building.pools import check_request
 from pipelines.indexing.collection import Collection
@@ -155,6 +156,7 @@ def open_run(
         with (
             record_run(lock, kind, None if kind == SINGLE_PAGES else collection.as_stored()) as record,
             _forgotten_if_empty(store, collection.name, record.run, before),
+            tracing.span(kind, {"raydex.collection": collection.name, "raydex.run": record.run}, root=True),
         ):
             yield record, ReindexRun(store, lock, record.run, collection, settings, options, RunLog(progress))
 

@@ -2,12 +2,13 @@
 
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from enum import Enum
 from typing import Any
 
+from pipelines import tracing
 from pipelines.indexing.building.estimate import Estimate
 from pipelines.text.progress import Progress
 
@@ -48,12 +49,21 @@ class RunLog:
 
     @contextmanager
     def timed(self, step: str) -> Iterator[None]:
-        """Add the seconds that the body takes to `step`."""
+        """Add the seconds that the body takes to `step`, which is a span."""
         began = time.perf_counter()
         try:
-            yield
+            with tracing.span(step):
+                yield
         finally:
             self.add_seconds(step, time.perf_counter() - began)
+
+
+def trace_tasks(times: Mapping[str, Sequence[tuple[float, float]]]) -> None:
+    """Record a span for each step, over all of its tasks: of each its begin (Unix time) and seconds."""
+    for step, worked in times.items():
+        if worked:
+            busy = {"raydex.busy_s": sum(seconds for _, seconds in worked)}
+            tracing.past(step, min(worked)[0], max(map(sum, worked)), busy)
 
 
 def describe_layouts(layouts: Mapping[str, Mapping[str, Any]]) -> list[str]:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+from pipelines import tracing
 from pipelines.store import RunLock
 from pipelines.text.progress import Progress
 
@@ -60,7 +61,8 @@ class Journal:
         """Return the result of a step, which is done unless it was."""
         if name not in self._done:
             self._tell(f"step {name}")
-            self._note(name, work() | {"number": len(self._done)})
+            with tracing.span(name):
+                self._note(name, work() | {"number": len(self._done)})
         return self._done[name]
 
     def _note(self, name: str, result: StepResult) -> None:

@@ -1,17 +1,24 @@
 """A collector of OpenTelemetry on loopback: takes spans over OTLP/HTTP.
 
-    with Collector() as collector:
-        tracing.start(collector.variables)
+    with collecting() as collector:
+        …
+    collector.spans
 
-`spans` are read from what came, once those who send have stopped.
+Spans are read from what came, once those who send have stopped.
 """
 
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+import pytest
 from kit.receivers import WebhookReceiver
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue
+
+from pipelines import tracing
 
 
 @dataclass(frozen=True)
@@ -31,11 +38,7 @@ class SentSpan:
 
 
 class Collector(WebhookReceiver):
-    """Takes spans; `variables` are the settings that name it."""
-
-    @property
-    def variables(self) -> dict[str, str]:
-        return {"OTEL_EXPORTER_OTLP_ENDPOINT": self.url.removesuffix("/hook")}
+    """Takes spans."""
 
     @property
     def spans(self) -> list[SentSpan]:
@@ -64,6 +67,27 @@ class Collector(WebhookReceiver):
     def tree(self, parent: str = "") -> list[Any]:
         """Return the names of the spans under `parent`, each with those under it: `[("find", [("route", [])])]`."""
         return [(span.name, self.tree(span.id)) for span in self.spans if span.parent == parent]
+
+
+@contextmanager
+def collecting(**variables: str) -> Iterator[Collector]:
+    """A collector that this process's variables name, for commands that start and stop tracing themselves."""
+    with Collector() as collector, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.url.removesuffix("/hook"))
+        for name, value in variables.items():
+            patch.setenv(name, value)
+        yield collector
+
+
+@contextmanager
+def traced(**variables: str) -> Iterator[Collector]:
+    """A collector that has all spans of the body after it."""
+    with collecting(**variables) as collector:
+        tracing.start(os.environ)
+        try:
+            yield collector
+        finally:
+            tracing.stop()
 
 
 def _read(attributes: Any) -> dict[str, Any]:

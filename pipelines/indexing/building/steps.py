@@ -9,9 +9,11 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from pipelines.embedding.load import load_embedder
 from pipelines.indexing.building.pools import Pools
@@ -25,7 +27,9 @@ from pipelines.indexing.reading.text import UnreadablePage
 from pipelines.records import Chunk, IndexSettings
 from pipelines.store import READ_ATTEMPTS, PageToIndex, StagedPage, Store
 
-TEXTS = pa.schema({"embed_hash": pa.string(), "embed_text": pa.string()})
+TEXTS = pa.schema(
+    {"embed_hash": pa.string(), "embed_text": pa.string(), "read_at": pa.float64(), "read_s": pa.float64()}
+)
 
 # About 400 texts: enough for the encoder to sort by length, and few enough that a kill loses only seconds of embedding.
 BLOCK_BYTES = 384 << 10
@@ -59,7 +63,7 @@ class BuildJob:
 
 def crawl_host(settings: CrawlSettings, job: BuildJob, store: Store) -> Iterator[list[str]]:
     """Crawl one host: yield URLs as they are committed, and store the report at the end."""
-    url = settings.start_urls[0]
+    url, began = settings.start_urls[0], time.time()
     report = CrawlReport(complete=False, stopped_by="error: ended without a report")
 
     def note_queue(urls: int) -> None:
@@ -74,7 +78,7 @@ def crawl_host(settings: CrawlSettings, job: BuildJob, store: Store) -> Iterator
     except CrawlFailed as error:
         report = CrawlReport(complete=False, stopped_by=f"error: {error}")
     finally:
-        counts = {**report.counts, "seconds": report.seconds, "traps": report.traps}
+        counts = {**report.counts, "began": began, "seconds": report.seconds, "traps": report.traps}
         store.save_crawl(job.run, url, report.complete, report.stopped_by, counts)
 
 
@@ -92,8 +96,10 @@ def chunk_pages(
     for start in range(0, len(urls), PAGES_PER_STEP):
         wanted = urls[start : start + PAGES_PER_STEP]
         rules, attempts = job.input_rules, job.read_attempts
+        began = time.time()
         todo = store.pages_to_index(job.collection, job.run, job.index, rules, wanted, attempts)
-        yield _stage(todo, job, store, read)
+        texts = _stage(todo, job, store, read)
+        yield pa.table(texts | _times("read", began, len(texts["embed_hash"])), schema=TEXTS)
 
 
 class EmbedTexts:
@@ -118,31 +124,39 @@ class EmbedTexts:
         self.warning = "; ".join(str(warning.message) for warning in caught if warning.category is RuntimeWarning)
 
     def __call__(self, batch: pa.Table) -> pa.Table:
-        began = time.perf_counter()
+        began = time.time()
         texts = batch["embed_text"].to_pylist()
         vectors = self.embedder.embed_chunks(texts)
-        each = (time.perf_counter() - began) / max(1, len(vectors))
         rows = pa.FixedSizeListArray.from_arrays(vectors.ravel(), vectors.shape[1])
-        columns = {"embed_hash": batch["embed_hash"], "embedding": rows, "embed_s": np.full(len(vectors), each)}
+        columns = {"embed_hash": batch["embed_hash"], "embedding": rows} | _times("embed", began, len(vectors))
+        columns |= {"read_at": batch["read_at"], "read_s": batch["read_s"]}
         columns |= {"too_long": pa.array(self.embedder.are_too_long(texts), pa.bool_())}
         return pa.table(columns | {"warning": pa.array([self.warning] * len(vectors), pa.string())})
 
 
 def store_vectors(batch: pa.Table, job: BuildJob, store: Store) -> pa.Table:
-    """Stage vectors; return a row with their number, the seconds of embedding and storing, and what to warn of."""
-    began = time.perf_counter()
+    """Stage vectors; return a row with their number, when and how long each step worked, and what to warn of."""
+    began = time.time()
     hashes = batch["embed_hash"].to_pylist()
     if hashes:
         flat = batch["embedding"].combine_chunks().flatten().to_numpy(zero_copy_only=False)
         store.stage_vectors(job.run, hashes, flat.reshape(len(hashes), -1))
-    embed_s = float(np.sum(batch["embed_s"].to_numpy()))
     warning = "; ".join(text for text in batch["warning"].unique().to_pylist() if text)
-    seconds = {"embed_s": [embed_s], "store_s": [time.perf_counter() - began]}
+    times = {f"{step}_at": [pc.min(batch[f"{step}_at"]).as_py()] for step in ("read", "embed")}
+    times |= {f"{step}_s": [pc.sum(batch[f"{step}_s"], min_count=0).as_py()] for step in ("read", "embed")}
     counts = {"stored": [len(hashes)], "too_long": [sum(batch["too_long"].to_pylist())]}
-    return pa.table({**counts, **seconds, "warning": [warning]})
+    return pa.table({**counts, **times, **_times("store", began, 1), "warning": [warning]})
 
 
-def _stage(todo: Sequence[PageToIndex], job: BuildJob, store: Store, read: Callable[..., PageChunks]) -> pa.Table:
+def _times(step: str, began: float, rows: int) -> dict[str, Any]:
+    """Return columns that say when a step began (Unix time), and its seconds, of which each row has its share."""
+    each = max(0.0, time.time() - began) / max(1, rows)
+    return {f"{step}_at": np.full(rows, began), f"{step}_s": np.full(rows, each)}
+
+
+def _stage(
+    todo: Sequence[PageToIndex], job: BuildJob, store: Store, read: Callable[..., PageChunks]
+) -> dict[str, list[str]]:
     staged, failures = [], []
     for entry in todo:
         try:
@@ -157,7 +171,7 @@ def _stage(todo: Sequence[PageToIndex], job: BuildJob, store: Store, read: Calla
         for chunk in page.chunks:
             chunks.setdefault(chunk.embed_hash, chunk)
     mine = sorted(store.claim(job.run, {name: chunk.url for name, chunk in chunks.items()}))
-    return pa.table([mine, [chunks[name].embed_text for name in mine]], schema=TEXTS)
+    return {"embed_hash": mine, "embed_text": [chunks[name].embed_text for name in mine]}
 
 
 def _staged_page(entry: PageToIndex, job: BuildJob, read: Callable[..., PageChunks]) -> StagedPage:

@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from contextvars import Context
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from kit.answering import MemoryStore, WordEmbedder, make_hit
 from kit.api import FakeStore
-from kit.collector import Collector, SentSpan
+from kit.collector import Collector, SentSpan, traced
 from kit.guarded import SilentMetrics
 from kit.scripted_llm import Reply, ScriptedLLM
 from kit.scripted_server import HANG, ScriptedServer
@@ -54,19 +54,6 @@ def service(llm: ScriptedLLM, tmp_path_factory: pytest.TempPathFactory) -> Itera
         app = protect(create_app(engine, store), store, Policy(), SilentMetrics())
         with TestClient(app, base_url="http://127.0.0.1", client=("127.0.0.1", 5)) as client:
             yield client
-
-
-@contextmanager
-def traced(**variables: str) -> Iterator[Collector]:
-    """A collector that has all spans of the body after it."""
-    with Collector() as collector, pytest.MonkeyPatch.context() as patch:
-        for name, value in (collector.variables | variables).items():
-            patch.setenv(name, value)
-        tracing.start(os.environ)
-        try:
-            yield collector
-        finally:
-            tracing.stop()
 
 
 def ask(service: TestClient, path: str = "/query", **headers: str) -> Any:

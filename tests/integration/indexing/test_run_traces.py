@@ -1,0 +1,48 @@
+"""Traces of runs: one trace each, with the work of tasks wherever it was done."""
+
+from pathlib import Path
+
+import pytest
+from kit.collector import collecting
+from kit.nights import Nights
+from kit.reindexing import Jobs, html_page, site_sections
+from kit.web import Site
+
+pytestmark = pytest.mark.slow
+MODEL = ("--model", "hash:64", "--parallel-workers", 0, "--maintenance-work-mem", "64MB")
+
+
+def test_a_run_on_ray_is_one_trace_with_the_work_of_its_tasks(jobs: Jobs, local_ray: None) -> None:
+    site = {f"/{name}.html": html_page(name, sections) for name, sections in site_sections(4).items()}
+    with Site({"/": html_page("Start", {}, links=tuple(site)), **site}) as pages, collecting() as collector:
+        done = jobs.reindex(f"{pages.url}/", "--allow-private", *MODEL)
+    assert done.code == 0, done.messages
+    ((kind, ((total, steps),)),) = collector.tree()
+    assert (kind, total) == ("reindex", "total")
+    gathered, learned, publish = [(name, [work for work, _ in within]) for name, within in steps]
+    assert (gathered[0], learned, publish) == ("crawl_and_embed", ("learn_layouts", []), ("publish", []))
+    assert sorted(gathered[1]) == ["crawl", "embed", "ray_start", "read", "store"]
+    run, spans = collector.spans[0], {span.name: span for span in collector.spans}
+    assert run.attributes == {"raydex.collection": "docs", "raydex.run": done.summary["run"]}
+    around = spans["crawl_and_embed"]
+    assert spans["crawl"].attributes == {"url.full": f"{pages.url}/"}
+    for name in ("crawl", "read", "embed", "store"):
+        assert around.began <= spans[name].began < spans[name].ended <= around.ended
+    assert all(spans[name].attributes["raydex.busy_s"] > 0 for name in ("read", "embed", "store"))
+
+
+def test_a_night_is_one_trace_of_its_steps(jobs: Jobs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RAYDEX_HOME", str(tmp_path / "home"))
+    with collecting() as collector:
+        assert Nights(tmp_path, jobs)().code == 0
+    ((kind, steps),) = collector.tree()
+    assert kind == "nightly" and [name for name, _ in steps][:3] == ["index", "judge", "publish"]
+    ((total, within),) = dict(steps)["index"]
+    assert total == "total" and {"read_files", "embed", "publish"} <= {name for name, _ in within}
+
+
+def test_a_run_that_fails_is_a_failed_trace(jobs: Jobs) -> None:
+    with collecting() as collector:
+        assert jobs.reindex("http://127.0.0.1:1/", "--allow-private", "--no-ray", *MODEL).code == 1
+    (run, _) = collector.spans
+    assert (run.name, run.status, run.attributes["error.type"]) == ("reindex", 2, "SiteUnreachable")
