@@ -344,9 +344,9 @@ class Gatherer:
     def _note_crawls(self, hosts: Sequence[CrawlSettings]) -> None:
         """Mark pages that a complete crawl did not see as gone, and note crawls that were not complete."""
         reports = {row["host"]: row for row in self._store.crawls(self._run)}
-        for url, report in reports.items():
-            began, took = (report["counts"].get(name, 0) for name in ("began", "seconds"))
-            tracing.past("crawl", began, began + took, {"url.full": url})
+        for crawled in reports.values():
+            began, took = (crawled["counts"].get(name, 0) for name in ("began", "seconds"))
+            tracing.past("crawl", began, began + took, {"url.full": crawled["host"]})
         for host in hosts:
             url = host.start_urls[0]
             report = reports.get(url)
