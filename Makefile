@@ -68,6 +68,7 @@ check: $(VENV)/.installed
 	@$(BIN)/ruff check .
 	@$(BIN)/oxlint --quiet pipelines serve
 	@$(BIN)/check-jsonschema --quiet --builtin-schema vendor.github-workflows .github/workflows/*.yaml deploy/github/raydex.yaml
+	@$(BIN)/check-jsonschema --quiet --builtin-schema vendor.compose-spec deploy/compose.yaml
 	@$(MAKE) --no-print-directory check-javascript
 	@$(BIN)/mypy pipelines serve jobs
 	@$(BIN)/python -m pytest -q tests/unit/house/test_architecture.py

@@ -17,7 +17,7 @@ SOURCE = ("pipelines", "serve", "jobs")
 # Folders without a package that could describe them.
 OTHERS = {
     "collections": "Collection files: what to crawl and how to index it.",
-    "deploy": "Helm chart, systemd units, starting a cluster, serving a model, announcing changes, alerts, dashboards.",
+    "deploy": "Image, Helm chart, systemd units, starting clusters and models, announcing changes, alerts, dashboards.",
     "benchmarks": "One measured claim a file, `make bench` runs them; sweeps of experiments.",
     "docs": "The documentation, which the demo indexes; decisions and their reasons.",
     "tests": "kit (shared), unit (no database), integration, acceptance (as a user), cluster (several nodes).",

@@ -32,6 +32,8 @@ OTHER_PATHS = {
     "/v1/rerank",
     "/chat/completions",
     "/docs",
+    "/var/lib/raydex",  # of the image
+    "/tmp",
 }
 
 

