@@ -28,7 +28,7 @@ def report_on(
 ) -> dict[str, Any]:
     """Return the report as JSON; without `with_questions` a group of questions is known by its nearest section.
 
-    Raises NoSuchCollection, NoLiveIndex.
+    Raises NoLiveIndex.
     """
     now = datetime.now(UTC)
     period = Period.last(days, now)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from psycopg import sql
 
-from pipelines.store.database.connection import Database, statement
+from pipelines.store.database.connection import Database, autocommit, statement
 
 # Postgres' own autovacuum begins at the same share, but a crowded or switched off one does not.
 DEAD_LEAST, DEAD_SHARE = 1_000, 0.2
@@ -25,12 +25,8 @@ class Upkeep(Database):
 
     def vacuum(self, table: str) -> None:
         """Vacuum and analyse a table; readers and writers go on."""
-        with self._connection() as connection:
-            connection.autocommit = True  # no transaction may vacuum
-            try:
-                connection.execute(statement("vacuum_table", table=sql.Identifier(table)))
-            finally:
-                connection.autocommit = False
+        with self._connection() as connection, autocommit(connection):  # no transaction may vacuum
+            connection.execute(statement("vacuum_table", table=sql.Identifier(table)))
 
     def forget_evaluations(self, collection: str, dataset: str, kept: Sequence[int]) -> int:
         """Delete the evaluations of a collection on a data set, but for those with the ids `kept`; return how many."""

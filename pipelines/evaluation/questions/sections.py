@@ -1,26 +1,35 @@
-"""Sections of an index as material for questions: first chunks and whole texts.
+"""Sections of an index as material for questions: their beginnings and whole texts.
 
 Knows chunks; no model and no database.
 """
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
+from itertools import accumulate
 
 from pipelines.markdown.plain import plain_text
 from pipelines.records import Hit, digest
 
-# Characters of a chunk from which it is worth a call: a shorter one is a heading or a signature.
+# Characters of a section from which it is worth a call: a shorter one is a heading or a signature.
 LEAST_TEXT = 150
 
 
 def section_starts(chunks: Iterable[Hit]) -> list[Hit]:
-    """Return the first chunk of each section that has a source of its own; equal texts count once."""
-    first: dict[str, Hit] = {}
+    """Return what each section that has a source of its own begins with; equal texts count once.
+
+    That is its first chunk, and as many of those after it as LEAST_TEXT characters take: an index may have small ones.
+    """
+    sections: dict[str, list[Hit]] = {}
     for chunk in chunks:
-        known = first.get(chunk.source)
-        if known is None or chunk.ordinal < known.ordinal:
-            first[chunk.source] = chunk
-    return list({chunk.text_hash: chunk for chunk in reversed(first.values())}.values())[::-1]
+        sections.setdefault(chunk.source, []).append(chunk)
+    starts = [_start(section) for section in sections.values()]
+    return list({start.text_hash: start for start in reversed(starts)}.values())[::-1]
+
+
+def _start(section: Sequence[Hit]) -> Hit:
+    ordered = sorted(section, key=lambda chunk: chunk.ordinal)
+    lengths = accumulate(len(plain_text(chunk.text)) for chunk in ordered)
+    return _join(ordered[: 1 + sum(length < LEAST_TEXT for length in lengths)])
 
 
 def draw_chunks(chunks: Sequence[Hit], limit: int, seed: int = 0, least: int = LEAST_TEXT) -> list[Hit]:
@@ -48,4 +57,5 @@ def section_passages(chunks: Iterable[Hit], sources: Collection[str]) -> dict[st
 
 def _join(chunks: Sequence[Hit]) -> Hit:
     ordered = sorted(chunks, key=lambda chunk: chunk.ordinal)
-    return replace(ordered[0], text="\n\n".join(chunk.text for chunk in ordered))
+    text_hash = digest(*(chunk.text_hash for chunk in ordered))
+    return replace(ordered[0], text="\n\n".join(chunk.text for chunk in ordered), text_hash=text_hash)

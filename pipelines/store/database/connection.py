@@ -184,12 +184,8 @@ class Database:
         values = parameters and clean_parameters(parameters)
 
         def work(connection: Connection) -> list[DictRow]:
-            connection.autocommit = True  # one statement is a transaction: no round trips for BEGIN and COMMIT
-            try:
+            with autocommit(connection):  # no round trips for BEGIN and COMMIT
                 return connection.execute(statement(name, **parts), values).fetchall()
-            finally:
-                with suppress(psycopg.Error):  # the connection may be lost
-                    connection.autocommit = False
 
         return self._do(work)
 
@@ -199,6 +195,17 @@ class Database:
 
     def _run(self, name: str, parameters: Mapping[str, Any]) -> int:
         return self._do(lambda c: c.execute(statement(name), clean_parameters(parameters)).rowcount)
+
+
+@contextmanager
+def autocommit(connection: Connection) -> Iterator[None]:
+    """Run the body without a transaction around its statements."""
+    connection.autocommit = True
+    try:
+        yield
+    finally:
+        with suppress(psycopg.Error):  # the connection may be lost
+            connection.autocommit = False
 
 
 @contextmanager

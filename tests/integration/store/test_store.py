@@ -33,6 +33,7 @@ from pipelines.store import (
     UnusableDatabase,
     choose_vector_type,
 )
+from pipelines.store.database.connection import autocommit
 
 
 @pytest.fixture
@@ -110,6 +111,13 @@ def test_sessions_that_were_ended_are_replaced_without_an_error(store, server):
         ).fetchone()
     assert ended and ended[0] >= 1
     assert store.collections() == []
+
+
+def test_what_failed_on_a_connection_that_was_lost_is_what_is_raised(store):
+    connection = psycopg.connect(store.url)
+    with pytest.raises(ZeroDivisionError), autocommit(connection):
+        connection.close()
+        raise ZeroDivisionError
 
 
 # ---------------------------------------------------------------------------------------------- pages

@@ -124,7 +124,18 @@ def test_each_section_is_asked_about_once_and_each_text_once():
         chunk("b", "y", "first"),
         chunk("b", "z", "own"),
     ]
-    assert [(c.source[13:], c.text) for c in section_starts(chunks)] == [("a#x", "first"), ("b#z", "own")]
+    assert [c.source[13:] for c in section_starts(chunks)] == ["a#x", "b#y", "b#z"]
+    assert [c.source[13:] for c in section_starts(chunks[1:])] == ["a#x", "b#z"]
+
+
+def test_a_section_of_small_chunks_begins_with_as_many_as_are_worth_a_question():
+    words = [chunk("a", "x", f"{n} {'word ' * 12}", ordinal=n) for n in range(9)]
+    (start,) = section_starts([*words[4:], *words[:4]])
+    assert [int(line.split()[0]) for line in start.text.split("\n\n")] == [0, 1, 2]
+    assert draw_chunks([start], 1) == [start] and draw_chunks(words, 1) == []
+    whole = chunk("b", "y", ordinal=1)
+    (start,) = section_starts([chunk("b", "y", "later", ordinal=2), whole])
+    assert start.text == whole.text
 
 
 def test_chunks_are_drawn_from_all_pages_before_any_twice():
