@@ -79,6 +79,7 @@ def _run_night(
     check_measures(night.may_fall)
     read_datasets(folder / name for name in night.questions)
     upkeep = NightUpkeep(store, collection.name, night, settings.home, folder, progress)
+    upkeep.check()
     options = replace(options, most_unjudged=night.most_unjudged)
     with open_run(NIGHTLY, store, collection, options, progress) as (record, work):
         mark = digest(json.dumps(collection.as_stored(), sort_keys=True))

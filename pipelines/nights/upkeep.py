@@ -6,11 +6,13 @@ Each is a step with a result in words. Knows the store; not whether the night pu
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property, partial
 from pathlib import Path
 
 from pipelines.embedded import run_scratch_postgres
 from pipelines.indexing.lock import hold_collection, record_run
 from pipelines.lexical import remove_lexical_folders
+from pipelines.nights.dumps import DumpFolder
 from pipelines.nights.gate import REGRESSION_SET
 from pipelines.nights.journal import StepResult
 from pipelines.records.night_choices import NightChoices
@@ -18,15 +20,11 @@ from pipelines.store import BuildResources, Store, dump, restore
 from pipelines.text.progress import Progress
 
 
-class BadDumpFolder(ValueError):
-    """The folder that `night.dump` names is not there."""
-
-
 @dataclass(frozen=True)
 class NightUpkeep:
     """The upkeep of one collection; `home` is the folder of this machine's files, `folder` that of the collection file.
 
-    Raises BadDumpFolder.
+    `dumps` is the folder of the dumps, if the file names one. Raises BadDumpFolder.
     """
 
     store: Store
@@ -37,13 +35,17 @@ class NightUpkeep:
     progress: Progress
 
     def __post_init__(self) -> None:
-        if self.dumps and not self.dumps.is_dir():
-            raise BadDumpFolder(f"night.dump.folder: {self.dumps} is no folder: make it, or name another one")
+        self._stored()
 
-    @property
-    def dumps(self) -> Path | None:
-        """The folder of the dumps."""
-        return self.folder / self.choices.dump.folder if self.choices.dump else None
+    @cached_property
+    def dumps(self) -> DumpFolder | None:
+        return DumpFolder.open(self.choices.dump.folder, self.folder, self.home) if self.choices.dump else None
+
+    def check(self) -> None:
+        """Raise BadDumpFolder if no dump can be written."""
+        if self.dumps:
+            self.home.mkdir(parents=True, exist_ok=True, mode=0o700)
+            self.dumps.check()
 
     def steps(self, name: str, evaluations: Sequence[int]) -> dict[str, Callable[[], StepResult]]:
         """Return the steps by name; `name` is that of the dump, `evaluations` are those that are kept."""
@@ -68,7 +70,9 @@ class NightUpkeep:
         if chosen.vacuum:
             said["tidy"] = f"tables {', '.join(self._due()) or 'none'}"
         if chosen.dump:
-            said["dump"] = f"to {self.dumps}, which keeps {chosen.dump.keep}; there are {len(self._stored())}"
+            said["dump"] = (
+                f"to {self.dumps and self.dumps.name}, which keeps {chosen.dump.keep}; there are {len(self._stored())}"
+            )
         return said
 
     def _forget(self) -> StepResult:
@@ -97,29 +101,27 @@ class NightUpkeep:
     def _dump(self, name: str) -> StepResult:
         """Dump the live index, then remove the oldest dumps beyond those that are kept."""
         assert self.dumps and self.choices.dump
-        path = self.dumps / name
-        dump(self.store, self.store.live_index(self.collection), path)
+        size = self.dumps.put(name, partial(dump, self.store, self.store.live_index(self.collection)))
         old = self._stored()[self.choices.dump.keep :]
         for stored in old:
-            stored.unlink(missing_ok=True)
-        return {"said": f"{path} ({path.stat().st_size / 1e6:,.1f} MB); {len(old):,} old ones removed"}
+            self.dumps.remove(stored)
+        return {"said": f"{self.dumps.name}: {name} ({size / 1e6:,.1f} MB); {len(old):,} old ones removed"}
 
     def _try_restore(self, name: str) -> StepResult:
         """Restore the dump into a Postgres of its own, which goes again. Raises NotADump if it is not whole."""
         assert self.dumps
         self.progress(f"restoring {name} on trial")
-        with run_scratch_postgres(self.home) as url, Store(url) as scratch:
+        with self.dumps.get(name) as file, run_scratch_postgres(self.home) as url, Store(url) as scratch:
             scratch.migrate()
             with hold_collection(scratch, self.collection) as lock, record_run(lock, "restore", None) as record:
-                _, counts = restore(lock, record.run, self.dumps / name, BuildResources())
+                _, counts = restore(lock, record.run, file, BuildResources())
         return {"said": f"{counts['pages']:,} pages and {counts['chunks']:,} chunks came back", "counts": counts}
 
-    def _stored(self) -> list[Path]:
-        """Return the dumps of this collection that nights wrote, the newest first."""
-        assert self.dumps
+    def _stored(self) -> list[str]:
+        """Return the dumps of this collection that nights wrote, the newest first. Raises BadDumpFolder."""
         pattern = rf"{re.escape(self.collection)}-\d{{4}}-\d\d-\d\d-run(\d+)\.dump"
-        found = ((re.fullmatch(pattern, path.name), path) for path in self.dumps.iterdir())
-        return [path for _, path in sorted(((int(match[1]), path) for match, path in found if match), reverse=True)]
+        found = [re.fullmatch(pattern, name) for name in self.dumps.names()] if self.dumps else []
+        return [match[0] for match in sorted(filter(None, found), key=lambda match: -int(match[1]))]
 
 
 def dump_name(collection: str, day: str, run: int) -> str:

@@ -14,7 +14,10 @@ MAY_FALL = 0.02
 
 
 class DumpChoices(BaseModel):
-    """Where a night dumps the live index to, and how many dumps are kept; the new one is restored on trial."""
+    """Where a night dumps the live index to, and how many dumps are kept; the new one is restored on trial.
+
+    `folder` is a path, or the URL of a folder or bucket: file://, s3://, gs:// or abfs://.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 

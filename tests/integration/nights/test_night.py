@@ -250,7 +250,7 @@ def test_what_a_file_says_wrongly_is_named_before_anything_is_done(nights, night
 def test_what_the_file_names_is_done_afterwards_and_the_dump_is_restored_on_trial(nights, store):
     dumps = nights.folder / "dumps"
     nights.night |= {"prune": 0, "retention_days": 30, "vacuum": True,
-                     "dump": {"folder": "dumps", "keep": 2, "try_restore": False}}  # fmt: skip
+                     "dump": {"folder": dumps.as_uri(), "keep": 2, "try_restore": False}}  # fmt: skip
     assert "night.dump.folder" in nights().messages
     dumps.mkdir()
     (dumps / "docs-api-2026-01-01-run1.dump").touch()
@@ -268,7 +268,7 @@ def test_what_the_file_names_is_done_afterwards_and_the_dump_is_restored_on_tria
     assert result.summary["steps"]["tidy"].startswith("2 evaluations of earlier nights")
     names = sorted(path.name.partition("-run")[2] for path in dumps.iterdir())
     assert names == ["1.dump", "2.dump", "3.dump"]  # the first is of another collection
-    nights.night["dump"]["try_restore"] = True
+    nights.night["dump"] |= {"folder": "dumps", "try_restore": True}
     plan = nights.jobs.text("plan", nights.write())
     assert "which keeps 2; there are 2" in plan and "retired indexes none yet; the newest 0 stay" in plan
     tried = nights()
