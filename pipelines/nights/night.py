@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from pipelines.answering.settings import AnswerSettings
+from pipelines.answering.settings import AnswerSettings, without_models
 from pipelines.evaluation.dataset import read_datasets
 from pipelines.evaluation.run import EvaluationOptions
 from pipelines.indexing.collection import Collection
@@ -84,7 +84,8 @@ def _run_night(
     with open_run(NIGHTLY, store, collection, options, progress) as (record, work):
         mark = digest(json.dumps(collection.as_stored(), sort_keys=True))
         journal = Journal(work.lock, record.run, mark, progress)
-        gate = IndexGate(store, settings, night.may_fall, evaluation, progress)
+        asked = settings if night.models else without_models(settings)
+        gate = IndexGate(store, asked, night.may_fall, evaluation, progress)
         result = Night(store, work, journal, gate, upkeep, teller)()
         record.counts = result.as_counts()
         record.remark = f"refused: {result.reason}" if result.verdict == REFUSED else None

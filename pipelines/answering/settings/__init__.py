@@ -5,7 +5,7 @@ constructor has too is declared by the constructor's value object. Makes no step
 """
 
 from pipelines.answering.settings.agents import EXTRACTIVE, AgentSettings, RuleSettings
-from pipelines.answering.settings.answers import NONE, AnswerSettings, Home, all_agents, describe_errors
+from pipelines.answering.settings.answers import NONE, AnswerSettings, Home, all_agents, describe_errors, without_models
 from pipelines.answering.settings.names import change, flatten, full_name, variable_of
 from pipelines.answering.settings.steps import MOST_HITS
 
@@ -23,4 +23,5 @@ __all__ = [
     "flatten",
     "full_name",
     "variable_of",
+    "without_models",
 ]

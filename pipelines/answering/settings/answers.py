@@ -9,7 +9,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from pipelines.answering.question import EngineSettings
 from pipelines.answering.reranking import RERANKERS
 from pipelines.answering.settings.agents import EXTRACTIVE, AgentSettings
-from pipelines.answering.settings.names import nest
+from pipelines.answering.settings.names import change, nest
 from pipelines.answering.settings.steps import (
     NONE,
     EmbeddingSettings,
@@ -108,6 +108,22 @@ def describe_errors(error: ValidationError) -> str:
     """Describe what is wrong, setting by setting, without values, since some are keys."""
     errors = [(".".join(map(str, one["loc"])), one["msg"].removeprefix("Value error, ")) for one in error.errors()]
     return "; ".join(f"setting {where}: {what}" if where else what for where, what in errors)
+
+
+def without_models(settings: AnswerSettings) -> AnswerSettings:
+    """Return the settings of answers that no language model takes part in: they are extractive."""
+    by_model = settings.reranker.kind == "llm"
+    return change(
+        settings,
+        {
+            "llm.off": True,
+            "router": RouterSettings(),
+            "rewriting.num_queries": 1,
+            "rewriting.hyde": False,
+            "rewriting.agent": "",
+            "reranker": RerankerSettings() if by_model else settings.reranker,
+        },
+    )
 
 
 def all_agents(settings: AnswerSettings) -> list[AgentSettings]:

@@ -11,7 +11,7 @@ from jobs.environment import read_configuration
 from pipelines.answering.factory import make_agent, make_reranker, make_rewriter, make_router
 from pipelines.answering.routing.classifier import ClassifierShape, TextClassifier
 from pipelines.answering.routing.router import ClassifierRouter
-from pipelines.answering.settings import AnswerSettings, all_agents, describe_errors
+from pipelines.answering.settings import AnswerSettings, all_agents, describe_errors, without_models
 from pipelines.answering.synthesis.prompts import TemplateError
 
 BIG, SMALL = {"name": "big", "model": "m"}, {"name": "small", "model": "s", "system_prompt": "Be brief."}
@@ -129,3 +129,15 @@ def test_what_holds_for_all_agents_holds_for_those_of_a_variable_too(monkeypatch
     monkeypatch.setenv("RAYDEX_LLM_CONTEXT_SECONDS", "9")
     found = {agent.name: (agent.form, agent.context_seconds) for agent in all_agents(read_configuration())}
     assert found == {"plain": ("summary", 9), "own": ("written", 1)}
+
+
+def test_answers_without_models_are_extractive_whatever_was_configured():
+    reranker = {"reranker": "llm", "reranker_model": "big"}
+    asking = make_settings(
+        agents=[BIG], router_default="big", num_queries=4, hyde=True, rewrite_agent="big", **reranker
+    )
+    free = without_models(asking)
+    assert all_agents(free) == [] and make_router(free, []).route("why?").agent == "extractive"
+    assert AnswerSettings.model_validate(free.model_dump()).reranker.kind == "none"
+    other = {"kind": "endpoint", "url": "http://rerank"}
+    assert without_models(make_settings(reranker=other)).reranker.kind == "endpoint"
