@@ -18,10 +18,10 @@ from pipelines.answering.writing.agents import ExtractiveAgent
 from pipelines.answering.writing.manuscript import TRUNCATED
 from pipelines.evaluation.dataset import Example
 from pipelines.evaluation.judging.dimensions import Dimension
-from pipelines.evaluation.judging.judge import Judge, Judgement
+from pipelines.evaluation.judging.judge import Judge
 from pipelines.evaluation.metrics import HitSources, answer_metrics
 from pipelines.records import VERIFIED, Answer, Hit, Index
-from pipelines.store import EvaluatedQuestion
+from pipelines.store import EvaluatedQuestion, Judgement
 
 log = logging.getLogger(__name__)
 

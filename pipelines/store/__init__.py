@@ -26,7 +26,7 @@ from pipelines.store.database.address import (
     wait_for_database,
 )
 from pipelines.store.database.errors import DatabaseFull, StoreUnavailable, UnusableDatabase
-from pipelines.store.evaluations import EvaluatedQuestion, Evaluations, JudgementRow
+from pipelines.store.evaluations import EvaluatedQuestion, Evaluations, Judgement
 from pipelines.store.indexes import ChangesPruned, Indexes, NoLiveIndex, NoSuchIndex, SearchResult
 from pipelines.store.insights.asked import AskedQuestion, AskedQuestions
 from pipelines.store.keys import (

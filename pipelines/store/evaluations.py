@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
+from pipelines.records import Usage
 from pipelines.store.database.connection import Database
 from pipelines.store.database.jsonb import to_jsonb
 
@@ -36,19 +37,26 @@ class EvaluatedQuestion:
 
 
 @dataclass(frozen=True, slots=True)
-class JudgementRow:
-    """One row of the table `judgement`: what a judge (`model`) said about one `dimension` of an answer.
+class Judgement:
+    """The judgement of one answer in one dimension: a score of 1 to 5 with its reasoning, or an error.
 
-    `hash` names everything that the judge was shown. A failed judgement has an `error` and no score.
+    `hash` names everything that the `model` was shown. `usage` is what it cost now: nothing where it is `cached`, in
+    the table `judgement`.
     """
 
-    hash: str
     dimension: str
-    model: str
     score: float | None
     reasoning: str = ""
     error: str | None = None
-    created: datetime | None = None
+    usage: Usage = Usage()
+    model: str = ""
+    hash: str = ""
+    cached: bool = False
+
+    @property
+    def judgeable(self) -> bool:
+        """Whether the dimension had its reference answer or context; without it no model was asked."""
+        return bool(self.hash)
 
 
 class Evaluations(Database):
@@ -97,14 +105,13 @@ class Evaluations(Database):
         row = self._one("evaluation", {"id": id})
         return dict(row) if row else None
 
-    def get_judgements(self, hashes: Sequence[str]) -> dict[str, JudgementRow]:
+    def get_judgements(self, hashes: Sequence[str]) -> dict[str, Judgement]:
         """Return the stored judgements among `hashes` by hash, failed ones included."""
         rows = self._all("get_judgements", {"hashes": list(hashes)}) if hashes else []
-        return {row["hash"]: JudgementRow(**row) for row in rows}
+        return {row["hash"]: Judgement(**row, cached=True) for row in rows}
 
-    def save_judgements(self, rows: Sequence[JudgementRow]) -> None:
-        """Write `rows` in one transaction; a failed judgement is replaced, a successful one stays as it is."""
-        latest = {row.hash: row for row in rows}
+    def save_judgements(self, judgements: Sequence[Judgement]) -> None:
+        """Write `judgements` in one transaction; a failed one is replaced, a successful one stays as it is."""
+        latest = {one.hash: one for one in judgements}
         if latest:
-            written = [{**asdict(row), "created": None} for row in latest.values()]
-            self._run("save_judgements", {"rows": to_jsonb(written)})
+            self._run("save_judgements", {"rows": to_jsonb(list(map(asdict, latest.values())))})

@@ -28,7 +28,7 @@ update evaluation set scores = %(scores)s, ended = now() where id = %(id)s;
 select * from evaluation where id = %(id)s;
 
 -- name: get_judgements
-select hash, dimension, model, score, reasoning, error, created from judgement where hash = any(%(hashes)s);
+select hash, dimension, model, score, reasoning, error from judgement where hash = any(%(hashes)s);
 
 -- name: save_judgements
 -- A judgement replaces a failed one, never a successful one.

@@ -8,7 +8,7 @@ import asyncio
 import logging
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Protocol
 
 from pipelines.evaluation.dataset import Example
@@ -22,43 +22,21 @@ from pipelines.evaluation.judging.dimensions import (
     NotJudgeable,
     dimension_of,
 )
-from pipelines.evaluation.judging.verdict import Score, parse_verdict
+from pipelines.evaluation.judging.verdict import parse_verdict
 from pipelines.llm.retry import TRIES, ConcurrencyLimit, ask
 from pipelines.llm.session import ChatModel
-from pipelines.records import Answer, Usage, digest
-from pipelines.store.evaluations import JudgementRow
+from pipelines.records import Answer, digest
+from pipelines.store.evaluations import Judgement
 
 log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class Judgement:
-    """The judgement of one answer in one dimension: a score of 1 to 5 with its reasoning, or an error.
-
-    `usage` is what it cost now: nothing where it came from the cache. `hash` names everything that it depends on.
-    """
-
-    dimension: str
-    score: Score | None
-    reasoning: str = ""
-    error: str | None = None
-    usage: Usage = Usage()
-    model: str = ""
-    hash: str = ""
-    cached: bool = False
-
-    @property
-    def judgeable(self) -> bool:
-        """Whether the dimension had its reference answer or context; without it no model was asked."""
-        return bool(self.hash)
 
 
 class JudgementCache(Protocol):
     """The part of the store that keeps judgements: every run of the same answers shares them."""
 
-    def get_judgements(self, hashes: Sequence[str]) -> Mapping[str, JudgementRow]: ...
+    def get_judgements(self, hashes: Sequence[str]) -> Mapping[str, Judgement]: ...
 
-    def save_judgements(self, rows: Sequence[JudgementRow]) -> None: ...
+    def save_judgements(self, judgements: Sequence[Judgement], /) -> None: ...
 
 
 class Judge:
@@ -99,7 +77,7 @@ class Judge:
             return Judgement(dimension.name, None, error=str(error), model=self.llm.model)
         hash = digest("judgement", dimension.name, self.llm.model, SYSTEM, prompt)
         async with self._slots.free():
-            return await self._load(dimension, hash) or await self._ask(dimension, prompt, hash)
+            return await self._load(hash) or await self._ask(dimension, prompt, hash)
 
     async def _ask(self, dimension: Dimension, prompt: str, hash: str) -> Judgement:
         reply = await ask(
@@ -117,19 +95,15 @@ class Judge:
             await self._save(judgement)
         return judgement
 
-    async def _load(self, dimension: Dimension, hash: str) -> Judgement | None:
-        row = (await asyncio.to_thread(self._cache.get_judgements, [hash])).get(hash) if self._cache else None
-        if row is None or row.score is None:
+    async def _load(self, hash: str) -> Judgement | None:
+        kept = (await asyncio.to_thread(self._cache.get_judgements, [hash])).get(hash) if self._cache else None
+        if kept is None or kept.score is None:
             return None
-        score = int(row.score) if float(row.score).is_integer() else row.score
-        return Judgement(dimension.name, score, row.reasoning, model=self.llm.model, hash=hash, cached=True)
+        return replace(kept, score=int(kept.score)) if float(kept.score).is_integer() else kept
 
     async def _save(self, judgement: Judgement) -> None:
         if self._cache:
-            row = JudgementRow(
-                judgement.hash, judgement.dimension, judgement.model, judgement.score, judgement.reasoning
-            )
-            await asyncio.to_thread(self._cache.save_judgements, [row])
+            await asyncio.to_thread(self._cache.save_judgements, [judgement])
 
     def _warn_of_own_answer(self, answer: Answer) -> None:
         own = next((e.model for e in answer.exchanges if same_model(e.model, self.llm.model)), None)

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from pipelines.store import EvaluatedQuestion, JudgementRow, Store
+from pipelines.store import EvaluatedQuestion, Judgement, Store
 
 ROW = EvaluatedQuestion(
     "one", "How?", ["a#x"], [{"sources": ["a#x"], "anchors": ["a#x"], "score": 0.5}], ["bm25"], {"total": 0.1}
@@ -44,11 +44,11 @@ def test_what_an_evaluation_came_to_is_kept(store: Store) -> None:
 
 
 def test_a_judgement_stays_and_a_failed_one_is_made_again(store: Store) -> None:
-    good = JudgementRow("h1", "quality", "judge", 4.0, "because")
-    failed = JudgementRow("h2", "quality", "judge", None, error="timeout")
+    good = Judgement("quality", 4.0, "because", model="judge", hash="h1")
+    failed = Judgement("quality", None, error="timeout", model="judge", hash="h2")
     store.save_judgements([good, failed])
     store.save_judgements([replace(good, score=1.0), replace(failed, score=2.0, error=None)])
     found = store.get_judgements(["h1", "h2", "h3"])
     assert {hash: (row.score, row.error) for hash, row in found.items()} == {"h1": (4.0, None), "h2": (2.0, None)}
-    assert found["h1"].reasoning == "because" and found["h1"].created
+    assert found["h1"] == replace(good, cached=True)
     assert store.get_judgements([]) == {}

@@ -6,10 +6,10 @@ from typing import Any
 from kit.scripted_llm import ScriptedLLM, in_turn
 
 from pipelines.evaluation.dataset import Example
-from pipelines.evaluation.judging.judge import Judge, Judgement
+from pipelines.evaluation.judging.judge import Judge
 from pipelines.llm.client import LLM
 from pipelines.records import Answer
-from pipelines.store import Store
+from pipelines.store import Judgement, Store
 
 EXAMPLE = Example("How many?", ("https://docs.test/a#x",), "Four.")
 ANSWER = Answer("How many?", "Four, or so.", "llm", (), (), (), {}, 1, 1)

@@ -20,13 +20,13 @@ from pipelines.evaluation.dataset import Example
 from pipelines.evaluation.evaluator import EvaluationPlan, Evaluator, hit_sources, is_complete, is_settled
 from pipelines.evaluation.fingerprint import CODE, code_files, public_settings
 from pipelines.evaluation.fingerprint import evaluation_fingerprint as fingerprint
-from pipelines.evaluation.judging.judge import Judge, Judgement
+from pipelines.evaluation.judging.judge import Judge
 from pipelines.evaluation.metrics import METRICS, Metric
 from pipelines.evaluation.result_text import as_text
 from pipelines.evaluation.statistics import NothingToScore
 from pipelines.lexical import LexicalIndex
 from pipelines.records import Answer, Index, IndexSettings
-from pipelines.store import EvaluatedQuestion
+from pipelines.store import EvaluatedQuestion, Judgement
 
 BASE = "https://d.test/"
 TEXTS = {

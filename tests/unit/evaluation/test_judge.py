@@ -3,6 +3,7 @@
 import asyncio
 import json
 import math
+from dataclasses import replace
 
 import pytest
 from kit import scripted_llm
@@ -11,11 +12,11 @@ from kit.queued_model import QueuedModel
 from pipelines.answering.synthesis.prompts import Template
 from pipelines.evaluation.dataset import Example
 from pipelines.evaluation.judging.dimensions import DIMENSIONS, BadDimension, Dimension
-from pipelines.evaluation.judging.judge import Judge, Judgement, same_model
+from pipelines.evaluation.judging.judge import Judge, same_model
 from pipelines.llm.client import LLM, LLMSettings
 from pipelines.llm.errors import LLMBusy, LLMEmpty
 from pipelines.records import Answer, Exchange, Hit, Usage
-from pipelines.store.evaluations import JudgementRow
+from pipelines.store import Judgement
 
 EXAMPLE = Example("How do I scale a deployment?", ("https://docs/x#scale",), "Set num_replicas.")
 GOOD = '{"reasoning": "Right.", "score": 4}'
@@ -25,13 +26,13 @@ class MemoryCache:
     """A cache that ends with its test."""
 
     def __init__(self) -> None:
-        self.rows: dict[str, JudgementRow] = {}
+        self.rows: dict[str, Judgement] = {}
 
     def get_judgements(self, hashes):
         return {hash: self.rows[hash] for hash in hashes if hash in self.rows}
 
-    def save_judgements(self, rows):
-        self.rows |= {row.hash: row for row in rows}
+    def save_judgements(self, judgements):
+        self.rows |= {one.hash: replace(one, usage=Usage(), cached=True) for one in judgements}
 
 
 def hit(text: str) -> Hit:
