@@ -11,18 +11,17 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Self
 
 import yaml
-from pydantic import ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from pipelines.answering.settings import AnswerSettings, all_agents, flatten, full_name, variable_of
 from pipelines.answering.synthesis.prompts import Prompts, TemplateError
-from pipelines.evaluation.judging.dimensions import BadDimension, dimension_of
+from pipelines.evaluation.judging.dimensions import dimension_of
 from pipelines.indexing.collection import IndexChoices
 from pipelines.records import IndexSettings, digest
 
-KEYS = ("name", "collection", "dataset", "ks", "answers", "judge", "dimensions", "base", "grid", "runs")
 # The numbers of chunks of the study: 1 to 13, and 18 for its 13 + 5 of lexical search.
 KS = (1, 3, 5, 9, 13, 18)
 # Settings of a machine, which change no answer; and keys, which a file and its report must not show.
@@ -55,6 +54,49 @@ class _UniqueKeyLoader(yaml.SafeLoader):
                 raise BadSweep(f"{key.start_mark.name}: line {key.start_mark.line + 1}: {key.value} is there twice")
             seen.add(key.value)
         return super().construct_mapping(node, deep)
+
+
+def _as_list(value: Any) -> Any:
+    return value if isinstance(value, list) else [value]
+
+
+def _or_empty(value: Any) -> Any:
+    return {} if value is None else value
+
+
+def _dimension(name: str) -> str:
+    return dimension_of(name).name
+
+
+Text = Annotated[str, Field(pattern=r"\S")]
+Texts = Annotated[list[Text], Field(min_length=1), BeforeValidator(_as_list)]
+Settings = Annotated[dict[str, Any], BeforeValidator(_or_empty)]
+Grid = Annotated[dict[str, Any], Field(min_length=1)]
+
+
+class SweepFile(BaseModel):
+    """The keys of a sweep file. Settings and their values are checked as those of its cells."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    name: Text
+    collection: Text
+    dataset: Texts
+    ks: Annotated[list[Annotated[int, Field(ge=1, le=100)]], Field(min_length=1), BeforeValidator(_as_list)] = list(KS)
+    answers: bool = False
+    judge: str = ""
+    dimensions: Annotated[list[Annotated[str, AfterValidator(_dimension)]], Field(min_length=1)] = ["quality"]
+    base: Settings = {}
+    grid: Annotated[list[Grid], BeforeValidator(_as_list)] = []
+    runs: list[Settings] = []
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.judge and not self.answers:
+            raise ValueError(f"judge is {self.judge!r}: it needs answers: true")
+        if not self.grid and not self.runs:
+            raise ValueError("there is nothing to compare: give a grid (settings with lists of values), runs, or both")
+        return self
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +162,8 @@ def read_sweep(path: Path, environment: Mapping[str, Any] | None = None) -> Swee
     except yaml.YAMLError as error:
         raise BadSweep(f"sweep file {path} is not YAML: {error}") from error
     if not isinstance(data, dict):
-        raise BadSweep(f"sweep file {path} must hold keys and values ({', '.join(KEYS)}), not {type(data).__name__}")
+        keys = ", ".join(SweepFile.model_fields)
+        raise BadSweep(f"sweep file {path} must hold keys and values ({keys}), not {type(data).__name__}")
     try:
         return sweep_from({"name": path.stem, **data}, path.parent, environment or {})
     except BadSweep as error:
@@ -129,19 +172,17 @@ def read_sweep(path: Path, environment: Mapping[str, Any] | None = None) -> Swee
 
 def sweep_from(data: Mapping[str, Any], folder: Path, environment: Mapping[str, Any]) -> Sweep:
     """Return the sweep that `data` describes; its data sets are relative to `folder`. Raises BadSweep."""
-    _check_keys(data, KEYS, "")
-    for key in ("name", "collection"):
-        if not isinstance(data.get(key), str) or not data[key].strip():
-            raise BadSweep(f"{key} is {data.get(key)!r}: it must be a text")
-    answers = data.get("answers", False)
-    if not isinstance(answers, bool):
-        raise BadSweep(f"answers is {answers!r}: it must be true or false")
-    cells = tuple(_name_cells(_drop_repeated(_cells(data))))
+    _check_keys(data, list(SweepFile.model_fields), "")
+    try:
+        file = SweepFile.model_validate(data)
+    except ValidationError as error:
+        raise BadSweep("\n".join(map(_describe_problem, error.errors()))) from error
+    cells = tuple(_name_cells(_drop_repeated(_cells(file))))
     _check_count(len(cells))
-    ks, (judge, dimensions) = _ks(data.get("ks", KS)), _judge_and_dimensions(data, answers)
-    _check_cells(cells, environment, judge)
-    datasets = tuple(folder / path for path in _datasets(data.get("dataset")))
-    return Sweep(data["name"], data["collection"], datasets, ks, answers, cells, judge, dimensions)
+    _check_cells(cells, environment, file.judge)
+    datasets = tuple(folder / path for path in file.dataset)
+    ks, dimensions = tuple(sorted(set(file.ks))), tuple(file.dimensions)
+    return Sweep(file.name, file.collection, datasets, ks, file.answers, cells, file.judge, dimensions)
 
 
 # --------------------------------------------------------------------------------------------- keys and values
@@ -163,65 +204,27 @@ def _check_count(count: int) -> None:
         raise BadSweep(f"{count:,} configurations are more than {MOST_CELLS:,}: make the grid smaller")
 
 
-def _datasets(value: Any) -> list[str]:
-    paths = value if isinstance(value, list) else [value]
-    if not paths or not all(isinstance(path, str) and path.strip() for path in paths):
-        raise BadSweep(f"dataset is {value!r}: it must name a file of questions, or be a list of such files")
-    return paths
-
-
-def _ks(value: Any) -> tuple[int, ...]:
-    ks = value if isinstance(value, list | tuple) else [value]
-    if not ks or not all(isinstance(k, int) and not isinstance(k, bool) and 1 <= k <= 100 for k in ks):
-        raise BadSweep(f"ks is {value!r}: it must be numbers of hits, 1 to 100, like [1, 3, 5, 9]")
-    return tuple(sorted(set(ks)))
-
-
-def _judge_and_dimensions(data: Mapping[str, Any], answers: bool) -> tuple[str, tuple[str, ...]]:
-    judge, dimensions = data.get("judge", ""), data.get("dimensions", ["quality"])
-    if not isinstance(judge, str) or (judge and not answers):
-        raise BadSweep(f"judge is {judge!r}: it must name an agent, and needs answers: true")
-    if not isinstance(dimensions, list) or not dimensions or not all(isinstance(name, str) for name in dimensions):
-        raise BadSweep(f"dimensions is {dimensions!r}: it must be a list of names, like [quality]")
-    try:
-        return judge, tuple(dimension_of(name).name for name in dimensions)
-    except BadDimension as error:
-        raise BadSweep(f"dimensions: {error}") from error
-
-
-def _settings(value: Any, where: str) -> dict[str, Any]:
+def _settings(value: Mapping[str, Any], where: str) -> dict[str, Any]:
     """Return settings by name. Raises BadSweep for unknown ones."""
-    if value is None:
-        return {}
-    if not isinstance(value, dict):
-        raise BadSweep(f"{where} is {value!r}: it must hold settings and their values")
     value = {name if name in INDEX else full_name(str(name), AnswerSettings): one for name, one in value.items()}
     _check_keys(value, (*INDEX, *ANSWERING), f"{where}.")
     for agent in value.get("agents") or []:
         if isinstance(agent, dict) and agent.get("api_key"):
             raise BadSweep(f"{where}.agents: keys do not belong in a file: describe the agents in RAYDEX_AGENTS")
-    return dict(value)
+    return value
 
 
-def _cells(data: Mapping[str, Any]) -> Iterator[Cell]:
+def _cells(file: SweepFile) -> Iterator[Cell]:
     """Yield every configuration of the file, those of grids first."""
-    base = _settings(data.get("base"), "base")
-    grids = data.get("grid", [])
-    for grid in grids if isinstance(grids, list) else [grids]:
+    base = _settings(file.base, "base")
+    for grid in file.grid:
         yield from _product(base, grid)
-    runs = data.get("runs", [])
-    if not isinstance(runs, list):
-        raise BadSweep("runs must be a list of settings; each run may have a name")
-    for number, run in enumerate(runs, 1):
+    for number, run in enumerate(file.runs, 1):
         yield _run(base, run, f"runs[{number}]")
-    if not grids and not runs:
-        raise BadSweep("there is nothing to compare: give a grid (settings with lists of values), runs, or both")
 
 
-def _product(base: Mapping[str, Any], grid: Any) -> Iterator[Cell]:
+def _product(base: Mapping[str, Any], grid: Mapping[str, Any]) -> Iterator[Cell]:
     """Yield every combination of a grid's values: a list for each setting, or a mapping of labels to values."""
-    if not isinstance(grid, dict) or not grid:
-        raise BadSweep(f"grid is {grid!r}: it must hold settings with lists of values")
     axes = []
     for name, values in grid.items():
         (setting,) = _settings({name: None}, "grid")
@@ -237,12 +240,11 @@ def _product(base: Mapping[str, Any], grid: Any) -> Iterator[Cell]:
         yield Cell("", settings, varied, labels)
 
 
-def _run(base: Mapping[str, Any], run: Any, where: str) -> Cell:
-    own = dict(run) if isinstance(run, dict) else run
-    name = own.pop("name", "") if isinstance(own, dict) else ""
+def _run(base: Mapping[str, Any], run: Mapping[str, Any], where: str) -> Cell:
+    name = run.get("name", "")
     if not isinstance(name, str):
         raise BadSweep(f"{where}.name is {name!r}: it must be a text")
-    varied = _settings(own, where)
+    varied = _settings({key: value for key, value in run.items() if key != "name"}, where)
     return Cell(name, {**base, **varied}, varied, {key: label(value) for key, value in varied.items()})
 
 

