@@ -59,15 +59,18 @@ class IndexGate:
     options: EvaluationOptions
     progress: Progress
 
-    def __call__(self, examples: Sequence[Example], live: Index, candidate: Index) -> dict[str, Any]:
+    def __call__(
+        self, examples: Sequence[Example], live: Index, candidate: Index, changed: AnswerSettings | None = None
+    ) -> dict[str, Any]:
         """Return as JSON whether the candidate passes, its measures, the two evaluations, and the worse questions.
 
-        These are ids of examples, the worst first. Raises as `evaluate`.
+        These are ids of examples, the worst first. `changed` are other settings for the candidate. Raises as
+        `evaluate`.
         """
         ks, answers = check_measures(self.may_fall), not all(map(is_of_hits, self.may_fall))
         plan = EvaluationPlan(live.collection, ks, answers)
-        before = self._measure(LIVE, examples, live, plan)
-        after = self._measure(CANDIDATE, examples, candidate, plan)
+        before = self._measure(LIVE, examples, live, plan, self.settings)
+        after = self._measure(CANDIDATE, examples, candidate, plan, changed or self.settings)
         experiment = {"runs": [before, after], "baseline": LIVE}
         results = [one for name, drop in self.may_fall.items() for one in gate(experiment, None, name, drop)]
         return {
@@ -77,11 +80,13 @@ class IndexGate:
             "worse": _worse(examples, before, after, list(self.may_fall)),
         }
 
-    def _measure(self, name: str, examples: Sequence[Example], index: Index, plan: EvaluationPlan) -> Record:
+    def _measure(
+        self, name: str, examples: Sequence[Example], index: Index, plan: EvaluationPlan, settings: AnswerSettings
+    ) -> Record:
         self.progress(f"asking the {name} index {index.id}")
         result = evaluate(
             self.store,
-            self.settings,
+            settings,
             examples,
             plan,
             dataset=REGRESSION_SET,

@@ -9,6 +9,7 @@ command line and no environment.
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from pipelines.nights.notices.notice import Notice
 from pipelines.nights.notices.teller import Teller, TellSecrets
 from pipelines.nights.regression import gather_regression_set
 from pipelines.nights.result import REFUSED, NightResult
+from pipelines.nights.retraining import Retraining
 from pipelines.nights.telling import failure_notice, refusal_notice
 from pipelines.nights.upkeep import NightUpkeep, dump_name
 from pipelines.records import digest
@@ -51,8 +53,8 @@ def run_night(
 ) -> NightResult:
     """Do one night, or what a killed one left of it, and tell whom the file names if it is refused or fails.
 
-    Files that `night` names are relative to `folder`. Raises MissingSecret, UnknownMeasure, BadDumpFolder, and as
-    `reindex`, `evaluate` and `read_datasets` do; what was done until then is kept.
+    Files that `night` names are relative to `folder`. Raises MissingSecret, UnknownMeasure, BadDumpFolder, BadTraining,
+    NotFree, and as `reindex`, `evaluate` and `read_datasets` do; what was done until then is kept.
     """
     teller = Teller(collection.night.tell, secrets)
     try:
@@ -80,13 +82,16 @@ def _run_night(
     read_datasets(folder / name for name in night.questions)
     upkeep = NightUpkeep(store, collection.name, night, settings.home, folder, progress)
     upkeep.check()
+    asked = settings if night.models else without_models(settings)
+    gate = IndexGate(store, asked, night.may_fall, evaluation, progress)
+    files = [folder / name for name in night.questions]
+    ask = partial(gather_regression_set, store, asked, collection.name, files, night.smoke)
+    retraining = Retraining(gate, collection.name, night.train, folder, ask)
     options = replace(options, most_unjudged=night.most_unjudged)
     with open_run(NIGHTLY, store, collection, options, progress) as (record, work):
         mark = digest(json.dumps(collection.as_stored(), sort_keys=True))
         journal = Journal(work.lock, record.run, mark, progress)
-        asked = settings if night.models else without_models(settings)
-        gate = IndexGate(store, asked, night.may_fall, evaluation, progress)
-        result = Night(store, work, journal, gate, upkeep, teller)()
+        result = Night(store, work, journal, gate, upkeep, retraining, teller)()
         record.counts = result.as_counts()
         record.remark = f"refused: {result.reason}" if result.verdict == REFUSED else None
     return result
@@ -108,6 +113,7 @@ class Night:
     journal: Journal
     gate: IndexGate
     upkeep: NightUpkeep
+    retraining: Retraining
     teller: Teller
 
     def __call__(self) -> NightResult:
@@ -125,7 +131,7 @@ class Night:
         if find_live_index(self.store, name):
             evaluations = judged["gate"]["evaluations"] if "gate" in judged else ()
             dump = dump_name(name, self.journal.day, self.journal.first)
-            for step, work in self.upkeep.steps(dump, evaluations).items():
+            for step, work in {**self.upkeep.steps(dump, evaluations), **self.retraining.steps()}.items():
                 steps[step] = self.journal.step(step, work)["said"]
         return result
 
@@ -152,9 +158,7 @@ class Night:
             return {"said": "not judged: the publish guard speaks against it", "reason": index["guard"]}
         if index["summary"]["published"]:
             return {"said": f"not judged: {_why_unjudged(index['summary'])}", "reason": ""}
-        night = self.work.collection.night
-        files = [self.upkeep.folder / file for file in night.questions]
-        asked = gather_regression_set(self.store, self.gate.settings, name, files, night.smoke)
+        asked = self.retraining.ask()
         self.gate.progress(str(asked))
         if not asked.examples:
             return {"said": "there is no question to judge by", "reason": "there is no question to judge by"}

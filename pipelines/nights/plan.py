@@ -16,6 +16,7 @@ from pipelines.nights.gate import check_measures
 from pipelines.nights.journal import NIGHTLY, night_steps
 from pipelines.nights.regression import known_questions
 from pipelines.nights.upkeep import NightUpkeep
+from pipelines.records.night_choices import TrainChoices
 from pipelines.store import Store
 from pipelines.text.progress import Progress, describe_seconds, silent
 
@@ -53,7 +54,7 @@ def plan_night(
             "may_fall": night.may_fall,
             "most_unjudged": night.most_unjudged,
         },
-        "upkeep": upkeep.plan(),
+        "upkeep": upkeep.plan() | _trainings(night.train),
     }
 
 
@@ -73,6 +74,12 @@ def describe_night_plan(plan: Mapping[str, Any]) -> str:
     lines.append(f"  judge     if more than {judge['most_unjudged']:.0%} of the pages change, or a setting: by {asked}")
     lines.append(f"            may fall: {', '.join(f'{name} {fall:g}' for name, fall in judge['may_fall'].items())}")
     return "\n".join([*lines, *(f"  {step:<10}{said}" for step, said in plan["upkeep"].items())])
+
+
+def _trainings(chosen: Sequence[TrainChoices]) -> dict[str, str]:
+    """Return in words what is trained again."""
+    said = [f"{one.kind} into {one.output} once it is {one.days:g} days old" for one in chosen]
+    return {"train": ", ".join(said)} if said else {}
 
 
 def _steps_of_unfinished(runs: Sequence[Mapping[str, Any]]) -> list[str]:

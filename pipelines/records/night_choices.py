@@ -3,7 +3,7 @@
 Values alone; what is done with them is the business of pipelines.nights.
 """
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -59,6 +59,22 @@ class TellChoices(BaseModel):
     questions: bool = False
 
 
+class TrainChoices(BaseModel):
+    """A model that answers use, learned again from `dataset` into the folder `output` once it is `days` old.
+
+    `plan` are the settings of `raydex train KIND`. With `accept` the regression set alone decides.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    kind: Literal["adapter", "reranker", "tags"]
+    dataset: str
+    output: str = Field(min_length=1)
+    plan: dict[str, Any] = {}
+    days: float = Field(default=7, ge=0)
+    accept: bool = False
+
+
 class NightChoices(BaseModel):
     """How `raydex nightly` judges a change before it publishes it, and what it does besides.
 
@@ -68,7 +84,8 @@ class NightChoices(BaseModel):
     up to which a change is published in place, without being judged: the pages of one question in fifty can hardly cost
     more than `may_fall` allows.
     `prune` keeps so many retired indexes, `retention_days` the questions of so many days (None: all of them). `vacuum`
-    tidies tables of which a fifth is dead rows. `tell` says who hears of a refused or failed night.
+    tidies tables of which a fifth is dead rows. `train` names what is trained again. `tell` says who hears of a refused
+    or failed night.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -90,4 +107,5 @@ class NightChoices(BaseModel):
     retention_days: float | None = Field(default=None, gt=0)
     vacuum: bool = False
     dump: DumpChoices | None = None
+    train: list[TrainChoices] = []
     tell: TellChoices = TellChoices()

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -239,6 +240,11 @@ def test_a_stopped_night_is_not_gone_on_with_once_the_file_says_something_else(n
         ({"may_fall": {"mrr": 2}}, "night.may_fall.mrr"),
         ({"nightly": 1}, "night.nightly"),
         ({"questions": ["none.jsonl"]}, "none.jsonl"),
+        ({"train": [{"kind": "adapter", "dataset": "none.jsonl", "output": "x"}]}, "none.jsonl"),
+        (
+            {"train": [{"kind": "tags", "dataset": "rows.jsonl", "output": "x", "plan": {"fold": 2}}]},
+            "night.train: tags: setting prefix: Field required; setting fold: ",
+        ),
     ],
 )
 def test_what_a_file_says_wrongly_is_named_before_anything_is_done(nights, night, said):
@@ -289,3 +295,39 @@ def test_a_plan_says_what_a_night_would_do_and_writes_nothing(nights, store):
     assert "about 12 pages new, changed or deleted, as before" in text
     assert "by 12 written questions" in text and "may fall: retrieval_score@9 0.02" in text and "12 files" in text
     assert store.status("docs") == before
+
+
+@pytest.fixture
+def one_thread() -> Iterator[None]:
+    """Small sums are slower on several threads, most of all where others compute too."""
+    import torch
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+def test_a_part_is_trained_again_and_kept_only_if_no_question_is_answered_worse(nights, by_vectors_alone, one_thread):
+    adapter = {"kind": "adapter", "dataset": "rows.jsonl", "output": "models/adapter", "accept": True, "days": 0}
+    nights.night["train"] = [adapter | {"plan": {"epochs": 0}}]
+    plan = nights.jobs.text("plan", nights.write())
+    assert "train     adapter into models/adapter once it is 0 days old" in plan
+    folder = nights.folder / "models" / "adapter"
+    kept = nights()
+    said = kept.summary["steps"]["train adapter"]
+    assert said == f"12 questions: 0 got worse; {folder} is new", kept.messages
+    before = (folder / "card.json").read_text()
+    rows = list(map(json.loads, (nights.folder / "rows.jsonl").read_text().splitlines()))
+    wrong = [
+        json.dumps(row | {"source": other["source"]}) for row, other in zip(rows, rows[6:] + rows[:6], strict=True)
+    ]
+    (nights.folder / "wrong.jsonl").write_text("\n".join(wrong))
+    nights.night["train"] = [adapter | {"dataset": "wrong.jsonl", "plan": {"epochs": 12, "learning_rate": 0.3}}]
+    spoiled = nights()
+    assert spoiled.code == 0, spoiled.messages
+    said = spoiled.summary["steps"]["train adapter"]
+    assert said.endswith(f"got worse; {folder} stays as it was")
+    assert (folder / "card.json").read_text() == before and [one.name for one in folder.parent.iterdir()] == ["adapter"]
+    nights.night["train"] = [adapter | {"days": 7}]
+    assert "not 7 days old" in nights().summary["steps"]["train adapter"]

@@ -152,7 +152,12 @@ LAYERS = {
         "gate indexes",
         "report runner",
     ),
-    "pipelines/nights": ("gate journal notices regression", "result upkeep", "plan telling weekly", "night"),
+    "pipelines/nights": (
+        "dumps gate journal notices regression",
+        "result retraining upkeep",
+        "plan telling weekly",
+        "night",
+    ),
     "pipelines/training": (
         "folds",
         "mining",

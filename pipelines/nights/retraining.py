@@ -1,0 +1,111 @@
+"""Trains again what a night names, and keeps only that by which no question is answered worse.
+
+Knows the kinds of models and the night's gate; not what else the night does.
+"""
+
+import contextlib
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from pipelines.answering.settings import AnswerSettings, change, describe_errors
+from pipelines.evaluation.dataset import read_answerable
+from pipelines.files.atomic_files import replace_folder
+from pipelines.files.model_cards import BadCard, read_card
+from pipelines.nights.gate import IndexGate
+from pipelines.nights.journal import StepResult
+from pipelines.nights.regression import RegressionSet
+from pipelines.records.night_choices import TrainChoices
+from pipelines.training import KINDS, TrainingOrder, check_free, train
+from pipelines.training.run import TrainingPlan
+
+# The settings by which answers use a model of each kind, beside the folder.
+USED: Mapping[str, tuple[str, Mapping[str, str]]] = {
+    "adapter": ("retrieval.query_adapter", {}),
+    "reranker": ("reranker.model", {"reranker.kind": "cross-encoder"}),
+    "tags": ("reranker.model", {"reranker.kind": "tag"}),
+}
+
+
+class BadTraining(ValueError):
+    """A night names a training with settings that its kind does not have."""
+
+
+@dataclass(frozen=True)
+class Retraining:
+    """The trainings of a night; paths are relative to `folder`. `ask` returns the questions of the regression set.
+
+    Raises BadTraining, BadDataset and NotFree.
+    """
+
+    gate: IndexGate
+    collection: str
+    choices: Sequence[TrainChoices]
+    folder: Path
+    ask: Callable[[], RegressionSet]
+
+    def __post_init__(self) -> None:
+        for chosen in self.choices:
+            plan_of(chosen)
+            read_answerable(self.folder / chosen.dataset)
+            check_free(self.folder / chosen.output)
+
+    def steps(self) -> dict[str, Callable[[], StepResult]]:
+        """Return the steps by name."""
+        return {f"train {chosen.kind}": partial(self._step, chosen) for chosen in self.choices}
+
+    def _step(self, chosen: TrainChoices) -> StepResult:
+        output, card = self.folder / chosen.output, dict[str, Any]()
+        with contextlib.suppress(BadCard):
+            card = read_card(output, KINDS[chosen.kind].card)
+            trained = datetime.fromisoformat(card["date"])
+            if datetime.now(UTC) - trained < timedelta(days=chosen.days):
+                return {"said": f"{output} is of {trained:%Y-%m-%d}, not {chosen.days:g} days old"}
+        before = _using(self.gate.settings, chosen, output) if card.get("accepted") else self.gate.settings
+        made = output.with_name(f"{output.name}.new")
+        try:
+            result = self._train(chosen, before, made)
+            if result["kept"]:
+                replace_folder(output, made)
+        finally:
+            shutil.rmtree(made, ignore_errors=True)
+        return result | {"said": f"{result['said']}; {output} {'is new' if result['kept'] else 'stays as it was'}"}
+
+    def _train(self, chosen: TrainChoices, before: AnswerSettings, made: Path) -> StepResult:
+        """Train into `made`, and say whether it may be kept: by its own verdict, then by the regression set."""
+        gate, kind = self.gate, KINDS[chosen.kind]
+        order = TrainingOrder(
+            self.folder / chosen.dataset,
+            self.collection,
+            open_store=lambda: contextlib.nullcontext(gate.store),
+            settings=gate.settings,
+            progress=gate.progress,
+        )
+        data = kind.load(order, plan_of(chosen))
+        if not train(kind, data, made, accept=chosen.accept, progress=gate.progress).accepted:
+            return {"said": "not accepted by its own questions", "kept": False}
+        if not (examples := self.ask().examples):
+            return {"said": "there is no question to judge by", "kept": False}
+        live = gate.store.live_index(self.collection)
+        judged = replace(gate, settings=before)(examples, live, live, _using(gate.settings, chosen, made))
+        said = f"{len(examples):,} questions: {len(judged['worse']):,} got worse"
+        return {"said": said, "kept": judged["passed"], "gate": judged}
+
+
+def plan_of(chosen: TrainChoices) -> TrainingPlan:
+    """Return the settings of a training. Raises BadTraining."""
+    try:
+        return KINDS[chosen.kind].plan.model_validate(chosen.plan)
+    except ValidationError as error:
+        raise BadTraining(f"night.train: {chosen.kind}: {describe_errors(error)}") from error
+
+
+def _using(settings: AnswerSettings, chosen: TrainChoices, folder: Path) -> AnswerSettings:
+    name, others = USED[chosen.kind]
+    return change(settings, {name: folder if chosen.kind == "adapter" else str(folder), **others})
