@@ -22,6 +22,7 @@ VERBS = {
     "mcp": ("jobs.mcp", "let coding agents look things up, over stdio (MCP)"),
     "slack": ("jobs.slack", "answer in Slack: mentions and direct messages, in their threads"),
     "status": ("jobs.status", "show collections, indexes, pages by state and last runs"),
+    "logs": ("jobs.logs", "show what the processes of a run wrote, on every node"),
     "default": ("jobs.default", "set the collection that is asked when none is named"),
     "keys": ("jobs.keys", "create, list and revoke API keys"),
     "nightly": ("jobs.nightly", "update a collection by night; publish only what is not worse"),

@@ -21,7 +21,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeVar, get_args, get_origin
 
-from jobs.environment import debugging, describe_trouble_at_home, set_variables
+from jobs.environment import debugging, describe_trouble_at_home, set_variables, wants_json_lines
+from pipelines.logs import log_as_json
 from pipelines.text.progress import Passing
 
 if TYPE_CHECKING:
@@ -37,6 +38,8 @@ CLEAR_LINE = "\r\x1b[2K"
 OWN_PACKAGES = ("pipelines.", "jobs.")
 
 Work = Callable[[argparse.Namespace], int]
+
+log = logging.getLogger("jobs")
 
 
 class BadInput(ValueError):
@@ -172,8 +175,11 @@ def check_range(flag: str, value: float | None, least: float, most: float = math
 
 
 def say(message: str) -> None:
-    """Print a message for a person on standard error; standard output carries the result alone."""
-    print(message, file=sys.stderr, flush=True)
+    """Print a message on standard error, as a log line if those are JSON; standard output carries the result alone."""
+    if log.handlers:
+        log.info("%s", message)
+    else:
+        print(message, file=sys.stderr, flush=True)
 
 
 class Messages:
@@ -255,6 +261,8 @@ def run_job(parser: argparse.ArgumentParser, work: Work, argv: Sequence[str] | N
     """
     args = parser.parse_args(argv)
     try:
+        if wants_json_lines():
+            log_as_json()
         return work(args)
     except (KeyboardInterrupt, SystemExit) as error:
         code = INTERRUPTED if isinstance(error, KeyboardInterrupt) else error.code

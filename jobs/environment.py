@@ -156,6 +156,19 @@ def ray_address() -> str:
     return os.environ.get("RAY_ADDRESS") or "local"
 
 
+def wants_json_lines() -> bool:
+    """Return whether RAYDEX_LOG says that commands log as JSON lines. Raises BadVariable."""
+    given = os.environ.get("RAYDEX_LOG") or "text"
+    if given not in ("text", "json"):
+        raise BadVariable(f"RAYDEX_LOG {given!r} is no format of logs: write text or json")
+    return given == "json"
+
+
+def ray_folder() -> Path:
+    """Return the folder in which Rays of this machine keep their sessions."""
+    return Path(os.environ.get("RAY_TMPDIR") or "/tmp") / "ray"
+
+
 def in_ray_job() -> bool:
     """Return whether this is the driver of a submitted Ray job, whose working directory is a temporary copy."""
     return "RAY_JOB_CONFIG_JSON_ENV_VAR" in os.environ

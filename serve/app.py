@@ -27,6 +27,7 @@ from pipelines.answering.retrieval.search import Retrieval, Search
 from pipelines.answering.settings import NONE, AgentSettings, all_agents
 from pipelines.answering.synthesis.base import Task
 from pipelines.answering.writing.agents import Agent, AgentPart
+from pipelines.logs import log_as_json
 from pipelines.records import Hit, Index
 from pipelines.store import Place, Store
 from serve.bots import Bot, wanted_bots
@@ -39,7 +40,7 @@ from serve.proxy.replica_loss import RETRY_AFTER_S
 from serve.recorder import Recorder
 from serve.remote import Handle, Headers, RemoteAgent, RemoteReranker, RemoteRetriever, stream_answer
 from serve.settings import Settings
-from serve.telemetry import FreshnessGauges, log_as_json, process_metrics
+from serve.telemetry import FreshnessGauges, process_metrics
 
 log = logging.getLogger(__name__)
 

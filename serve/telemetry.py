@@ -1,4 +1,4 @@
-"""Metrics on Ray's Prometheus endpoint, and a line of JSON for every request and log record.
+"""Metrics on Ray's Prometheus endpoint, and a log line and a span for every request.
 
 Each request has an id (`X-Request-ID`), which its log lines and its reply carry. The endpoint shows the metrics with
 Ray's prefix (`ray_raydex_requests_total`); outside a cluster they go nowhere. Ray estimates a histogram's `_sum` from
@@ -7,23 +7,20 @@ its buckets: read quantiles from it, not means.
 
 import contextlib
 import functools
-import json
 import logging
 import re
-import sys
 import threading
 import time
 import uuid
 from collections.abc import Iterator
-from contextvars import ContextVar
-from datetime import UTC, datetime
 from itertools import count
-from typing import IO, Any
+from typing import Any
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from pipelines import tracing
+from pipelines.logs import ids, with_ids
 from pipelines.records import Answer
 from pipelines.store import Freshness, Store, StoreUnavailable, UnusableDatabase, is_copy
 
@@ -37,8 +34,6 @@ SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.
 PROBES = ("/health", "/health/ready")
 # nginx's status for a client that left before its answer began.
 CLIENT_LEFT = 499
-
-_request_id: ContextVar[str] = ContextVar("request_id", default="")
 
 
 # ------------------------------------------------------------------------------------------------ metrics
@@ -189,7 +184,7 @@ class Telemetry:
                     MutableHeaders(scope=message)[TRACE_ID] = trace
             await send(message)
 
-        with with_request_id(id), _span_of(scope):
+        with with_ids(request_id=id), _span_of(scope):
             try:
                 await self._app(scope, receive, watch)
             except Exception:
@@ -229,48 +224,4 @@ def plain_id(given: str) -> str:
 
 def request_id() -> str:
     """Return the id of the request in progress, "" outside one."""
-    return _request_id.get()
-
-
-@contextlib.contextmanager
-def with_request_id(id: str) -> Iterator[None]:
-    """Give log lines inside the request id `id`: for a request's work in another process or thread."""
-    before = _request_id.set(id)
-    try:
-        yield
-    finally:
-        _request_id.reset(before)
-
-
-# ------------------------------------------------------------------------------------------------ logs
-
-
-class JsonLines(logging.Formatter):
-    """Formats a record as one line of JSON: time (UTC), level, logger, message, the its ids, its `extra`."""
-
-    ORDINARY = frozenset({*logging.makeLogRecord({}).__dict__, "message", "asctime", "taskName"})
-
-    def format(self, record: logging.LogRecord) -> str:
-        line = {
-            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
-            "level": record.levelname.lower(),
-            "logger": record.name,
-            "message": record.getMessage(),
-            "request_id": request_id(),
-            **({"trace_id": trace} if (trace := tracing.trace_id()) else {}),
-            **{name: value for name, value in record.__dict__.items() if name not in self.ORDINARY},
-        }
-        if record.exc_info:
-            line["exception"] = self.formatException(record.exc_info)
-        return json.dumps(line, default=str, ensure_ascii=True)
-
-
-def log_as_json(stream: IO[str] | None = None, level: int = logging.INFO) -> None:
-    """Write Raydex's log records as JSON lines to `stream` (default: stderr). A second call replaces the first."""
-    handler = logging.StreamHandler(stream or sys.stderr)
-    handler.setFormatter(JsonLines())
-    for name in ("serve", "pipelines", "opentelemetry"):
-        logger = logging.getLogger(name)
-        logger.handlers = [kept for kept in logger.handlers if not isinstance(kept.formatter, JsonLines)] + [handler]
-        logger.setLevel(level)
-        logger.propagate = False
+    return str(ids().get("request_id", ""))

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any
 
+from pipelines.logs import with_ids
 from pipelines.store import CollectionBusy, RunLock, Store, StoreUnavailable
 
 
@@ -60,7 +61,8 @@ def record_run(lock: RunLock, kind: str, settings: Mapping[str, Any] | None) -> 
     """Begin a run of `kind` and record how it ends: done, interrupted by a person, or failed with the body's error."""
     record = RunRecord(lock.begin(kind, settings))
     try:
-        yield record
+        with with_ids(run=record.run):
+            yield record
     except BaseException as error:
         interrupted = isinstance(error, KeyboardInterrupt | SystemExit)  # Ctrl-C, SIGTERM
         said = None if interrupted else f"{type(error).__name__}: {error}"

@@ -158,6 +158,7 @@ def open_run(
             _forgotten_if_empty(store, collection.name, record.run, before),
             tracing.span(kind, {"raydex.collection": collection.name, "raydex.run": record.run}, root=True),
         ):
+            progress(f"run {record.run} of collection {collection.name}")
             yield record, ReindexRun(store, lock, record.run, collection, settings, options, RunLog(progress))
 
 

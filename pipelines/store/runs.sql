@@ -36,6 +36,9 @@ where id = (select max(id) from run where collection = %(collection)s and id < %
   and kind = %(kind)s and state in ('failed', 'interrupted', 'abandoned')
   and started > now() - make_interval(secs => %(seconds)s);
 
+-- name: find_run
+select id, collection, kind, state, started, ended, error from run where id = %(run)s;
+
 -- name: running_run
 select id, kind, started from run where collection = %(collection)s and state = 'running' order by id desc limit 1;
 

@@ -21,6 +21,7 @@ from pipelines.indexing.chunking.page_cutter import PageChunks
 from pipelines.indexing.crawling.crawl import CrawlSettings
 from pipelines.indexing.reading.layout import Layouts
 from pipelines.indexing.reading.read import PageReader
+from pipelines.logs import log_work_of
 from pipelines.records import IndexSettings
 from pipelines.store import DATABASE_PATIENCE_S, Store
 
@@ -71,7 +72,7 @@ def build(pages: Dataset, job: steps.BuildJob) -> Dataset:
         steps.EmbedTexts,
         batch_size=GPU_BATCH if pools.gpus else None,
         batch_format="pyarrow",
-        fn_constructor_kwargs={"job": job},
+        fn_constructor_kwargs={"job": job, "on_ray": True},
         compute=ActorPoolStrategy(min_size=pools.least, max_size=pools.most, initial_size=pools.embedders),
         num_cpus=pools.cpus,
         num_gpus=pools.gpus,
@@ -127,7 +128,7 @@ def configure(slow_source: bool, held: Node) -> None:
 
 
 def urls_of_ranges(batch: pa.Table, job: steps.BuildJob) -> Iterator[pa.Table]:
-    store = _store(job.database_url)
+    store = _store(job.database_url, job.run)
     for part in batch.to_pylist():
         urls = store.urls_in_range(job.collection, part["first"], part["last"])
         yield pa.table({"url": pa.array(urls, pa.string())})
@@ -140,18 +141,18 @@ def crawl_batch(batch: pa.Table, job: steps.BuildJob, hosts: list[CrawlSettings]
     within a second, however slow the site is.
     """
     (host,) = batch["host"].to_pylist()
-    for urls in steps.crawl_host(hosts[host], job, _store(job.database_url)):
+    for urls in steps.crawl_host(hosts[host], job, _store(job.database_url, job.run)):
         yield pa.table({"url": pa.array(urls, pa.string()), "filler": _filler(len(urls))})
 
 
 def chunk_batch(batch: pa.Table, job: steps.BuildJob) -> Iterator[pa.Table]:
     return steps.chunk_pages(
-        batch["url"].to_pylist(), job, _store(job.database_url), _reader(job.settings, job.layouts)
+        batch["url"].to_pylist(), job, _store(job.database_url, job.run), _reader(job.settings, job.layouts)
     )
 
 
 def store_batch(batch: pa.Table, job: steps.BuildJob) -> pa.Table:
-    return steps.store_vectors(batch, job, _store(job.database_url))
+    return steps.store_vectors(batch, job, _store(job.database_url, job.run))
 
 
 def _filler(rows: int) -> pa.Array:
@@ -160,7 +161,9 @@ def _filler(rows: int) -> pa.Array:
 
 
 @functools.cache
-def _store(url: str) -> Store:
+def _store(url: str, run: int) -> Store:
+    """Return the store of this process, which works for a run, as its log says from now on."""
+    log_work_of(run)
     return Store(url, pool_size=2, retry_s=DATABASE_PATIENCE_S)
 
 

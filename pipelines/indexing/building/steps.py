@@ -24,6 +24,7 @@ from pipelines.indexing.reading.child_process import Child
 from pipelines.indexing.reading.layout import NO_LAYOUTS, Layouts
 from pipelines.indexing.reading.read import PageReader
 from pipelines.indexing.reading.text import UnreadablePage
+from pipelines.logs import log_work_of
 from pipelines.records import Chunk, IndexSettings
 from pipelines.store import READ_ATTEMPTS, PageToIndex, StagedPage, Store
 
@@ -109,7 +110,9 @@ class EmbedTexts:
     reads the log of an actor.
     """
 
-    def __init__(self, job: BuildJob) -> None:
+    def __init__(self, job: BuildJob, on_ray: bool = False) -> None:
+        if on_ray:
+            log_work_of(job.run)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", RuntimeWarning)
             self.embedder = load_embedder(

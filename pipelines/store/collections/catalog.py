@@ -37,6 +37,10 @@ class NoSuchCollection(LookupError):
         super().__init__(f"there is no collection {collection!r}; there are: {', '.join(names) or 'none'}")
 
 
+class NoSuchRun(LookupError):
+    """There is no run with that number."""
+
+
 class Catalog(Database):
     """Collections and their copies."""
 
@@ -50,6 +54,13 @@ class Catalog(Database):
         if collection not in rows:
             raise NoSuchCollection(collection, (name for name in rows if not is_copy(name)))
         return rows[collection]
+
+    def find_run(self, run: int) -> DictRow:
+        """Return id, collection, kind, state, started, ended and error of a run. Raises NoSuchRun."""
+        row = self._one("find_run", {"run": run})
+        if row is None:
+            raise NoSuchRun(f"there is no run {run}: `raydex status NAME` lists those of a collection")
+        return row
 
     def collection_settings(self, collection: str) -> dict[str, Any]:
         """Return the settings of the last reindex of a collection; empty for an unknown collection."""

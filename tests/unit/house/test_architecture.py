@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[3]
 CODE = ("pipelines", "serve", "jobs")
 
 # What each part of pipelines may import. evaluation, training and nights stand above everything.
-BASE = {"fetched", "files", "markdown", "records", "text", "standalone", "tracing", "llm", "embedding", "store"}
+BASE = {"fetched", "files", "markdown", "records", "text", "standalone", "tracing", "logs", "llm", "embedding", "store"}
 MAY_USE = {
     "fetched": set(),
     "files": set(),
@@ -24,6 +24,7 @@ MAY_USE = {
     "signing": set(),
     "text": set(),
     "tracing": set(),
+    "logs": {"tracing"},
     "standalone": set(),
     "llm": {"records", "text", "tracing"},
     "embedding": {"files", "records", "text", "tracing"},

@@ -12,18 +12,11 @@ from fastapi import FastAPI, HTTPException, Request
 from starlette.responses import JSONResponse
 from starlette.testclient import TestClient
 
+from pipelines.logs import LOGGERS, JsonLines, log_as_json, with_ids
 from pipelines.records import Answer, Usage
 from pipelines.store import Freshness, Key
 from serve import telemetry
-from serve.telemetry import (
-    JsonLines,
-    Metrics,
-    Telemetry,
-    log_as_json,
-    look_at_freshness,
-    request_id,
-    with_request_id,
-)
+from serve.telemetry import Metrics, Telemetry, look_at_freshness, request_id
 
 
 class CountingMetrics(Metrics):
@@ -107,7 +100,7 @@ def test_a_client_that_leaves_before_its_reply_is_counted_as_gone(metrics: Count
 def lines() -> Any:
     """What `serve` logs, as the objects of its JSON lines."""
     stream = io.StringIO()
-    loggers = [logging.getLogger(name) for name in ("serve", "pipelines")]
+    loggers = [logging.getLogger(name) for name in LOGGERS]
     before = [(logger.handlers, logger.level, logger.propagate) for logger in loggers]
     log_as_json(stream)
     yield lambda: [json.loads(line) for line in stream.getvalue().splitlines()]
@@ -136,7 +129,7 @@ def test_log_lines_in_threads_of_a_request_carry_its_id_and_stay_one_line(lines:
     async def answering() -> None:
         await asyncio.to_thread(log.warning, "two\nlines", extra={"leg": "bm25"})
 
-    with with_request_id("r2"):
+    with with_ids(request_id="r2"):
         asyncio.run(answering())
     try:
         raise ValueError("bad")
@@ -144,7 +137,7 @@ def test_log_lines_in_threads_of_a_request_carry_its_id_and_stay_one_line(lines:
         log.exception("failed")
     first, second = lines()
     assert (first["request_id"], first["message"], first["leg"]) == ("r2", "two\nlines", "bm25")
-    assert second["request_id"] == "" and "ValueError: bad" in second["exception"]
+    assert "request_id" not in second and "ValueError: bad" in second["exception"]
 
 
 def test_logging_set_up_twice_writes_a_line_once(lines: Any) -> None:
@@ -158,7 +151,7 @@ def test_logging_set_up_twice_writes_a_line_once(lines: Any) -> None:
 def test_a_record_without_request_is_a_line_too() -> None:
     record = logging.makeLogRecord({"msg": "hello %s", "args": ("you",), "levelname": "INFO"})
     line = json.loads(JsonLines().format(record))
-    assert (line["message"], line["request_id"]) == ("hello you", "")
+    assert line["message"] == "hello you" and "request_id" not in line
 
 
 def test_counting_needs_no_cluster_and_never_raises(caplog: pytest.LogCaptureFixture) -> None:

@@ -26,9 +26,9 @@ from pipelines.answering.reranking.llm import LLMReranker
 from pipelines.answering.retrieval.retriever import Retriever
 from pipelines.lexical import LexicalIndex
 from pipelines.llm.client import LLM
+from pipelines.logs import JsonLines
 from serve.guard.policy import Policy, protect
 from serve.routes import create_app
-from serve.telemetry import JsonLines
 
 HITS = [make_hit(f"https://d.test/csv#{n}", f"Load csv files in {n} steps.") for n in range(3)]
 QUESTION = "How are csv files loaded?"

@@ -1,0 +1,101 @@
+"""Shows what the processes of a run wrote: its job on a Ray cluster, and its workers on every node.
+
+With RAY_ADDRESS it asks the cluster's dashboard, else it reads what Rays of this machine left.
+"""
+
+import argparse
+import json
+import re
+import time
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+from jobs.cli import DONE, FAILED, add_json, command, main, say
+from jobs.environment import open_store, ray_address, ray_folder
+
+FOLLOW_S = 2.0
+OF_PROCESSES = "worker-*"  # what a task or an actor writes; other files are Ray's own
+
+
+def arguments() -> argparse.ArgumentParser:
+    parser = command("logs", __doc__)
+    parser.add_argument("run", type=int, metavar="RUN", help="number of the run")
+    parser.add_argument("--follow", action="store_true", help="go on until the run has ended")
+    add_json(parser)
+    return parser
+
+
+def run(args: argparse.Namespace) -> int:
+    shown: Counter[str] = Counter()
+    with open_store() as store:
+        row = store.find_run(args.run)
+        say(f"run {row['id']}: {row['kind']} of {row['collection']}, {row['state']}, began {row['started']:%F %T %Z}")
+        while True:
+            running = args.follow and store.find_run(args.run)["state"] == "running"
+            show_new(args.run, shown, args.json)
+            if not running:
+                break
+            time.sleep(FOLLOW_S)
+    if not shown:
+        say(f"run {args.run} left no log {where()}: it wrote nothing, or its logs are gone with its Ray")
+    if row["error"]:
+        say(f"run {args.run}: {row['error']}")
+    return DONE if shown else FAILED
+
+
+def where() -> str:
+    return f"under {ray_folder()}" if ray_address() == "local" else f"at {ray_address()}"
+
+
+def show_new(run: int, shown: Counter[str], as_json: bool) -> None:
+    """Print the lines of the run beyond those that were `shown` of each file."""
+    names_run = re.compile(rf'"run": {run}\b|\brun {run} of collection ')
+    for name, text in files_of_this_machine() if ray_address() == "local" else files_of_cluster(ray_address()):
+        if names_run.search(text):
+            lines = text.splitlines()
+            for line in lines[shown[name] :]:
+                print_line(run, name, line, as_json)
+            shown[name] = len(lines)
+
+
+def print_line(run: int, file: str, line: str, as_json: bool) -> None:
+    """Print a line, unless it names another run."""
+    try:
+        entry = json.loads(line)
+        entry = entry if "message" in entry else {"message": line}
+    except (ValueError, TypeError):
+        entry = {"message": line}
+    if entry.get("run", run) == run:
+        words = (entry[name] for name in ("time", "level", "message", "exception") if name in entry)
+        print(json.dumps({"file": file, **entry}) if as_json else " ".join([f"{file}:", *words]), flush=True)
+
+
+def files_of_this_machine() -> Iterator[tuple[str, str]]:
+    """Yield name and text of the logs of each session of Ray."""
+    for path in sorted(ray_folder().glob(f"session_2*/logs/{OF_PROCESSES}")):
+        yield str(path.relative_to(ray_folder())), path.read_text(errors="replace")
+
+
+def files_of_cluster(address: str) -> Iterator[tuple[str, str]]:
+    """Yield name and text of the log of each job, and of each process of each node."""
+    from ray.job_submission import JobSubmissionClient
+    from ray.util.state import get_log, list_logs, list_nodes
+    from ray.util.state.exception import RayStateApiException
+
+    client = JobSubmissionClient(address)
+    for job in client.list_jobs():
+        if job.submission_id:
+            yield f"job {job.submission_id}", client.get_job_logs(job.submission_id)
+    for node in list_nodes(address, filters=[("state", "=", "ALIVE")]):
+        where: Any = {"address": address, "node_id": node.node_id}
+        try:
+            names = list_logs(**where, glob_filter=OF_PROCESSES)
+            for name in sorted({name for group in names.values() for name in group}):
+                yield f"{node.node_ip} {name}", "".join(get_log(**where, filename=name, errors="replace"))
+        except (OSError, RayStateApiException) as error:  # its agent is not up, or the node has just gone
+            say(f"warning: node {node.node_ip} gives no logs: {error}")
+
+
+if __name__ == "__main__":
+    main(arguments(), run)
