@@ -41,7 +41,7 @@ VERBS = {
     "models": ("jobs.models", "try how good a language model is for a collection"),
     "evaluate": ("jobs.evaluate", "score a collection on questions with known sources"),
     "experiment": ("jobs.experiment", "compare configurations on the same questions"),
-    "train": ("jobs.train", "train a model on questions: adapter, embedder, reranker, …"),
+    "train": ("jobs.train", "train a model on questions: embedder, reranker, router"),
 }
 
 

@@ -1,6 +1,6 @@
 """Trains a model of a collection on questions, and judges whether it may be used.
 
-KIND is adapter, embedder, reranker, router or tags. Held-out questions judge the result: card.json in its folder has
+KIND is embedder, reranker or router. Held-out questions judge the result: card.json in its folder has
 the verdict. Exit codes: 0 trained and accepted, 1 failed, 2 bad input, 4 trained but not accepted.
 """
 
@@ -27,15 +27,10 @@ def add_kind(parser: argparse.ArgumentParser, name: str) -> None:
     add("--dataset", type=Path, required=True, help=labels if name == "router" else "questions with their sources")
     add("--output", type=Path, required=True, help="folder of the trained model")
     if name != "router":
-        no_gain = "measure the gain in its hits (without it nothing is accepted)"
-        cli.add_collection(parser, no_gain if name == "tags" else "whose index is used (default: the only one)")
-    if name == "adapter":
-        add("--check", type=Path, help="further questions to judge by; their pages are not learned from")
-    if name == "tags":
-        add("--corrections", type=Path, help="CSV of question, tag, correction: labelled by people")
+        cli.add_collection(parser, "whose index is used (default: the only one)")
     cli.add_moved(parser, f"train {name}")
     cli.add_fields(parser, KINDS[name].plan)
-    if name in ("adapter", "embedder", "reranker"):
+    if name != "router":
         add("--threads", type=int, default=0, help="of torch on a CPU (default: torch decides)")
     add("--accept", action="store_true", help="accept the model whatever the verdict is; the card records it")
     cli.add_json(parser)
@@ -45,8 +40,8 @@ def run(args: argparse.Namespace) -> int:
     flags, kind = vars(args), KINDS[args.kind]
     plan = cli.read_fields(kind.plan, flags)
     check_free(args.output)
-    files = {name: flags[name] for name in ("collection", "check", "corrections") if name in flags}
-    order = TrainingOrder(args.dataset, **files, open_store=open_store, settings=read_configuration(), progress=cli.say)
+    settings, name = read_configuration(), flags.get("collection")
+    order = TrainingOrder(args.dataset, name, open_store=open_store, settings=settings, progress=cli.say)
     if flags.get("threads"):
         import torch
 

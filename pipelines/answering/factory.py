@@ -5,7 +5,6 @@ Knows no environment, no HTTP and no Ray: the service decides where a step runs.
 
 from collections.abc import Sequence
 from dataclasses import fields
-from pathlib import Path
 
 from pipelines.answering.conversation.rewriting import Rewriter
 from pipelines.answering.engine import QueryEngine
@@ -30,7 +29,6 @@ from pipelines.answering.synthesis.styles import PromptStyle
 from pipelines.answering.verified.finder import VerifiedFinder
 from pipelines.answering.verified.pinned import PinnedFinder
 from pipelines.answering.writing.agents import Agent, LLMAgent
-from pipelines.embedding.adapter import AdaptedEmbedder, QueryAdapter
 from pipelines.embedding.embedder import Embedder
 from pipelines.embedding.load import load_embedder
 from pipelines.lexical import LexicalIndex, lexical_folder
@@ -81,16 +79,13 @@ def make_verified(settings: AnswerSettings, retriever: AsyncRetriever, store: St
 
 
 def make_retriever(settings: AnswerSettings, store: Store) -> Retriever:
-    """Make the retriever over `store`. Raises NotAnAdapter."""
-    adapter = (
-        QueryAdapter.load(settings.retrieval.query_adapter) if settings.retrieval.query_adapter != Path() else None
-    )
+    """Make the retriever over `store`."""
 
     def embedder(model: EmbeddingModel) -> QueryEmbedder:
-        plain = make_embedder(settings, model)
-        if plain.counter.folder:  # a model that runs here: the first question opens what all others use
-            plain.embed_query("first")
-        return AdaptedEmbedder(plain, adapter) if adapter else plain
+        made = make_embedder(settings, model)
+        if made.counter.folder:  # a model that runs here: the first question opens what all others use
+            made.embed_query("first")
+        return made
 
     return Retriever(
         store,
@@ -193,7 +188,6 @@ def make_reranker(settings: AnswerSettings) -> Reranker | None:
         url=settings.reranker.url,
         key=settings.reranker.key,
         device=settings.reranker.device,
-        threshold=settings.reranker.threshold,
         make_llm=(lambda: make_llm(agent)) if agent else None,
     )
     return RERANKERS[settings.reranker.kind].from_options(options)

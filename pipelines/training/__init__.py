@@ -6,15 +6,13 @@ folds choose what to learn from and what to judge by, ranking (with the gate) an
 
 from typing import Any
 
-from pipelines.training.adapter import AdapterKind
 from pipelines.training.cross_encoder import RerankerKind
 from pipelines.training.embedder import EmbedderKind
 from pipelines.training.router import RouterKind
 from pipelines.training.run import ModelKind, TrainingOrder, TrainingResult, check_free, train
-from pipelines.training.tags import TagKind
 
 KINDS: dict[str, ModelKind[Any, Any, Any]] = {
-    kind.name: kind for kind in (AdapterKind(), EmbedderKind(), RerankerKind(), RouterKind(), TagKind())
+    kind.name: kind for kind in (EmbedderKind(), RerankerKind(), RouterKind())
 }
 
 __all__ = ["KINDS", "ModelKind", "TrainingOrder", "TrainingResult", "check_free", "train"]

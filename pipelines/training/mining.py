@@ -6,11 +6,9 @@ Knows the chunks and hits of a live index; no model.
 import contextlib
 import random
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-
-import numpy as np
 
 from pipelines.answering.factory import make_retriever
 from pipelines.answering.retrieval.retriever import Retriever
@@ -265,10 +263,6 @@ class IndexedCollection:
         """All chunks of the index."""
         with self._store.scan_chunks(self.index.id) as (_, chunks):
             return Corpus(chunks)
-
-    def vectors(self) -> Mapping[str, np.ndarray]:
-        """Return the vectors of the chunks by their ids."""
-        return self._store.vectors(self.index.id)
 
     def retrieve(self, question: str, k: int) -> Sequence[Hit]:
         """Return the best `k` hits."""

@@ -17,7 +17,7 @@ from typing import Any, Generic, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from pipelines.answering.settings import AnswerSettings, change
+from pipelines.answering.settings import AnswerSettings
 from pipelines.evaluation.dataset import Example, dataset_fingerprint, page_of
 from pipelines.files.atomic_files import replace_folder
 from pipelines.files.model_cards import CARD_FILE, VERSION, write_card
@@ -67,19 +67,16 @@ class TrainingOrder:
 
     dataset: Path
     collection: str | None = None
-    check: Path | None = None
-    corrections: Path | None = None
     open_store: Callable[[], AbstractContextManager[Store]] | None = None
     settings: AnswerSettings = field(default_factory=AnswerSettings)
     progress: Progress = silent
 
     @contextlib.contextmanager
     def open_collection(self) -> Any:
-        """Yield the collection, without the map of questions that an earlier training made."""
+        """Yield the collection."""
         if self.open_store is None:
             raise ValueError("this kind of model reads an index: name the store")
-        plain = change(self.settings, {"retrieval.query_adapter": Path()})
-        with self.open_store() as store, open_collection(store, plain, self.collection) as collection:
+        with self.open_store() as store, open_collection(store, self.settings, self.collection) as collection:
             yield collection
 
 

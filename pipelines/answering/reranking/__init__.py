@@ -9,7 +9,6 @@ from pipelines.answering.reranking.base import OptionalReranker, Reranker, Reran
 from pipelines.answering.reranking.cross_encoder import CrossEncoderReranker
 from pipelines.answering.reranking.http import HTTPReranker
 from pipelines.answering.reranking.llm import LLMReranker
-from pipelines.answering.reranking.tag import TagReranker
 
 __all__ = [
     "RERANKERS",
@@ -20,12 +19,10 @@ __all__ = [
     "Reranker",
     "RerankerOptions",
     "Reranking",
-    "TagReranker",
 ]
 
 RERANKERS: Mapping[str, type[OptionalReranker]] = {
     "cross-encoder": CrossEncoderReranker,
     "endpoint": HTTPReranker,
     "llm": LLMReranker,
-    "tag": TagReranker,
 }

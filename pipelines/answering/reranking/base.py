@@ -51,7 +51,6 @@ class RerankerOptions:
     url: str = ""
     key: str = ""
     device: str = DEVICE
-    threshold: float | None = None
     make_llm: Callable[[], ChatModel] | None = None
 
 

@@ -1,6 +1,6 @@
 """Classifies texts by calibrated probabilities: TF-IDF and a linear model, saved with skops.
 
-Knows texts, labels and probabilities; not the use of a label (router.py, reranking/tag.py), nor which files can be
+Knows texts, labels and probabilities; not the use of a label (router.py), nor which files can be
 trusted (classifier_folder.py).
 """
 

@@ -46,7 +46,7 @@ OLD_NAMES = {
         name: f"retrieval.{name}"
         for name in (
             "k", "patience_s", "fusion", "lexical_k", "vector_weight", "bm25_weight", "rrf_k", "reference_weight",
-            "pages_first", "max_per_page", "neighbours", "spelling", "query_adapter",
+            "pages_first", "max_per_page", "neighbours", "spelling",
         )
     },
 }  # fmt: skip

@@ -54,7 +54,6 @@ class RetrievalChoices(Group):
     max_per_page: Annotated[int, Field(ge=0)] = _ENGINE.max_per_page  # hits of one page; 0: any number
     neighbours: Annotated[int, Field(ge=0, le=10)] = _RETRIEVAL.neighbours  # chunks joined to each side of a hit
     spelling: bool = _RETRIEVAL.spelling  # correct words that the index does not hold by those that it holds
-    query_adapter: Path = Path()  # folder of a trained map of the questions' vectors
 
 
 class EmbeddingSettings(Group):
@@ -126,7 +125,6 @@ class RerankerSettings(Group):
     url: str = _RERANKER.url
     key: Annotated[str, Field(repr=False)] = _RERANKER.key
     device: str = _RERANKER.device
-    threshold: Annotated[float, Field(ge=0, le=1)] | None = _RERANKER.threshold  # None: the classifier's own
     depth: Annotated[int, Field(ge=1, le=200)] = _ENGINE.depth  # hits that the reranker gets
 
 

@@ -17,8 +17,6 @@ from pipelines.answering.reranking.base import RerankFailed, Reranking, by_score
 from pipelines.answering.reranking.cross_encoder import CrossEncoderReranker
 from pipelines.answering.reranking.http import HTTPReranker, endpoint_of
 from pipelines.answering.reranking.llm import LLMReranker, parse_picks
-from pipelines.answering.reranking.tag import TagReranker, part_of
-from pipelines.answering.routing.classifier import ClassifierShape, TextClassifier
 from pipelines.llm.errors import LLMFailed
 from pipelines.records import Hit, Usage
 
@@ -344,57 +342,8 @@ def test_a_planted_passage_closes_no_delimiter_and_hides_nothing():
     assert "\U000e0041" not in prompt
 
 
-# ---------------------------------------------------------------------------------------------- tag classifier
-
-
-@pytest.fixture(scope="module")
-def tags() -> TextClassifier:
-    texts = ["scale a replica", "deploy a model", "search space", "best trial", "the weather", "a joke"]
-    labels = ["serve", "serve", "tune", "tune", "other", "other"]
-    return TextClassifier.fit(texts, labels, shape=ClassifierShape(calibrated=False), metadata={"prefix": SITE})
-
-
-def test_hits_of_the_predicted_part_come_first(tags):
-    _, probability = tags.predict("deploy a replica")
-    reranked = asyncio.run(TagReranker(tags, threshold=probability).rerank("deploy a replica", hits()))
-    assert order(reranked) == [0, 3, 1, 2]
-    assert [hit.score for hit in reranked.hits] == [probability, probability, 0, 0]
-    assert {hit.score_kind for hit in reranked.hits} == {"tag"}
-    assert all(keeps_earlier_scores(hit) for hit in reranked.hits)
-
-
-def test_below_the_threshold_and_with_a_question_of_no_part_nothing_changes(tags):
-    _, probability = tags.predict("deploy a replica")
-    reranked = asyncio.run(TagReranker(tags, threshold=probability + 1e-9).rerank("deploy a replica", hits()))
-    assert reranked.hits == tuple(hits())
-    assert tags.predict("a joke")[0] == "other"
-    assert asyncio.run(TagReranker(tags, threshold=0).rerank("a joke", hits())).hits == tuple(hits())
-
-
-def test_what_a_part_is_may_be_said(tags):
-    reranker = TagReranker(tags, threshold=0, tag_of=lambda hit: "serve" if "replica" in hit.text else "")
-    assert order(asyncio.run(reranker.rerank("deploy a replica", hits()))) == [3, 0, 1, 2]
-
-
-@pytest.mark.parametrize(
-    ("url", "prefix", "part"),
-    [
-        ("https://docs/en/serve/a/b.html", "https://docs/en/", "serve"),
-        ("https://docs/en/serve/a.html", "https://docs/en", "serve"),
-        ("https://docs/en/index.html", "https://docs/en/", ""),
-        ("https://docs/en/", "https://docs/en/", ""),
-        ("https://elsewhere/serve/a.html", "https://docs/en/", ""),
-        ("https://docs/serve/a.html", "", "serve"),
-        ("https://docs", "", ""),
-    ],
-)
-def test_the_part_is_the_first_folder_after_the_prefix(url, prefix, part):
-    assert part_of(url, prefix) == part
-
-
 @pytest.mark.parametrize("question", ODD, ids=range(len(ODD)))
-def test_no_question_breaks_the_tags_or_a_pick(tags, question):
-    assert len(asyncio.run(TagReranker(tags, threshold=0.1).rerank(question, hits())).hits) == 4
+def test_no_question_breaks_a_pick(question):
     assert len(asyncio.run(LLMReranker(FixedModel("1")).rerank(question, hits())).hits) == 1
 
 

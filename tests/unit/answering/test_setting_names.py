@@ -40,7 +40,6 @@ def test_each_old_name_has_a_setting_of_now() -> None:
         ({"RAYDEX_VERIFIED_LIKENESS": "0.8"}, "verified.similarity", 0.8),
         ({"OPENAI_BASE_URL": "http://a/v1"}, "embedding.url", "http://a/v1"),
         ({"OPENAI_BASE_URL": "http://a/v1", "RAYDEX_EMBEDDING_URL": "http://b/v1"}, "embedding.url", "http://b/v1"),
-        ({"RAYDEX_QUERY_ADAPTER": "models/adapter"}, "retrieval.query_adapter", Path("models/adapter")),
     ],
 )
 def test_a_variable_may_have_any_of_its_names(variables, path, value, monkeypatch):

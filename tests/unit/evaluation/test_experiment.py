@@ -137,7 +137,7 @@ def test_what_a_cell_does_not_name_is_the_environments(tmp_path):
         ("runs: [{k: 0}]\n", "retrieval.k=0: retrieval.k = 0: Input should be greater than or equal to 1"),
         ("runs: [{fusion: magic}]\n", "retrieval.fusion=magic: retrieval.fusion = 'magic'"),
         ("runs: [{chunk_size: -1}]\n", "chunk_size=-1: chunk_size = -1: Input should be greater"),
-        ("base: {reranker: tag}\nruns: [{}]\n", "needs reranker.model"),
+        ("base: {reranker: cross-encoder}\nruns: [{}]\n", "needs reranker.model"),
         ("base: {llm_key: abc}\nruns: [{}]\n", "base.llm.key: keys do not belong in a file: set RAYDEX_LLM__KEY"),
         ("runs: [{name: a, k: 1}, {name: a, k: 2}]\n", "two runs are called 'a'"),
         ("runs: [{name: a, k: 1}, {name: b, k: 1}]\n", "have the same settings"),

@@ -165,7 +165,7 @@ LAYERS = {
         "ranking",
         "run",
         "classification fine_tuning",
-        "adapter cross_encoder embedder router tags",
+        "cross_encoder embedder router",
     ),
 }
 # Wings whose rooms are in no cycle, and have no lines above yet.

@@ -30,7 +30,7 @@ WORDS = {
     "dump": ["x", "x.dump"],
     "evaluate": ["--dataset", "questions.jsonl"],
     "experiment": ["sweep.yaml"],
-    "train": ["adapter", "--collection", "x", "--dataset", "questions.jsonl", "--out", "adapter"],
+    "train": ["embedder", "--collection", "x", "--dataset", "questions.jsonl", "--out", "embedder"],
 } | {verb: ["x"] for verb in ("publish", "rollback", "prune", "drop")}
 WORDS |= {verb: ["x.yaml"] for verb in ("nightly", "plan", "report")}
 # Three do not read it: one asks the service, one runs the embedded Postgres, one hands it to a cluster. The doctor has

@@ -20,18 +20,6 @@ ROWS = [LabelledQuestion(q, True) for q in EASY] + [LabelledQuestion(q, False) f
 # ---------------------------------------------------------------------------------------------- curves by hand
 
 
-def test_threshold_curve_against_hand_computed_values():
-    probabilities = np.array([[0.9, 0.1, 0.0], [0.6, 0.4, 0.0], [0.3, 0.7, 0.0], [0.1, 0.1, 0.8]])
-    points = classification.threshold_curve(
-        probabilities, ["a", "b", "other"], ["a", "b", "b", "other"], never="other", thresholds=(0.0, 0.65, 0.99)
-    )
-    assert [(p["coverage"], p["precision"], p["recall"]) for p in points] == [
-        (0.75, pytest.approx(2 / 3), pytest.approx(2 / 3)),
-        (0.5, 1.0, pytest.approx(2 / 3)),
-        (0.0, 1.0, 0.0),
-    ]
-
-
 def test_calibration_against_hand_computed_values():
     result = classification.calibration([0.95, 0.95, 0.25, 0.25], [True, False, False, False])
     assert result == {"ece": pytest.approx(0.5 * 0.45 + 0.5 * 0.25), "bins": [(0.25, 0.0, 2), (0.95, 0.5, 2)]}
