@@ -48,8 +48,8 @@ chromium:
 demo: install
 	@$(BIN)/raydex demo $(if $(SITE),--site '$(SITE)') $(if $(QUESTION),--question '$(QUESTION)')
 
-# Each worker has a Postgres of its own, one has Ray and another one Serve (tests/kit/scheduling.py). Models under test
-# are tiny: threads of several workers would only wait for each other.
+# Each worker has a Postgres of its own, one has Ray and Serve (tests/kit/scheduling.py). Models under test are tiny:
+# threads of several workers would only wait for each other.
 WORKERS ?= 3
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses $(WORKERS)
 

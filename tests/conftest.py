@@ -8,6 +8,7 @@ import gc
 import os
 import signal
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,7 +17,7 @@ from hypothesis import settings
 from kit import young_clock  # noqa: F401  before anything of ours takes a clock
 from kit.databases import EMPTY, DatabaseServer, url_of
 from kit.reporting import Tables
-from kit.scheduling import FileScheduling, longest_first
+from kit.scheduling import FileScheduling, longest_first, uses_ray
 from kit.warm_python import COLD, run_warm_python
 from xdist.remote import Producer
 
@@ -32,6 +33,7 @@ settings.register_profile("some", deadline=None, max_examples=40, derandomize=Tr
 settings.register_profile("many", deadline=None, max_examples=200)
 
 ROOT = Path(__file__).parents[1]
+RAY = ExitStack()  # what of the session's Ray and Serve runs
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -53,8 +55,13 @@ def pytest_collection_finish() -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    if "PYTEST_XDIST_WORKER" in os.environ:
-        items[:] = longest_first(items)
+    items[:] = longest_first(items)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    if uses_ray(item) and not uses_ray(nextitem):
+        RAY.close()
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -123,21 +130,19 @@ def cold(warm: None, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(scope="session")
-def local_ray(nothing_of_this_machine: None) -> Iterator[None]:
-    """The session's Ray; tests that kill processes of it leave it usable."""
+def local_ray(nothing_of_this_machine: None) -> None:
+    """The session's Ray; tests that kill processes of it leave it usable. It ends with the last test of its group."""
     from kit import cluster
 
-    with cluster.local_ray():
-        yield
+    RAY.enter_context(cluster.local_ray())
 
 
 @pytest.fixture(scope="session")
-def service(local_ray: None) -> Iterator["Service"]:
+def service(local_ray: None) -> "Service":
     """The session's Serve; each module deploys its own application."""
     from kit import cluster
 
-    with cluster.local_serve() as service:
-        yield service
+    return RAY.enter_context(cluster.local_serve())
 
 
 @pytest.fixture(scope="session")
