@@ -12,15 +12,3 @@ from pipelines.answering.retrieval.retriever import Retriever
 from pipelines.answering.retrieval.search import RetrievalSettings, Search
 from pipelines.answering.synthesis.base import Synthesizer
 from pipelines.answering.synthesis.modes import make_synthesizer
-
-__all__ = [
-    "EngineSettings",
-    "Fusion",
-    "QueryEngine",
-    "Question",
-    "RetrievalSettings",
-    "Retriever",
-    "Search",
-    "Synthesizer",
-    "make_synthesizer",
-]

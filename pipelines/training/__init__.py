@@ -14,5 +14,3 @@ from pipelines.training.run import ModelKind, TrainingOrder, TrainingResult, che
 KINDS: dict[str, ModelKind[Any, Any, Any]] = {
     kind.name: kind for kind in (EmbedderKind(), RerankerKind(), RouterKind())
 }
-
-__all__ = ["KINDS", "ModelKind", "TrainingOrder", "TrainingResult", "check_free", "train"]

@@ -10,17 +10,6 @@ from pipelines.answering.reranking.cross_encoder import CrossEncoderReranker
 from pipelines.answering.reranking.http import HTTPReranker
 from pipelines.answering.reranking.llm import LLMReranker
 
-__all__ = [
-    "RERANKERS",
-    "CrossEncoderReranker",
-    "HTTPReranker",
-    "LLMReranker",
-    "RerankFailed",
-    "Reranker",
-    "RerankerOptions",
-    "Reranking",
-]
-
 RERANKERS: Mapping[str, type[OptionalReranker]] = {
     "cross-encoder": CrossEncoderReranker,
     "endpoint": HTTPReranker,

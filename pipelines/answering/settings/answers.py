@@ -11,7 +11,6 @@ from pipelines.answering.reranking import RERANKERS
 from pipelines.answering.settings.agents import EXTRACTIVE, AgentSettings
 from pipelines.answering.settings.names import change, nest
 from pipelines.answering.settings.steps import (
-    NONE,
     EmbeddingSettings,
     ModelSettings,
     PromptSettings,
@@ -22,8 +21,6 @@ from pipelines.answering.settings.steps import (
     SynthesisSettings,
     VerifiedSettings,
 )
-
-__all__ = ["NONE", "AnswerSettings", "Home", "all_agents", "describe_errors"]
 
 
 def _check_home(home: Path) -> Path:
