@@ -7,27 +7,18 @@ import asyncio
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 from pipelines.answering.retrieval.live import choose_collection
 from pipelines.answering.settings import AgentSettings, AnswerSettings, all_agents, change
 from pipelines.answering.settings.agents import AUTO
 from pipelines.llm.servers.http import without_password
 from pipelines.records import QUOTED, SUMMARY, WRITTEN, Form
-from pipelines.store import ModelTrial
+from pipelines.store import ModelTrial, Store
 
 SAID: Mapping[Form, str] = {WRITTEN: "written", SUMMARY: "quoted, with a summary", QUOTED: "quoted alone"}
 
 # Long enough that a busy service asks the database rarely; a trial takes minutes. Readers may name any collection.
 KEPT_S, MOST_KEPT = 5.0, 1_000
-
-
-class TrialStore(Protocol):
-    """The part of the store that has trials."""
-
-    def collections(self) -> Sequence[Mapping[str, object]]: ...
-
-    def model_trial(self, collection: str, endpoint: str, model: str, /) -> ModelTrial | None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +35,7 @@ class FormFinder:
     What the store said of a collection is used for KEPT_S seconds.
     """
 
-    def __init__(self, agents: Iterable[AgentSettings], store: TrialStore | None = None, collection: str = "") -> None:
+    def __init__(self, agents: Iterable[AgentSettings], store: Store | None = None, collection: str = "") -> None:
         self._agents = {agent.name: agent for agent in agents}
         self._store, self._collection = store, collection
         self._kept: dict[tuple[str, str], tuple[ChosenForm, float]] = {}
@@ -77,7 +68,7 @@ def endpoint_of(agent: AgentSettings) -> str:
     return without_password(agent.base_url).rstrip("/")
 
 
-def settle_forms(settings: AnswerSettings, store: TrialStore, collection: str) -> AnswerSettings:
+def settle_forms(settings: AnswerSettings, store: Store, collection: str) -> AnswerSettings:
     """Return the settings with the forms that trials recommend now: what is measured by them has them in its name."""
     undecided = [agent for agent in all_agents(settings) if agent.form == AUTO]
     trials = {agent.name: store.model_trial(collection, endpoint_of(agent), agent.model) for agent in undecided}

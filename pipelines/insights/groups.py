@@ -6,11 +6,10 @@ Knows rows and an embedder; no database.
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
-from pipelines.answering.retrieval.evidence import Yardstick
+from pipelines.answering.retrieval.evidence import TextEmbedder, Yardstick
 from pipelines.insights.clustering import Wording, cluster, most_typical, place
 from pipelines.insights.figures import is_smalltalk, is_unknown
 from pipelines.insights.gaps import is_elsewhere, is_troubled
@@ -23,14 +22,8 @@ MOST_WORDINGS = 20_000
 AT_ONCE = 256
 
 
-class QuestionEmbedder(Protocol):
-    """Embeds texts: vectors of length 1, of shape (texts, dimension)."""
-
-    def embed_chunks(self, texts: Sequence[str]) -> np.ndarray: ...
-
-
 # The embedder of a collection's own model, None if it has no live index.
-EmbedderOf = Callable[[str], QuestionEmbedder | None]
+EmbedderOf = Callable[[str], TextEmbedder | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +43,7 @@ class Meanings:
     def of(
         cls,
         rows: Sequence[AskedQuestion],
-        embedder: QuestionEmbedder | None,
+        embedder: TextEmbedder | None,
         most: int = MOST_WORDINGS,
         say: Progress = silent,
     ) -> "Meanings":
@@ -126,7 +119,7 @@ def _choose(found: Mapping[str, AskedQuestion], rows: Sequence[AskedQuestion], m
     return sorted(found, key=lambda wording: (-counts[wording], wording not in troubled))[:most]
 
 
-def _embed(texts: Sequence[str], embedder: QuestionEmbedder | None, say: Callable[[str], None]) -> np.ndarray:
+def _embed(texts: Sequence[str], embedder: TextEmbedder | None, say: Callable[[str], None]) -> np.ndarray:
     """Return a vector for each text; without an embedder zeros, so that the sections found decide alone."""
     if embedder is None or not texts:
         return np.zeros((len(texts), 1), np.float32)

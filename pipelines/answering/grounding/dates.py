@@ -2,27 +2,20 @@
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Protocol
 
 from pipelines.records import Answer, Citation
-from pipelines.store import StoreUnavailable
+from pipelines.store import Store, StoreUnavailable
 
 log = logging.getLogger(__name__)
-
-
-class DateStore(Protocol):
-    """The part of the store that knows the pages."""
-
-    def page_dates(self, collection: str, urls: Sequence[str]) -> Mapping[str, Mapping[str, datetime | None]]: ...
 
 
 class SourceDates:
     """Dates sources by what `store` knows of their pages; an answer without it is as good, but undated."""
 
-    def __init__(self, store: DateStore) -> None:
+    def __init__(self, store: Store) -> None:
         self._store = store
 
     async def add(self, answer: Answer) -> Answer:

@@ -6,9 +6,8 @@ without any costs nothing. Knows no step of the engine and no HTTP.
 
 import asyncio
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from pipelines.answering.retrieval.live import choose_collection
 from pipelines.answering.sanitizing.stream import sanitize
@@ -18,24 +17,11 @@ from pipelines.answering.verified.wordings import Vector, find_closest
 from pipelines.answering.writing.agents import CollectionEmbed
 from pipelines.markdown.plain import plain_text
 from pipelines.records import Filters, Hit, Index
+from pipelines.store import Store
 from pipelines.store.collections.verified import VerifiedAnswer, VerifiedMark
 
 # An answer that was written meanwhile is given after this many seconds at most; what is given was checked just before.
 CHECK_S = 1.0
-
-
-class AnswerStore(Protocol):
-    """The part of the store that has verified answers and their sections."""
-
-    def live_index(self, collection: str, /) -> Index: ...
-
-    def collections(self) -> Sequence[Mapping[str, object]]: ...
-
-    def verified_mark(self, collection: str, /) -> VerifiedMark: ...
-
-    def verified_answers(self, collection: str, /) -> Sequence[VerifiedAnswer]: ...
-
-    def chunks_of_pages(self, index: int, urls: set[str], /) -> Sequence[Hit]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +69,7 @@ class VerifiedFinder:
 
     def __init__(
         self,
-        store: AnswerStore,
+        store: Store,
         embed: CollectionEmbed,
         collection: str = "",
         similarity: float = SIMILAR,
@@ -144,7 +130,7 @@ class VerifiedFinder:
 
 
 def given_answers(
-    store: AnswerStore, index: Index, answers: Iterable[VerifiedAnswer]
+    store: Store, index: Index, answers: Iterable[VerifiedAnswer]
 ) -> list[tuple[VerifiedAnswer, tuple[Hit, ...]]]:
     """Return the answers that may be given, each with its sections: none is retired, no section has changed."""
     active = [answer for answer in answers if not answer.retired]

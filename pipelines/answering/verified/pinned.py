@@ -6,19 +6,14 @@ Reads the pinned sections once for each revision of an index. Knows no step of t
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 from pipelines.answering.verified.sections import are_kept, read_sections
 from pipelines.answering.verified.similarity import SIMILAR, Meaning
 from pipelines.answering.verified.wordings import Vector, find_closest
 from pipelines.answering.writing.agents import CollectionEmbed
 from pipelines.records import Filters, Hit, Index
-
-
-class SectionStore(Protocol):
-    """The part of the store that has sections."""
-
-    def chunks_of_pages(self, index: int, urls: set[str], /) -> Sequence[Hit]: ...
+from pipelines.store import Store
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +37,7 @@ class _Pins:
 class PinnedFinder:
     """The pinned sections of all collections; `embed` and `similarity` as for VerifiedFinder."""
 
-    def __init__(self, store: SectionStore, embed: CollectionEmbed, similarity: float = SIMILAR) -> None:
+    def __init__(self, store: Store, embed: CollectionEmbed, similarity: float = SIMILAR) -> None:
         self._store, self._embed, self._similarity = store, embed, similarity
         self._known: dict[str, _Pins] = {}
 

@@ -9,7 +9,6 @@ import logging
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Protocol
 
 from pipelines.evaluation.dataset import Example
 from pipelines.evaluation.judging.dimensions import (
@@ -26,17 +25,9 @@ from pipelines.evaluation.judging.verdict import parse_verdict
 from pipelines.llm.retry import TRIES, ConcurrencyLimit, ask
 from pipelines.llm.session import ChatModel
 from pipelines.records import Answer, digest
-from pipelines.store.evaluations import Judgement
+from pipelines.store.evaluations import Evaluations, Judgement
 
 log = logging.getLogger(__name__)
-
-
-class JudgementCache(Protocol):
-    """The part of the store that keeps judgements: every run of the same answers shares them."""
-
-    def get_judgements(self, hashes: Sequence[str]) -> Mapping[str, Judgement]: ...
-
-    def save_judgements(self, judgements: Sequence[Judgement], /) -> None: ...
 
 
 class Judge:
@@ -50,7 +41,7 @@ class Judge:
         self,
         llm: ChatModel,
         dimensions: Sequence[str | Dimension] = ("quality",),
-        cache: JudgementCache | None = None,
+        cache: Evaluations | None = None,
         at_once: int = 4,
         tries: int = TRIES,
     ) -> None:
