@@ -4,7 +4,6 @@ It follows the revisions of an index and can always be rebuilt from the store. K
 """
 
 from pipelines.lexical.index import (
-    ChunkSource,
     LexicalIndex,
     LexicalNotBuilt,
     Matches,

@@ -10,11 +10,10 @@ import shutil
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Protocol
 from urllib.parse import urlsplit
 
 import tantivy
@@ -23,8 +22,8 @@ from pipelines.lexical.documents import BOOSTS, WORDS, Marker, commit, make_docu
 from pipelines.lexical.query import QueryBuilder
 from pipelines.lexical.spelling import Vocabulary, correct
 from pipelines.lexical.terms import analyzer, stemmed_language, word_analyzer
-from pipelines.records import Filters, Hit, Index, digest
-from pipelines.store import ChangesPruned
+from pipelines.records import Filters, Index, digest
+from pipelines.store import ChangesPruned, Store
 
 log = logging.getLogger(__name__)
 
@@ -34,14 +33,6 @@ class LexicalNotBuilt(Exception):
 
     def __init__(self, folder: Path) -> None:
         super().__init__(f"no BM25 index in {folder} yet: sync it first")
-
-
-class ChunkSource(Protocol):
-    """The part of the store that BM25 reads. `changes_since` raises ChangesPruned for changes that are too old."""
-
-    def scan_chunks(self, index: int, /) -> AbstractContextManager[tuple[int, Iterator[Hit]]]: ...
-
-    def changes_since(self, index: int, revision: int, /) -> tuple[int, list[tuple[str, Hit | None]]]: ...
 
 
 def lexical_folder(home: Path, database_url: str, index: int) -> Path:
@@ -131,7 +122,7 @@ class LexicalIndex:
         view = self._view
         return correct(question, Vocabulary(view.searcher, view.texts, known), is_english) if view else question
 
-    def sync(self, store: ChunkSource, index: Index) -> int:
+    def sync(self, store: Store, index: Index) -> int:
         """Bring the folder to the newest revision of `index` and return that.
 
         Waits while another thread or process writes. Raises the errors of the store.
@@ -195,11 +186,11 @@ class LexicalIndex:
             fcntl.flock(lock, fcntl.LOCK_EX)
             yield self._folder
 
-    def _write(self, store: ChunkSource, index_id: int, folder: Path) -> None:
+    def _write(self, store: Store, index_id: int, folder: Path) -> None:
         if self._view is None or not self._replay(store, index_id, self._view.marker.revision):
             self._build(store, index_id, folder)
 
-    def _replay(self, store: ChunkSource, index_id: int, revision: int) -> bool:
+    def _replay(self, store: Store, index_id: int, revision: int) -> bool:
         """Apply the changes since `revision`; return False if that is not possible."""
         try:
             newest, changes = store.changes_since(index_id, revision)
@@ -218,7 +209,7 @@ class LexicalIndex:
                 commit(writer, Marker(index_id, newest))
         return True
 
-    def _build(self, store: ChunkSource, index_id: int, folder: Path) -> None:
+    def _build(self, store: Store, index_id: int, folder: Path) -> None:
         if self._index is None:
             self._index = self._create(folder)
         with store.scan_chunks(index_id) as (revision, hits), self._writer() as writer:

@@ -14,9 +14,9 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 
 from pipelines.answering.retrieval.evidence import Yardstick
-from pipelines.lexical import ChunkSource, LexicalIndex
+from pipelines.lexical import LexicalIndex
 from pipelines.records import EmbeddingModel, Index
-from pipelines.store import NoSuchCollection, is_copy
+from pipelines.store import NoSuchCollection, Store, is_copy
 
 log = logging.getLogger(__name__)
 
@@ -90,14 +90,6 @@ class IndexLoading(NotReady):
         return type(self), (self.collection,)
 
 
-class LiveIndexStore(ChunkSource, Protocol):
-    """The part of the store that following the live index reads."""
-
-    def live_index(self, collection: str, /) -> Index: ...
-
-    def collections(self) -> Sequence[Mapping[str, Any]]: ...
-
-
 class QueryEmbedder(Protocol):
     """Embeds questions and texts: vectors of shape (dimension,) and (texts, dimension)."""
 
@@ -135,7 +127,7 @@ class LiveIndexes:
 
     def __init__(
         self,
-        store: LiveIndexStore,
+        store: Store,
         load_embedder: Callable[[EmbeddingModel], QueryEmbedder],
         make_lexical: Callable[[Index], LexicalIndex],
         collection: str,

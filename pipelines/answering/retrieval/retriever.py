@@ -27,10 +27,10 @@ from pipelines.answering.retrieval.live import (
 )
 from pipelines.answering.retrieval.one_page import fragment_of, page_spellings
 from pipelines.answering.retrieval.search import Retrieval, RetrievalSettings, Search
-from pipelines.answering.retrieval.searcher import IndexStore, Searcher
+from pipelines.answering.retrieval.searcher import Searcher
 from pipelines.lexical import LexicalIndex
 from pipelines.records import EmbeddingModel, Index
-from pipelines.store import NoSuchIndex, Place, StoreUnavailable, is_copy
+from pipelines.store import NoSuchIndex, Place, Store, StoreUnavailable, is_copy
 
 THREADS = 32  # for retrievals, and as many for their legs: beyond them questions queue
 
@@ -49,7 +49,7 @@ class Retriever:
 
     def __init__(
         self,
-        store: IndexStore,
+        store: Store,
         load_embedder: Callable[[EmbeddingModel], QueryEmbedder],
         lexical: Callable[[Index], LexicalIndex],
         *,

@@ -7,14 +7,14 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import Any, Protocol, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
 from pipelines.answering.language import find_language, is_foreign, same_language
 from pipelines.answering.retrieval.evidence import Evidence
 from pipelines.answering.retrieval.legs import BM25, PREVIOUS, VECTOR, LegCalls, LegRetriever, ScoredIds, SearchTrace
-from pipelines.answering.retrieval.live import LiveIndex, LiveIndexes, LiveIndexStore, Vector
+from pipelines.answering.retrieval.live import LiveIndex, LiveIndexes, Vector
 from pipelines.answering.retrieval.neighbours import with_neighbours
 from pipelines.answering.retrieval.one_page import page_first
 from pipelines.answering.retrieval.ranking.fusion import FusedText, RankedList
@@ -23,45 +23,15 @@ from pipelines.answering.retrieval.ranking.texts import DEPTH, LEARNED, rank
 from pipelines.answering.retrieval.search import Retrieval, RetrievalSettings, Search
 from pipelines.embedding.tokens import english_words
 from pipelines.lexical import Matches, other_words
-from pipelines.records import Filters, Hit, Index
-from pipelines.store import Place
-from pipelines.store.chunks import RankableChunk
-from pipelines.store.indexes import ScoredChunk, SearchResult
+from pipelines.records import Hit, Index
+from pipelines.store import Store
+from pipelines.store.indexes import IndexSnapshot, ScoredChunk, SearchResult
 
 T = TypeVar("T")
 
 NEIGHBOURS, HYDE, PLACE = "neighbours", "hyde", "page"  # parts of a search that may be lost and are no legs
 NO_MATCHES = Matches(0, ())
 FEW_WORDS = 0.5  # of a full BM25 score: a question in another language with less shares hardly a word with the pages
-
-
-class SnapshotReader(Protocol):
-    """One state of an index: it is searched without texts, then the hits that are kept are read whole."""
-
-    def search(
-        self,
-        vectors: Sequence[Vector],
-        ids: Sequence[str],
-        k: int,
-        filters: Filters = Filters(),
-        /,
-        *,
-        collection: str | None = None,
-    ) -> SearchResult: ...
-
-    def page(self, url: str, /) -> Sequence[RankableChunk]: ...
-
-    def hits(self, ids: Sequence[str], /) -> Mapping[str, Hit]: ...
-
-
-class IndexStore(LiveIndexStore, Protocol):
-    """The part of the store that the retriever reads."""
-
-    def read_index(self, index: Index, read: Callable[[Any], T], timeout_s: float | None, /) -> T: ...
-
-    def find_place(self, index: Index, urls: Sequence[str], anchor: str, /) -> Place | None: ...
-
-    def neighbours(self, index: int, ids: Sequence[str], reach: int, /) -> Mapping[str, Sequence[Hit]]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +59,7 @@ class Searcher:
 
     def __init__(
         self,
-        store: IndexStore,
+        store: Store,
         indexes: LiveIndexes,
         threads: Executor,
         settings: RetrievalSettings,
@@ -136,7 +106,7 @@ class Searcher:
         search: Search,
         results: _LegResults,
         index: Index,
-        chunks: SnapshotReader,
+        chunks: IndexSnapshot,
         trace: SearchTrace,
         remembered: Index | None,
     ) -> tuple[SearchResult, Sequence[Hit]]:
@@ -197,14 +167,14 @@ class Searcher:
         found = _LegResults(vectors(), matches(), {name: scores() for name, scores in others.items()})
         return replace(found, imagined=_mean(*found.vectors[:1], *passage()))
 
-    def _find(self, search: Search, results: _LegResults, chunks: SnapshotReader) -> SearchResult:
+    def _find(self, search: Search, results: _LegResults, chunks: IndexSnapshot) -> SearchResult:
         """Find the nearest to every vector, and every chunk that a leg or the turn before named."""
         vectors = [vector for vector in (*results.vectors, results.imagined) if vector is not None]
         ids = list(dict.fromkeys([*results.ids(), *self._previous(search)]))
         named = self._indexes.named(search.collection)
         return chunks.search(vectors, ids, self._depth(search), search.filters, collection=named)
 
-    def _find_in_page(self, search: Search, chunks: SnapshotReader, results: _LegResults) -> list[ScoredChunk]:
+    def _find_in_page(self, search: Search, chunks: IndexSnapshot, results: _LegResults) -> list[ScoredChunk]:
         """Find the chunks of the open page: the nearest to the last wording of the question, or the first ones."""
         place, vectors = search.place, [vector for vector in results.vectors[-1:] if vector is not None]
         if place is None:
