@@ -5,7 +5,7 @@ Knows the kinds of models and the night's gate; not what else the night does.
 
 import contextlib
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -24,13 +24,6 @@ from pipelines.nights.regression import RegressionSet
 from pipelines.records.night_choices import TrainChoices
 from pipelines.training import KINDS, TrainingOrder, check_free, train
 from pipelines.training.run import TrainingPlan
-
-# The settings by which answers use a model of each kind, beside the folder.
-USED: Mapping[str, tuple[str, Mapping[str, str]]] = {
-    "adapter": ("retrieval.query_adapter", {}),
-    "reranker": ("reranker.model", {"reranker.kind": "cross-encoder"}),
-    "tags": ("reranker.model", {"reranker.kind": "tag"}),
-}
 
 
 class BadTraining(ValueError):
@@ -67,7 +60,7 @@ class Retraining:
             trained = datetime.fromisoformat(card["date"])
             if datetime.now(UTC) - trained < timedelta(days=chosen.days):
                 return {"said": f"{output} is of {trained:%Y-%m-%d}, not {chosen.days:g} days old"}
-        before = _using(self.gate.settings, chosen, output) if card.get("accepted") else self.gate.settings
+        before = _using(self.gate.settings, output) if card.get("accepted") else self.gate.settings
         made = output.with_name(f"{output.name}.new")
         try:
             result = self._train(chosen, before, made)
@@ -93,7 +86,7 @@ class Retraining:
         if not (examples := self.ask().examples):
             return {"said": "there is no question to judge by", "kept": False}
         live = gate.store.live_index(self.collection)
-        judged = replace(gate, settings=before)(examples, live, live, _using(gate.settings, chosen, made))
+        judged = replace(gate, settings=before)(examples, live, live, _using(gate.settings, made))
         said = f"{len(examples):,} questions: {len(judged['worse']):,} got worse"
         return {"said": said, "kept": judged["passed"], "gate": judged}
 
@@ -106,6 +99,5 @@ def plan_of(chosen: TrainChoices) -> TrainingPlan:
         raise BadTraining(f"night.train: {chosen.kind}: {describe_errors(error)}") from error
 
 
-def _using(settings: AnswerSettings, chosen: TrainChoices, folder: Path) -> AnswerSettings:
-    name, others = USED[chosen.kind]
-    return change(settings, {name: folder if chosen.kind == "adapter" else str(folder), **others})
+def _using(settings: AnswerSettings, reranker: Path) -> AnswerSettings:
+    return change(settings, {"reranker.kind": "cross-encoder", "reranker.model": str(reranker)})

@@ -67,7 +67,7 @@ class TrainChoices(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    kind: Literal["adapter", "reranker", "tags"]
+    kind: Literal["reranker"]
     dataset: str
     output: str = Field(min_length=1)
     plan: dict[str, Any] = {}

@@ -11,7 +11,7 @@ from kit.nights import Nights
 
 pytestmark = [pytest.mark.exhaustive, pytest.mark.timeout(900)]
 
-STEPS = ["index", "judge", "publish", "forget", "prune", "tidy", "dump", "try restore", "train adapter"]
+STEPS = ["index", "judge", "publish", "forget", "prune", "tidy", "dump", "try restore"]
 
 
 def test_a_night_that_is_killed_in_each_step_goes_on_to_its_end(jobs, store, tmp_path, monkeypatch):
@@ -20,8 +20,7 @@ def test_a_night_that_is_killed_in_each_step_goes_on_to_its_end(jobs, store, tmp
     nights()
     (tmp_path / "dumps").mkdir()
     nights.model = "hash:128"
-    train = {"kind": "adapter", "dataset": "rows.jsonl", "output": "adapter", "accept": True, "plan": {"epochs": 0}}
-    nights.night |= {"prune": 0, "retention_days": 30, "dump": {"folder": "dumps"}, "train": [train]}
+    nights.night |= {"prune": 0, "retention_days": 30, "dump": {"folder": "dumps"}}
     before = 0
     for number in range(len(STEPS)):
         begun = kill_from(number, nights.write())
@@ -30,7 +29,6 @@ def test_a_night_that_is_killed_in_each_step_goes_on_to_its_end(jobs, store, tmp
     result = nights()
     assert (result.code, result.summary["verdict"]) == (0, "published")
     assert list(result.summary["steps"]) == STEPS and "36 chunks came back" in result.summary["steps"]["try restore"]
-    assert result.summary["steps"]["train adapter"].endswith("0 got worse; " + f"{tmp_path / 'adapter'} is new")
     assert [path.name[-10:] for path in (tmp_path / "dumps").iterdir()] == ["-run2.dump"]
     assert [index["state"] for index in store.status("docs")["indexes"]] == ["live"]
 

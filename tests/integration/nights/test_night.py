@@ -2,7 +2,6 @@
 
 import json
 import shutil
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import pytest
 from kit.nights import BASE, PAGES, Nights
 from kit.receivers import MailReceiver, WebhookReceiver
 from kit.reindexing import Jobs, write_site
+from kit.tiny_model import tiny_model
 
 from jobs.environment import read_configuration
 from pipelines.nights.regression import gather_regression_set
@@ -240,10 +240,10 @@ def test_a_stopped_night_is_not_gone_on_with_once_the_file_says_something_else(n
         ({"may_fall": {"mrr": 2}}, "night.may_fall.mrr"),
         ({"nightly": 1}, "night.nightly"),
         ({"questions": ["none.jsonl"]}, "none.jsonl"),
-        ({"train": [{"kind": "adapter", "dataset": "none.jsonl", "output": "x"}]}, "none.jsonl"),
+        ({"train": [{"kind": "reranker", "dataset": "none.jsonl", "output": "x"}]}, "none.jsonl"),
         (
-            {"train": [{"kind": "tags", "dataset": "rows.jsonl", "output": "x", "plan": {"fold": 2}}]},
-            "night.train: tags: setting prefix: Field required; setting fold: ",
+            {"train": [{"kind": "reranker", "dataset": "rows.jsonl", "output": "x", "plan": {"fold": 2}}]},
+            "night.train: reranker: setting fold: ",
         ),
     ],
 )
@@ -297,37 +297,22 @@ def test_a_plan_says_what_a_night_would_do_and_writes_nothing(nights, store):
     assert store.status("docs") == before
 
 
-@pytest.fixture
-def one_thread() -> Iterator[None]:
-    """Small sums are slower on several threads, most of all where others compute too."""
-    import torch
-
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
-
-
-def test_a_part_is_trained_again_and_kept_only_if_no_question_is_answered_worse(nights, by_vectors_alone, one_thread):
-    adapter = {"kind": "adapter", "dataset": "rows.jsonl", "output": "models/adapter", "accept": True, "days": 0}
-    nights.night["train"] = [adapter | {"plan": {"epochs": 0}}]
-    plan = nights.jobs.text("plan", nights.write())
-    assert "train     adapter into models/adapter once it is 0 days old" in plan
-    folder = nights.folder / "models" / "adapter"
+@pytest.mark.slow
+def test_a_reranker_is_trained_again_and_kept_only_if_no_question_is_answered_worse(nights):
+    pytest.importorskip("accelerate")
+    pytest.importorskip("datasets")
+    plan = {"model": str(tiny_model(nights.folder)), "device": "cpu", "questions": 6, "held_out": 4, "negatives": 2,
+            "depth": 5, "k": 2, "max_tokens": 32}  # fmt: skip
+    train = {"kind": "reranker", "dataset": "rows.jsonl", "output": "models/mine", "plan": plan, "accept": True}
+    nights.night |= {"train": [train], "may_fall": {"mrr": 0}}
+    assert "reranker into models/mine once it is 7 days old" in nights.jobs.text("plan", nights.write())
+    folder = nights.folder / "models" / "mine"
+    worse = nights()
+    assert worse.code == 0 and worse.summary["verdict"] == "published", worse.messages
+    said = worse.summary["steps"]["train reranker"]
+    assert said.endswith(f"got worse; {folder} stays as it was") and not list(folder.parent.iterdir())
+    nights.night["may_fall"] = {"mrr": 1}
     kept = nights()
-    said = kept.summary["steps"]["train adapter"]
-    assert said == f"12 questions: 0 got worse; {folder} is new", kept.messages
-    before = (folder / "card.json").read_text()
-    rows = list(map(json.loads, (nights.folder / "rows.jsonl").read_text().splitlines()))
-    wrong = [
-        json.dumps(row | {"source": other["source"]}) for row, other in zip(rows, rows[6:] + rows[:6], strict=True)
-    ]
-    (nights.folder / "wrong.jsonl").write_text("\n".join(wrong))
-    nights.night["train"] = [adapter | {"dataset": "wrong.jsonl", "plan": {"epochs": 12, "learning_rate": 0.3}}]
-    spoiled = nights()
-    assert spoiled.code == 0, spoiled.messages
-    said = spoiled.summary["steps"]["train adapter"]
-    assert said.endswith(f"got worse; {folder} stays as it was")
-    assert (folder / "card.json").read_text() == before and [one.name for one in folder.parent.iterdir()] == ["adapter"]
-    nights.night["train"] = [adapter | {"days": 7}]
-    assert "not 7 days old" in nights().summary["steps"]["train adapter"]
+    assert kept.summary["steps"]["train reranker"].endswith(f"got worse; {folder} is new"), kept.messages
+    assert [path.name for path in folder.parent.iterdir()] == ["mine"] and (folder / "card.json").is_file()
+    assert "not 7 days old" in nights().summary["steps"]["train reranker"]

@@ -2,7 +2,6 @@
 
 import json
 
-import numpy as np
 import pytest
 
 from pipelines.answering.routing.classifier import TextClassifier
