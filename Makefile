@@ -128,6 +128,7 @@ $(VENV)/.zensical-$(ZENSICAL): $(VENV)/.installed
 # docs/images/*.svg from the texts beside them, by D2 (npm has it as WebAssembly).
 D2 := 0.1.33
 pictures: $(VENV)/js/.d2-$(D2)
+	@$(BIN)/python docs/waterfall.py
 	@node docs/pictures.mjs $(VENV)/js/node_modules/@terrastruct/d2/dist/node-esm/index.js docs/images
 
 $(VENV)/js/.d2-$(D2):

@@ -5,13 +5,12 @@ With RAY_ADDRESS it asks the cluster's dashboard, else it reads what Rays of thi
 
 import argparse
 import json
-import re
 import time
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from jobs.cli import DONE, FAILED, add_json, command, main, say
+from jobs.cli import DONE, FAILED, BadInput, add_json, command, main, say
 from jobs.environment import open_store, ray_address, ray_folder
 
 FOLLOW_S = 2.0
@@ -50,9 +49,9 @@ def where() -> str:
 
 def show_new(run: int, shown: Counter[str], as_json: bool) -> None:
     """Print the lines of the run beyond those that were `shown` of each file."""
-    names_run = re.compile(rf'"run": {run}\b|\brun {run} of collection ')
+    marks = (f'"run": {run},', f'"run": {run}}}', f"run {run} of collection ")
     for name, text in files_of_this_machine() if ray_address() == "local" else files_of_cluster(ray_address()):
-        if names_run.search(text):
+        if any(mark in text for mark in marks):
             lines = text.splitlines()
             for line in lines[shown[name] :]:
                 print_line(run, name, line, as_json)
@@ -79,11 +78,17 @@ def files_of_this_machine() -> Iterator[tuple[str, str]]:
 
 def files_of_cluster(address: str) -> Iterator[tuple[str, str]]:
     """Yield name and text of the log of each job, and of each process of each node."""
+    from ray.exceptions import RayError
     from ray.job_submission import JobSubmissionClient
     from ray.util.state import get_log, list_logs, list_nodes
     from ray.util.state.exception import RayStateApiException
 
-    client = JobSubmissionClient(address)
+    try:
+        client = JobSubmissionClient(address)
+    except (RayError, ConnectionError, RuntimeError) as error:
+        raise BadInput(
+            f"the dashboard of {address} can't be reached: {error}. `raydex submit logs RUN` asks it"
+        ) from error
     for job in client.list_jobs():
         if job.submission_id:
             yield f"job {job.submission_id}", client.get_job_logs(job.submission_id)

@@ -245,6 +245,12 @@ def test_every_picture_is_drawn_from_the_text_beside_it():
         assert drawn and drawn[1] == sha256(text.read_bytes()).hexdigest(), f"{text.name}: run `make pictures`"
 
 
+def test_the_pictures_of_traces_are_drawn_from_the_spans_beside_them(docs):
+    for spans in (ROOT / "docs" / "images").glob("trace-*.tsv"):
+        drawn = docs("waterfall").draw(spans.read_text())
+        assert spans.with_suffix(".svg").read_text() == drawn, f"{spans.name}: run `make pictures`"
+
+
 def test_every_page_is_in_the_menu_of_the_site(docs):
     menu = set(re.findall(r"[\w/-]+\.md", (ROOT / "mkdocs.yml").read_text().partition("\nnav:\n")[2]))
     pages = {docs("site_pages").place(page).as_posix() for page in [*PAGES, ROOT / "CHANGELOG.md"]}
