@@ -18,7 +18,7 @@ pytestmark = pytest.mark.exhaustive
 
 IMAGE = os.environ.get("RAYDEX_IMAGE")
 NAME = f"raydex-test-{os.getpid()}"
-PAGE = "https://docs.test/scaling#scaling"
+PAGE = "https://docs.test/scaling.md#scaling"
 RIGHTS = ["--read-only", "--tmpfs=/tmp", "--cap-drop=ALL", "--security-opt=no-new-privileges"]
 
 
@@ -43,7 +43,7 @@ def ask() -> str:
 
 def wait_for(look: Callable[[], str], wanted: str) -> None:
     """Look until what is wanted is there, which takes seconds on an idle machine."""
-    deadline = time.monotonic() + 300
+    deadline = time.monotonic() + 100
     while (seen := look()) != wanted and time.monotonic() < deadline:
         time.sleep(0.5)
     assert seen == wanted
@@ -59,6 +59,7 @@ def volumes(tmp_path: Path) -> Iterator[list[str]]:
     if not IMAGE:
         pytest.skip("RAYDEX_IMAGE names no image: docs/docker.md says how one is built")
     (tmp_path / "scaling.md").write_text("# Scaling\n\nThe number of replicas follows the setting `target_requests`.\n")
+    tmp_path.chmod(0o755)  # the user of the image is another one
     yield [f"--volume={NAME}:/var/lib/raydex", f"--volume={tmp_path}:/docs:ro"]
     for words in (["rm", "--force", NAME], ["volume", "rm", "--force", NAME]):
         subprocess.run(["docker", *words], capture_output=True, check=False)
