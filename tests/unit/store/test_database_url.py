@@ -28,6 +28,7 @@ WORDS = {
     "questions": ["make", "--collection", "x", "--out", "x.jsonl", "--without-llm"],
     "answers": ["list"],
     "dump": ["x", "x.dump"],
+    "logs": ["1"],
     "evaluate": ["--dataset", "questions.jsonl"],
     "experiment": ["sweep.yaml"],
     "train": ["embedder", "--collection", "x", "--dataset", "questions.jsonl", "--out", "embedder"],
