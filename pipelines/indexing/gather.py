@@ -11,7 +11,6 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from pipelines import tracing
 from pipelines.cluster import RayCluster, check_reach, connect_ray, is_connected
 from pipelines.embedding.cpu import count_cpus, has_gpu
 from pipelines.embedding.load import is_remote, prefixes_missing_from
@@ -23,15 +22,14 @@ from pipelines.indexing.building.steps import BuildJob
 from pipelines.indexing.building.threads import ThreadedIterator
 from pipelines.indexing.collection import INDEX, Collection, Folder
 from pipelines.indexing.crawling.crawl import CrawlSettings
-from pipelines.indexing.crawling.frontier.queue import DEFAULT_MAX_PAGES
 from pipelines.indexing.crawling.scope import spellings
+from pipelines.indexing.crawls import CrawlEnds
 from pipelines.indexing.folders.files import limit_files, save_files
 from pipelines.indexing.layouts import SAMPLE, find_unmatched, known_layouts, learn_layouts
 from pipelines.indexing.publish import find_live_index
 from pipelines.indexing.reachable import SiteUnreachable, find_unreachable
 from pipelines.indexing.reading.child_process import Child
 from pipelines.indexing.reading.html.site import selectors_of
-from pipelines.indexing.reading.links import origin
 from pipelines.indexing.reading.text import TOO_SLOW
 from pipelines.indexing.settings import ReindexOptions
 from pipelines.indexing.summary import RunLog, trace_tasks
@@ -59,9 +57,8 @@ MOST_RETRIED = 16
 class Gatherer:
     """Stages the pages of a collection that `base` lacks.
 
-    `base` is the index that the run brings up to date, None if it builds a new one. Afterwards `stopped_by` is the
-    reason why a crawl ended early ("" if none did), and `failed` whether that was a failure. `hosts` are the crawls,
-    `layouts` what is left out of their pages.
+    `base` is the index that the run brings up to date, None if it builds a new one. `hosts` are the crawls, `ends` says
+    afterwards how they ended, `layouts` what is left out of their pages.
     """
 
     def __init__(
@@ -80,7 +77,7 @@ class Gatherer:
         self._watch = RunWatch(store, collection.name, run, log.tell)
         self._read_attempts = 10**6 if options.retry_failed else READ_ATTEMPTS
         self.hosts = self._choose_hosts()
-        self.stopped_by, self.failed = "", False
+        self.ends = CrawlEnds(store, collection.name, run, log)
         self._too_long = 0
         self.layouts = known_layouts(store, collection.name)
         self._free: dict[str, Node] = {}
@@ -112,7 +109,7 @@ class Gatherer:
             if self.hosts:
                 with self._log.timed("crawl_and_embed"), self._watch.crawling(lambda: self._input_rules):
                     self._crawl()
-                    self._note_crawls(self.hosts)
+                    self.ends.note(self.hosts)
             self._store.mark_duplicates(self._name, self._run)
             if not self._changes:
                 self._learn_layouts()
@@ -340,40 +337,6 @@ class Gatherer:
             for warning in set(batch["warning"].to_pylist()) - {""}:
                 self._log.warn(warning)
         trace_tasks(times)
-
-    def _note_crawls(self, hosts: Sequence[CrawlSettings]) -> None:
-        """Mark pages that a complete crawl did not see as gone, and note crawls that were not complete."""
-        reports = {row["host"]: row for row in self._store.crawls(self._run)}
-        for crawled in reports.values():
-            began, took = (crawled["counts"].get(name, 0) for name in ("began", "seconds"))
-            tracing.past("crawl", began, began + took, {"url.full": crawled["host"]})
-        for host in hosts:
-            url = host.start_urls[0]
-            report = reports.get(url)
-            self._note_traps(url, report["counts"].get("traps", {}) if report else {})
-            if report is None or not report["complete"]:
-                reason = report["stopped_by"] if report else "error: ended without a report"
-                self._note_incomplete(url, reason, host.max_pages)
-            elif host.follows_links:
-                self._store.mark_unseen(self._name, self._run, f"{origin(url)}/", "a complete crawl did not find it")
-
-    def _note_traps(self, url: str, traps: Mapping[str, int]) -> None:
-        if traps:
-            most = max(traps, key=lambda pattern: traps[pattern])
-            self._log.warn(
-                f"{sum(traps.values()):,} URLs of {url} were left alone: equal pages lead to ever new ones, as {most}; "
-                "--exclude PATTERN leaves out all of them"
-            )
-
-    def _note_incomplete(self, url: str, stopped_by: str, max_pages: int | None) -> None:
-        self.stopped_by = stopped_by
-        if stopped_by.startswith("error"):
-            self.failed = True
-            self._log.warn(f"the crawl of {url} was cut short ({stopped_by})")
-        else:
-            default = f" (by default {DEFAULT_MAX_PAGES:,}; set another with --max-pages)"
-            why = f"{stopped_by}{default if stopped_by == 'max_pages' and max_pages is None else ''}"
-            self._log.tell(f"the crawl of {url} was ended by {why}: a normal end, but nothing is deleted")
 
 
 def for_tasks(ranges: Iterable[dict[str, Any]], actors: int) -> list[dict[str, Any]]:

@@ -193,9 +193,9 @@ class ReindexRun:
             gatherer.check_sites()
             gatherer()
             staged, pages = store.staged_counts(self.run), store.page_counts(name, self.run)
-            if gatherer.failed and not any(pages[state] for state in READ) and not staged["pages"]:
+            if gatherer.ends.failed and not any(pages[state] for state in READ) and not staged["pages"]:
                 raise NothingRead(
-                    f"nothing was read, nothing is changed: {gatherer.stopped_by.removeprefix('error: ')}"
+                    f"nothing was read, nothing is changed: {gatherer.ends.stopped_by.removeprefix('error: ')}"
                 )
             self._warn_of_scripts()
             self._warn_of_unread()
@@ -204,8 +204,8 @@ class ReindexRun:
             log.tell(Passing(f"{staged['pages']:,} pages, publishing {staged['chunks']:,} chunks{left}"))
             with log.timed("publish"):
                 live = publish.find_live_index(store, name)
-                deletion = self._decide_deletion(live or base, gatherer.stopped_by)
-                needs_look = gatherer.failed or not (deletion.allowed or gatherer.stopped_by)
+                deletion = self._decide_deletion(live or base, gatherer.ends.stopped_by)
+                needs_look = gatherer.ends.failed or not (deletion.allowed or gatherer.ends.stopped_by)
                 may_publish = self._may_publish(base, live, deletion, needs_look)
                 publication = self._publish(base, live, deletion, may_publish)
                 if publication:
