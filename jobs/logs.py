@@ -62,8 +62,9 @@ def print_line(run: int, file: str, line: str, as_json: bool) -> None:
     """Print a line, unless it names another run."""
     try:
         entry = json.loads(line)
-        entry = entry if "message" in entry else {"message": line}
-    except (ValueError, TypeError):
+    except ValueError:
+        entry = None
+    if not isinstance(entry, dict) or "message" not in entry:
         entry = {"message": line}
     if entry.get("run", run) == run:
         words = (entry[name] for name in ("time", "level", "message", "exception") if name in entry)

@@ -51,7 +51,7 @@ class Retraining:
 
     def steps(self) -> dict[str, Callable[[], StepResult]]:
         """Return the steps by name."""
-        return {f"train {chosen.kind}": partial(self._step, chosen) for chosen in self.choices}
+        return {f"train {chosen.output}": partial(self._step, chosen) for chosen in self.choices}
 
     def _step(self, chosen: TrainChoices) -> StepResult:
         output, card = self.folder / chosen.output, dict[str, Any]()

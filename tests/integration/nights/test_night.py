@@ -309,10 +309,10 @@ def test_a_reranker_is_trained_again_and_kept_only_if_no_question_is_answered_wo
     folder = nights.folder / "models" / "mine"
     worse = nights()
     assert worse.code == 0 and worse.summary["verdict"] == "published", worse.messages
-    said = worse.summary["steps"]["train reranker"]
+    said = worse.summary["steps"]["train models/mine"]
     assert said.endswith(f"got worse; {folder} stays as it was") and not list(folder.parent.iterdir())
     nights.night["may_fall"] = {"mrr": 1}
     kept = nights()
-    assert kept.summary["steps"]["train reranker"].endswith(f"got worse; {folder} is new"), kept.messages
+    assert kept.summary["steps"]["train models/mine"].endswith(f"got worse; {folder} is new"), kept.messages
     assert [path.name for path in folder.parent.iterdir()] == ["mine"] and (folder / "card.json").is_file()
-    assert "not 7 days old" in nights().summary["steps"]["train reranker"]
+    assert "not 7 days old" in nights().summary["steps"]["train models/mine"]
