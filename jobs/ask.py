@@ -98,9 +98,8 @@ def ask_service(url: str, question: Mapping[str, Any], key: str | None, tell: Te
     """Return the reply of the service at `url`. Raises NoSuchCollection, BadInput and ServiceFailed."""
     url = url.rstrip("/")
     headers = {"Authorization": f"Bearer {key}"} if key else {}
-    given = {
-        name: value for name, value in question.items() if value is not None
-    }  # `k` needs a key where readers don't
+    # A public service lets readers ask without a key, but not choose `k`.
+    given = {name: value for name, value in question.items() if value is not None}
     try:
         with httpx.stream("POST", f"{url}/query/stream", json=given, headers=headers, timeout=SILENCE_S) as response:
             if response.is_success:
