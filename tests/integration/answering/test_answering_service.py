@@ -16,6 +16,7 @@ import openai
 import psycopg
 import pytest
 from kit.cluster import Service
+from kit.collector import Collector, collecting
 from kit.databases import DatabaseServer
 from kit.scripted_llm import Reply, Request, ScriptedLLM, obey
 from kit.workshop import Workshop
@@ -47,10 +48,10 @@ LOADING = "How do I load csv files?"
 
 
 class Deployed:
-    """The application, its clients and its two models."""
+    """The application, its clients, its two models, and what collects its traces; `apart`: steps have deployments."""
 
-    def __init__(self, url: str, strong: ScriptedLLM, weak: ScriptedLLM) -> None:
-        self.url, self.strong, self.weak = url, strong, weak
+    def __init__(self, url: str, strong: ScriptedLLM, weak: ScriptedLLM, collector: Collector, apart: bool) -> None:
+        self.url, self.strong, self.weak, self.collector, self.apart = url, strong, weak, collector, apart
         self.http = httpx.Client(base_url=url, timeout=60)
 
     def ask(self, question: str, **more: Any) -> dict[str, Any]:
@@ -107,9 +108,9 @@ def deployed(
             "vector_weight": 0.1,
         }
     )
-    with service.deployed(settings):
+    with collecting(OTEL_BSP_SCHEDULE_DELAY="100") as collector, service.deployed(settings):
         service.wait_until_ready()
-        yield Deployed(service.url, strong, weak)
+        yield Deployed(service.url, strong, weak, collector, request.param == "deployment")
 
 
 @pytest.fixture(autouse=True)
@@ -131,6 +132,27 @@ def test_every_mode_answers(deployed: Deployed, mode: str) -> None:
     assert reply["usage"]["calls"] == len(deployed.strong.asked) and reply["usage"]["cost"] > 0
     if mode != "generation":
         assert reply["citations"][0]["source"] == "https://docs.test/data.html#loading-csv"
+
+
+def test_a_question_is_one_trace_through_all_replicas(deployed: Deployed) -> None:
+    reply = deployed.http.post("/query", json={"question": LOADING})
+    wanted = {"POST /query", "retrieve", "search", "synthesize", "chat strong-1"}
+    wanted |= {"retriever", "agent"} if deployed.apart else set()
+    deadline = time.monotonic() + 60
+    while not wanted <= (above := parents(deployed, reply.headers["X-Trace-ID"])).keys():
+        assert time.monotonic() < deadline, above
+        time.sleep(0.05)
+    assert [name for name, parent in above.items() if not parent] == ["POST /query"]
+    if deployed.apart:
+        assert (above["retriever"], above["search"], above["agent"]) == ("retrieve", "retriever", "synthesize")
+    assert above["chat strong-1"] == ("agent" if deployed.apart else "synthesize")
+
+
+def parents(deployed: Deployed, trace: str) -> dict[str, str]:
+    """The name of the span above each of a trace, "" above the first."""
+    spans = [span for span in deployed.collector.spans if span.trace == trace]
+    names = {span.id: span.name for span in spans}
+    return {span.name: names.get(span.parent, "") for span in spans}
 
 
 def test_retrieval_only_and_a_given_context(deployed: Deployed) -> None:

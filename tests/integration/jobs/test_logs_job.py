@@ -34,10 +34,11 @@ def test_lines_of_another_run_are_left_out(jobs: Jobs, tmp_path: Path, monkeypat
     logs = tmp_path / "ray/session_2026/logs"
     logs.mkdir(parents=True)
     own, other = ({"message": f"of {number}", "run": number} for number in (run, run + 1))
-    (logs / "worker-1.err").write_text(f"{json.dumps(own)}\n{json.dumps(other)}\nSegmentation fault\n[]\n\"no message\"\n")
+    plain = ("Segmentation fault", "[]", '"no message"')
+    (logs / "worker-1.err").write_text("\n".join([json.dumps(own), json.dumps(other), *plain]))
     (logs / "worker-2.err").write_text(json.dumps(other))
     assert jobs.text("logs", run).splitlines() == [
-        f"session_2026/logs/worker-1.err: {words}" for words in (f"of {run}", "Segmentation fault", "[]", '"no message"')
+        f"session_2026/logs/worker-1.err: {words}" for words in (f"of {run}", *plain)
     ]
 
 
