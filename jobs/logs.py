@@ -7,13 +7,15 @@ import argparse
 import json
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from datetime import UTC, timedelta
 from typing import Any
 
 from jobs.cli import DONE, FAILED, BadInput, add_json, command, main, say
 from jobs.environment import open_store, ray_address, ray_folder
 
 FOLLOW_S = 2.0
+CLOCKS_DIFFER = timedelta(minutes=5)  # of the database and of the nodes, at most
 OF_PROCESSES = "worker-*"  # what a task or an actor writes; other files are Ray's own
 
 
@@ -32,7 +34,7 @@ def run(args: argparse.Namespace) -> int:
         say(f"run {row['id']}: {row['kind']} of {row['collection']}, {row['state']}, began {row['started']:%F %T %Z}")
         while True:
             running = args.follow and store.find_run(args.run)["state"] == "running"
-            show_new(args.run, shown, args.json)
+            show_new(row, shown, args.json)
             if not running:
                 break
             time.sleep(FOLLOW_S)
@@ -47,25 +49,33 @@ def where() -> str:
     return f"under {ray_folder()}" if ray_address() == "local" else f"at {ray_address()}"
 
 
-def show_new(run: int, shown: Counter[str], as_json: bool) -> None:
+def show_new(run: Mapping[str, Any], shown: Counter[str], as_json: bool) -> None:
     """Print the lines of the run beyond those that were `shown` of each file."""
-    marks = (f'"run": {run},', f'"run": {run}}}', f"run {run} of collection ")
     for name, text in files_of_this_machine() if ray_address() == "local" else files_of_cluster(ray_address()):
-        if any(mark in text for mark in marks):
-            lines = text.splitlines()
-            for line in lines[shown[name] :]:
-                print_line(run, name, line, as_json)
-            shown[name] = len(lines)
+        entries = [read_line(line) for line in text.splitlines()]
+        if f"run {run['id']} of collection {run['collection']}" in text or any(is_of(run, entry) for entry in entries):
+            for entry in entries[shown[name] :]:
+                print_entry(run["id"], name, entry, as_json)
+            shown[name] = len(entries)
 
 
-def print_line(run: int, file: str, line: str, as_json: bool) -> None:
-    """Print a line, unless it names another run."""
+def read_line(line: str) -> dict[str, Any]:
+    """Return a line of a log: what stands in its JSON, or the line itself as the message."""
     try:
         entry = json.loads(line)
     except ValueError:
         entry = None
-    if not isinstance(entry, dict) or "message" not in entry:
-        entry = {"message": line}
+    return entry if isinstance(entry, dict) and "message" in entry else {"message": line}
+
+
+def is_of(run: Mapping[str, Any], entry: Mapping[str, Any]) -> bool:
+    """Return whether a line is of the run: another database has a run of that number too, at another time."""
+    began = (run["started"] - CLOCKS_DIFFER).astimezone(UTC).isoformat()
+    return entry.get("run") == run["id"] and str(entry.get("time", "")) >= began
+
+
+def print_entry(run: int, file: str, entry: Mapping[str, Any], as_json: bool) -> None:
+    """Print a line, unless it names another run."""
     if entry.get("run", run) == run:
         words = (entry[name] for name in ("time", "level", "message", "exception") if name in entry)
         print(json.dumps({"file": file, **entry}) if as_json else " ".join([f"{file}:", *words]), flush=True)

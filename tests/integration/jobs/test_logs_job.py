@@ -2,6 +2,7 @@
 
 import json
 import re
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -33,12 +34,15 @@ def test_lines_of_another_run_are_left_out(jobs: Jobs, tmp_path: Path, monkeypat
     assert silent.code == 1 and f"run {run} left no log under {tmp_path}/ray" in silent.messages
     logs = tmp_path / "ray/session_2026/logs"
     logs.mkdir(parents=True)
-    own, other = ({"message": f"of {number}", "run": number} for number in (run, run + 1))
+    now = datetime.now(UTC)
+    own, other = ({"time": now.isoformat(), "message": f"of {number}", "run": number} for number in (run, run + 1))
+    earlier = own | {"time": (now - timedelta(days=1)).isoformat()}  # of another database: its runs have numbers too
     plain = ("Segmentation fault", "[]", '"no message"')
     (logs / "worker-1.err").write_text("\n".join([json.dumps(own), json.dumps(other), *plain]))
     (logs / "worker-2.err").write_text(json.dumps(other))
+    (logs / "worker-3.err").write_text(json.dumps(earlier))
     assert jobs.text("logs", run).splitlines() == [
-        f"session_2026/logs/worker-1.err: {words}" for words in (f"of {run}", *plain)
+        f"session_2026/logs/worker-1.err: {words}" for words in (f"{now.isoformat()} of {run}", *plain)
     ]
 
 
