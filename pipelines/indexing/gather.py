@@ -22,12 +22,12 @@ from pipelines.indexing.building.steps import BuildJob
 from pipelines.indexing.building.threads import ThreadedIterator
 from pipelines.indexing.collection import INDEX, Collection, Folder
 from pipelines.indexing.crawling.crawl import CrawlSettings
+from pipelines.indexing.crawling.reachable import SiteUnreachable, find_unreachable
 from pipelines.indexing.crawling.scope import spellings
 from pipelines.indexing.crawls import CrawlEnds
 from pipelines.indexing.folders.files import limit_files, save_files
 from pipelines.indexing.layouts import SAMPLE, find_unmatched, known_layouts, learn_layouts
 from pipelines.indexing.publish import find_live_index
-from pipelines.indexing.reachable import SiteUnreachable, find_unreachable
 from pipelines.indexing.reading.child_process import Child
 from pipelines.indexing.reading.html.site import selectors_of
 from pipelines.indexing.reading.text import TOO_SLOW

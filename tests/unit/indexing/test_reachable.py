@@ -10,7 +10,7 @@ from kit.certificates import certificate
 from kit.web import Site, page
 
 from pipelines.indexing.crawling.crawl import CrawlSettings
-from pipelines.indexing.reachable import find_unreachable
+from pipelines.indexing.crawling.reachable import find_unreachable
 
 
 def host(url: str, **settings: object) -> CrawlSettings:
