@@ -69,9 +69,10 @@ def read_line(line: str) -> dict[str, Any]:
 
 
 def is_of(run: Mapping[str, Any], entry: Mapping[str, Any]) -> bool:
-    """Return whether a line is of the run: another database has a run of that number too, at another time."""
+    """Return whether a line is of the run; another database has a run of that number too."""
     began = (run["started"] - CLOCKS_DIFFER).astimezone(UTC).isoformat()
-    return entry.get("run") == run["id"] and str(entry.get("time", "")) >= began
+    named = (entry.get("run"), entry.get("collection")) == (run["id"], run["collection"])
+    return named and str(entry.get("time", "")) >= began
 
 
 def print_entry(run: int, file: str, entry: Mapping[str, Any], as_json: bool) -> None:

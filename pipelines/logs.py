@@ -74,7 +74,7 @@ def log_as_json(stream: IO[str] | None = None, level: int = logging.INFO, **own:
         logger.propagate = False
 
 
-def log_work_of(run: int) -> None:
-    """Write this process's log as JSON lines with the number of the run that it works for, and say so."""
-    log_as_json(run=run)
+def log_work_of(run: int, collection: str) -> None:
+    """Write this process's log as JSON lines that name the run that it works for, and say so."""
+    log_as_json(run=run, collection=collection)
     logging.getLogger(__name__).info("works for run %s", run)

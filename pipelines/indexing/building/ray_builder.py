@@ -128,7 +128,7 @@ def configure(slow_source: bool, held: Node) -> None:
 
 
 def urls_of_ranges(batch: pa.Table, job: steps.BuildJob) -> Iterator[pa.Table]:
-    store = _store(job.database_url, job.run)
+    store = _store(job)
     for part in batch.to_pylist():
         urls = store.urls_in_range(job.collection, part["first"], part["last"])
         yield pa.table({"url": pa.array(urls, pa.string())})
@@ -141,18 +141,16 @@ def crawl_batch(batch: pa.Table, job: steps.BuildJob, hosts: list[CrawlSettings]
     within a second, however slow the site is.
     """
     (host,) = batch["host"].to_pylist()
-    for urls in steps.crawl_host(hosts[host], job, _store(job.database_url, job.run)):
+    for urls in steps.crawl_host(hosts[host], job, _store(job)):
         yield pa.table({"url": pa.array(urls, pa.string()), "filler": _filler(len(urls))})
 
 
 def chunk_batch(batch: pa.Table, job: steps.BuildJob) -> Iterator[pa.Table]:
-    return steps.chunk_pages(
-        batch["url"].to_pylist(), job, _store(job.database_url, job.run), _reader(job.settings, job.layouts)
-    )
+    return steps.chunk_pages(batch["url"].to_pylist(), job, _store(job), _reader(job.settings, job.layouts))
 
 
 def store_batch(batch: pa.Table, job: steps.BuildJob) -> pa.Table:
-    return steps.store_vectors(batch, job, _store(job.database_url, job.run))
+    return steps.store_vectors(batch, job, _store(job))
 
 
 def _filler(rows: int) -> pa.Array:
@@ -160,10 +158,14 @@ def _filler(rows: int) -> pa.Array:
     return pa.array([b"\0" * (steps.BLOCK_BYTES * 5 // 4 // rows)] * rows, pa.binary())
 
 
+def _store(job: steps.BuildJob) -> Store:
+    return _store_of(job.database_url, job.run, job.collection)
+
+
 @functools.cache
-def _store(url: str, run: int) -> Store:
+def _store_of(url: str, run: int, collection: str) -> Store:
     """Return the store of this process, which works for a run, as its log says from now on."""
-    log_work_of(run)
+    log_work_of(run, collection)
     return Store(url, pool_size=2, retry_s=DATABASE_PATIENCE_S)
 
 

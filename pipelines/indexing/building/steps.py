@@ -112,7 +112,7 @@ class EmbedTexts:
 
     def __init__(self, job: BuildJob, on_ray: bool = False) -> None:
         if on_ray:
-            log_work_of(job.run)
+            log_work_of(job.run, job.collection)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", RuntimeWarning)
             self.embedder = load_embedder(

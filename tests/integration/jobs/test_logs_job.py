@@ -22,7 +22,7 @@ def test_a_run_on_ray_is_found_in_the_logs_of_its_workers(jobs: Jobs, local_ray:
     jobs.capsys.readouterr()
     entries = [json.loads(line) for line in jobs.text("logs", run, "--json").splitlines()]
     begun = [entry for entry in entries if entry.get("logger") == "pipelines.logs"]
-    assert begun and all((entry["run"], entry["level"]) == (run, "info") for entry in begun)
+    assert begun and all((entry["run"], entry["collection"]) == (run, "docs") for entry in begun)
 
 
 def test_lines_of_another_run_are_left_out(jobs: Jobs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -35,12 +35,15 @@ def test_lines_of_another_run_are_left_out(jobs: Jobs, tmp_path: Path, monkeypat
     logs = tmp_path / "ray/session_2026/logs"
     logs.mkdir(parents=True)
     now = datetime.now(UTC)
-    own, other = ({"time": now.isoformat(), "message": f"of {number}", "run": number} for number in (run, run + 1))
-    earlier = own | {"time": (now - timedelta(days=1)).isoformat()}  # of another database: its runs have numbers too
+    said = {"time": now.isoformat(), "collection": "docs"}
+    own, other = (said | {"message": f"of {number}", "run": number} for number in (run, run + 1))
+    # Of another database: its runs have numbers too.
+    elsewhere = [own | {"collection": "other"}, own | {"time": (now - timedelta(days=1)).isoformat()}]
     plain = ("Segmentation fault", "[]", '"no message"')
     (logs / "worker-1.err").write_text("\n".join([json.dumps(own), json.dumps(other), *plain]))
     (logs / "worker-2.err").write_text(json.dumps(other))
-    (logs / "worker-3.err").write_text(json.dumps(earlier))
+    for number, entry in enumerate(elsewhere, 3):
+        (logs / f"worker-{number}.err").write_text(json.dumps(entry))
     assert jobs.text("logs", run).splitlines() == [
         f"session_2026/logs/worker-1.err: {words}" for words in (f"{now.isoformat()} of {run}", *plain)
     ]
