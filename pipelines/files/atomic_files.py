@@ -59,9 +59,19 @@ def keep_private(path: Path) -> None:
 
 def replace_folder(path: Path, whole: Path) -> None:
     """Move the folder `whole` to `path`; an old folder there is missing only between two renames, then removed."""
-    old = path.with_name(f".{path.name}.old")
-    shutil.rmtree(old, ignore_errors=True)
+    settle_folder(path)
     if path.exists():
-        path.rename(old)
+        path.rename(_old(path))
     whole.rename(path)
-    shutil.rmtree(old, ignore_errors=True)
+    settle_folder(path)
+
+
+def settle_folder(path: Path) -> None:
+    """End what a killed `replace_folder` began: the old folder comes back if no new one is there, else it goes."""
+    if not path.exists() and _old(path).exists():
+        _old(path).rename(path)
+    shutil.rmtree(_old(path), ignore_errors=True)
+
+
+def _old(path: Path) -> Path:
+    return path.with_name(f".{path.name}.old")

@@ -16,7 +16,7 @@ from pydantic import ValidationError
 
 from pipelines.answering.settings import AnswerSettings, change, describe_errors
 from pipelines.evaluation.dataset import read_answerable
-from pipelines.files.atomic_files import replace_folder
+from pipelines.files.atomic_files import replace_folder, settle_folder
 from pipelines.files.model_cards import BadCard, read_card
 from pipelines.nights.gate import IndexGate
 from pipelines.nights.journal import StepResult
@@ -55,6 +55,7 @@ class Retraining:
 
     def _step(self, chosen: TrainChoices) -> StepResult:
         output, card = self.folder / chosen.output, dict[str, Any]()
+        settle_folder(output)
         with contextlib.suppress(BadCard):
             card = read_card(output, KINDS[chosen.kind].card)
             trained = datetime.fromisoformat(card["date"])

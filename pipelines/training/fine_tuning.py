@@ -5,6 +5,7 @@ Knows the trainer of sentence-transformers, whose libraries are imported in func
 
 import importlib.util
 import json
+import shutil
 import time
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -70,9 +71,13 @@ def choose_device(device: str) -> str:
 
 
 def run_trainer(trainer: Any, folder: Path) -> int:
-    """Train from the last checkpoint in `folder`, if there is one; return the number of steps done in all."""
+    """Train from the last whole checkpoint in `folder`, if there is one; return the number of steps done in all."""
     from transformers.trainer_utils import get_last_checkpoint
 
+    for checkpoint in folder.glob("checkpoint-*"):
+        state = checkpoint / "trainer_state.json"  # is written last
+        if not state.is_file() or not state.stat().st_size:
+            shutil.rmtree(checkpoint)
     state = trainer.train(resume_from_checkpoint=get_last_checkpoint(str(folder)))  # type: ignore[no-untyped-call]
     return int(state.global_step)
 

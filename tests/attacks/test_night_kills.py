@@ -4,10 +4,12 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from kit.nights import Nights
+from kit.tiny_model import tiny_model
 
 pytestmark = [pytest.mark.exhaustive, pytest.mark.timeout(900)]
 
@@ -35,14 +37,50 @@ def test_a_night_that_is_killed_in_each_step_goes_on_to_its_end(jobs, store, tmp
 
 def kill_from(number: int, file: Path) -> list[int]:
     """Start a night and kill it once it begins the step of this number or a later one; return those that it began."""
-    command = [sys.executable, "-m", "jobs.nightly", str(file)]
     begun: list[int] = []
+
+    def is_there(line: str) -> bool:
+        if line.startswith("step "):
+            begun.append(STEPS.index(line.removeprefix("step ").strip()))
+        return bool(begun) and begun[-1] >= number
+
+    kill_when(is_there, file)
+    return begun
+
+
+def kill_when(is_there: Callable[[str], bool], file: Path) -> None:
+    """Start a night and kill it once it writes such a line."""
+    command = [sys.executable, "-m", "jobs.nightly", str(file)]
     with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True) as night:
         assert night.stderr
         for line in night.stderr:
-            if line.startswith("step "):
-                begun.append(STEPS.index(line.removeprefix("step ").strip()))
-                if begun[-1] >= number:
-                    os.kill(night.pid, signal.SIGKILL)
+            if is_there(line):
+                os.kill(night.pid, signal.SIGKILL)
     assert night.returncode == -signal.SIGKILL
-    return begun
+
+
+@pytest.mark.parametrize("old", [False, True])
+def test_a_night_that_is_killed_while_it_trains_goes_on_and_leaves_the_new_model_alone(
+    jobs, store, tmp_path, monkeypatch, old
+):
+    pytest.importorskip("accelerate")
+    pytest.importorskip("datasets")
+    monkeypatch.setenv("RAYDEX_HOME", str(tmp_path / "home"))
+    nights = Nights(tmp_path, jobs)
+    plan = {"model": str(tiny_model(tmp_path)), "device": "cpu", "questions": 6, "held_out": 4, "negatives": 2,
+            "depth": 5, "k": 2, "max_tokens": 32}  # fmt: skip
+    train = {"kind": "reranker", "dataset": "rows.jsonl", "output": "models/mine", "plan": plan, "accept": True}
+    nights.night |= {"train": [train | {"days": 0}], "may_fall": {"mrr": 1}}
+    models, before = tmp_path / "models", ""
+    if old:
+        assert nights().code == 0
+        before = (models / "mine" / "card.json").read_text()
+    for said in ("step train models/mine", "questions mined", "steps; judging", "asking the candidate index"):
+        kill_when(lambda line, said=said: said in line, nights.write())
+        assert (models / "mine").exists() == old and (not old or (models / "mine" / "card.json").read_text() == before)
+    assert {path.name for path in models.iterdir()} == {"mine.new", *(["mine"] if old else [])}
+    result = nights()
+    assert result.code == 0 and result.summary["steps"]["train models/mine"].endswith("is new"), result.messages
+    assert "going on with the night of run" in result.messages and "step index" not in result.messages
+    assert [path.name for path in models.iterdir()] == ["mine"]
+    assert (models / "mine" / "card.json").read_text() != before

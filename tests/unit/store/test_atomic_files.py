@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.files.atomic_files import keep_private, whole_file, whole_folder
+from pipelines.files.atomic_files import keep_private, settle_folder, whole_file, whole_folder
 
 
 def names(folder: Path) -> list[str]:
@@ -61,6 +61,17 @@ def test_a_folder_that_fails_leaves_the_old_one(tmp_path: Path) -> None:
         (making / "half").touch()
         raise ZeroDivisionError
     assert names(path) == ["old"] and names(tmp_path) == ["model"]
+
+
+@pytest.mark.parametrize(
+    ("left", "kept"), [([".model.old"], "old"), ([".model.old", "model"], "new"), (["model"], "new")]
+)
+def test_a_replacement_that_was_killed_is_ended(tmp_path: Path, left: list[str], kept: str) -> None:
+    for name in left:
+        (tmp_path / name).mkdir()
+        (tmp_path / name / ("old" if name == ".model.old" else "new")).touch()
+    settle_folder(tmp_path / "model")
+    assert names(tmp_path) == ["model"] and names(tmp_path / "model") == [kept]
 
 
 def test_what_was_open_to_others_is_closed_and_keeps_the_rights_of_its_account(tmp_path: Path) -> None:

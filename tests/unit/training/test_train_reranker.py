@@ -107,6 +107,20 @@ def test_what_is_trained_already_is_not_trained_again(small_encoder, tmp_path):
 
 
 @needs_trainer
+def test_a_checkpoint_that_was_killed_half_way_is_not_gone_on_with(small_encoder, tmp_path):
+    def train(epochs):
+        plan = cross_encoder.RerankerPlan(epochs=epochs, batch_size=8, checkpoint_steps=1)
+        return cross_encoder.fine_tune(cross_encoder.load_model(str(small_encoder)), TRIPLES, plan, tmp_path)
+
+    assert train(1) == 3
+    (folder,) = tmp_path.iterdir()
+    (folder / "checkpoint-3" / "trainer_state.json").unlink()
+    (folder / "checkpoint-2" / "trainer_state.json").write_text("")
+    assert train(1) == 3
+    assert all((path / "trainer_state.json").stat().st_size for path in folder.iterdir())
+
+
+@needs_trainer
 def test_training_ends_when_its_time_is_up(small_encoder, tmp_path):
     plan = cross_encoder.RerankerPlan(epochs=50, batch_size=1, minutes=1e-6)
     assert cross_encoder.fine_tune(cross_encoder.load_model(str(small_encoder)), TRIPLES, plan, tmp_path) == 1
