@@ -104,6 +104,12 @@ def _end_with_parent() -> None:
     os._exit(0)
 
 
+def _end_with_program(link: socket.socket, process: int) -> None:
+    with suppress(ConnectionError, ProcessLookupError):
+        if not link.recv(1):
+            os.kill(process, signal.SIGKILL)
+
+
 def _start(link: socket.socket) -> tuple[list[str], str, dict[str, str]]:
     """Return, in a child, what is to be run; this process tells the program how it ended, and ends it with it."""
     head, received, _, _ = socket.recv_fds(link, 4, 64)
@@ -114,9 +120,12 @@ def _start(link: socket.socket) -> tuple[list[str], str, dict[str, str]]:
     if process := os.fork():
         for file in received:
             os.close(file)
-        link.sendall(process.to_bytes(4, "big"))
-        threading.Thread(target=lambda: link.recv(1) or os.kill(process, signal.SIGKILL), daemon=True).start()
-        link.sendall(os.waitpid(process, 0)[1].to_bytes(4, "big"))
+        threading.Thread(target=_end_with_program, args=(link, process), daemon=True).start()
+        with suppress(ConnectionError):  # a program that was killed reads nothing
+            link.sendall(process.to_bytes(4, "big"))
+        status = os.waitpid(process, 0)[1]
+        with suppress(ConnectionError):
+            link.sendall(status.to_bytes(4, "big"))
         os._exit(0)
     if leads_session:
         os.setsid()
