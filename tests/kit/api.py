@@ -5,11 +5,12 @@ import contextlib
 import socket
 import threading
 import time
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
+import httpx
 import numpy as np
 import uvicorn
 from fastapi import FastAPI
@@ -48,7 +49,7 @@ class FakeEngine:
         self.fails: Exception | None = None
         self.fails_midway: Exception | None = None
         self.hangs = self.resets = False
-        self.cancelled = threading.Event()
+        self.hanging, self.cancelled = threading.Event(), threading.Event()
         self.hit = replace(CSV, sources=(CSV.source,))
         self.citations = (Citation(1, CSV.source, "Data › CSV", CSV.text, CSV.headings, {"bm25": 2.0}, True, 0.9),)
 
@@ -96,6 +97,7 @@ class FakeEngine:
         if self.fails_midway:
             raise self.fails_midway
         if self.hangs:
+            self.hanging.set()
             try:
                 await asyncio.sleep(60)
             except asyncio.CancelledError:
@@ -346,6 +348,20 @@ def run_server(app: FastAPI) -> Iterator[str]:
         finally:
             server.force_exit = server.should_exit = True
             thread.join(10)
+
+
+def leave_when(happened: Callable[[], object], url: str, body: dict[str, Any]) -> None:
+    """Post a body, and close the connection once that happened."""
+
+    async def leave() -> None:
+        async with httpx.AsyncClient(timeout=60) as client:
+            call = asyncio.create_task(client.post(url, json=body))
+            await asyncio.to_thread(wait_for, happened)
+            call.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await call
+
+    asyncio.run(leave())
 
 
 def wait_for(condition: object, seconds: float = 60.0) -> None:

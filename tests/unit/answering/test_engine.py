@@ -405,7 +405,7 @@ def test_citations_are_judged_by_words_where_vectors_do_not_come(make: Make, mon
 
     async def run() -> Answer:
         answer = await engine.aquery("topic 3 datasets?")
-        await asyncio.wait_for(given_up.wait(), 5)
+        await asyncio.wait_for(given_up.wait(), 60)
         return answer
 
     assert [(c.n, c.supported) for c in asyncio.run(run()).citations] == [(1, True)]

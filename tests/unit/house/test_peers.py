@@ -16,7 +16,7 @@ opened, together, most = Opened(), threading.Semaphore(0), []
 barrier = threading.Barrier(2)
 def search(question):
     print("libraries print")
-    if question == "wait": barrier.wait(5)
+    if question == "wait": barrier.wait(60)
     return [question.upper(), str(1 / len(question))]
 def end(): sys.exit("no memory")
 opened.add("fake", [search] * 2)

@@ -3,6 +3,7 @@
 import pytest
 
 from pipelines.indexing.chunking.page_cutter import PageCutter
+from pipelines.indexing.reading.child_process import Child
 from pipelines.indexing.reading.read import PageReader
 from pipelines.indexing.reading.text import UnreadablePage
 from pipelines.records import IndexSettings, Page
@@ -20,8 +21,9 @@ def test_a_page_comes_back_as_its_chunks() -> None:
 
 def test_cutting_that_takes_too_long_is_an_unreadable_page_and_the_next_one_is_read() -> None:
     slow = b"<p>" + b" ".join(str(number).encode() for number in range(600_000)) + b"</p>"
-    with PageReader(PageCutter(SETTINGS), patience=0.15) as reader:
-        assert reader(Page("http://x/", b"<p>Ready.</p>")).chunks  # starting the child is no part of a page's time
+    child, cut = Child(), PageCutter(SETTINGS)
+    with PageReader(cut, child=child) as reader, PageReader(cut, patience=0.02, child=child) as impatient:
+        assert reader(Page("http://x/", b"<p>Ready.</p>")).chunks
         with pytest.raises(UnreadablePage, match="too long"):
-            reader(Page("http://x/slow", slow))
+            impatient(Page("http://x/slow", slow))
         assert reader(Page("http://x/", b"<p>Text.</p>")).chunks

@@ -182,7 +182,7 @@ def test_a_replica_hears_that_its_client_has_left():
 
         async with replica(streaming) as port, direct(ray, Ports(port)) as proxy:
             await proxy(scope, receive, send)
-            await asyncio.wait_for(ended.wait(), 5)
+            await asyncio.wait_for(ended.wait(), 60)
         return parts
 
     assert asyncio.run(watch()) == [b"first"]
