@@ -31,12 +31,15 @@ MODELS := from jobs.environment import home; from pipelines.embedding import loa
 models: $(VENV)/.installed
 	@$(BIN)/python -c '$(MODELS)'
 
-# On a terminal pip shows what it does: it takes minutes.
+# On a terminal pip shows what it does: it takes minutes. Older releases of pip read the indexes three times as slowly; most
+# modules are never imported, so Python compiles them when they are.
+PIP := 26.3
 $(VENV)/.installed: pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Raydex needs Python 3.11 or newer, this is " + sys.version.split()[0] + ": set PYTHON=python3.11 (or newer)")'
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "installing into $(VENV) (some minutes the first time)"
-	@$(BIN)/python -m pip install $(if $(MAKE_TERMOUT),,--quiet) --disable-pip-version-check -c constraints.txt -e '.$(EXTRAS)'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile pip==$(PIP)
+	@$(BIN)/python -m pip install $(if $(MAKE_TERMOUT),,--quiet) --disable-pip-version-check --no-compile -c constraints.txt -e '.$(EXTRAS)'
 	@touch $@
 
 # The tests of the pages skip, with the reason, where there is no browser: so this never fails.

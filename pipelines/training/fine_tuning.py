@@ -78,7 +78,7 @@ def run_trainer(trainer: Any, folder: Path) -> int:
         state = checkpoint / "trainer_state.json"  # is written last
         if not state.is_file() or not state.stat().st_size:
             shutil.rmtree(checkpoint)
-    state = trainer.train(resume_from_checkpoint=get_last_checkpoint(str(folder)))  # type: ignore[no-untyped-call]
+    state = trainer.train(resume_from_checkpoint=get_last_checkpoint(str(folder)))
     return int(state.global_step)
 
 
@@ -131,7 +131,7 @@ def deadline(minutes: float) -> list[Any]:
 
     ends = time.monotonic() + minutes * 60
 
-    class Deadline(TrainerCallback):
+    class Deadline(TrainerCallback):  # type: ignore[misc]
         def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> Any:
             if time.monotonic() >= ends:
                 control.should_training_stop = True
