@@ -86,10 +86,10 @@ def _run_night(
     gate = IndexGate(store, asked, night.may_fall, evaluation, progress)
     files = [folder / name for name in night.questions]
     ask = partial(gather_regression_set, store, asked, collection.name, files, night.smoke)
-    retraining = Retraining(gate, collection.name, night.train, folder, ask)
+    mark = digest(json.dumps(collection.as_stored(), sort_keys=True))
+    retraining = Retraining(gate, collection.name, night.train, folder, mark, ask)
     options = replace(options, most_unjudged=night.most_unjudged)
     with open_run(NIGHTLY, store, collection, options, progress) as (record, work):
-        mark = digest(json.dumps(collection.as_stored(), sort_keys=True))
         journal = Journal(work.lock, record.run, mark, progress)
         result = Night(store, work, journal, gate, upkeep, retraining, teller)()
         record.counts = result.as_counts()

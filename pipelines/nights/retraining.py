@@ -19,7 +19,7 @@ from pipelines.evaluation.dataset import read_answerable
 from pipelines.files.atomic_files import replace_folder, settle_folder
 from pipelines.files.model_cards import BadCard, read_card
 from pipelines.nights.gate import IndexGate
-from pipelines.nights.journal import StepResult
+from pipelines.nights.journal import BEGAN, StepResult
 from pipelines.nights.regression import RegressionSet
 from pipelines.records.night_choices import TrainChoices
 from pipelines.training import KINDS, TrainingOrder, check_free, train
@@ -34,6 +34,7 @@ class BadTraining(ValueError):
 class Retraining:
     """The trainings of a night; paths are relative to `folder`. `ask` returns the questions of the regression set.
 
+    What was not kept is tried again only after as many days, or once the collection file, known by `mark`, has changed.
     Raises BadTraining, BadDataset and NotFree.
     """
 
@@ -41,6 +42,7 @@ class Retraining:
     collection: str
     choices: Sequence[TrainChoices]
     folder: Path
+    mark: str
     ask: Callable[[], RegressionSet]
 
     def __post_init__(self) -> None:
@@ -51,7 +53,7 @@ class Retraining:
 
     def steps(self) -> dict[str, Callable[[], StepResult]]:
         """Return the steps by name."""
-        return {f"train {chosen.output}": partial(self._step, chosen) for chosen in self.choices}
+        return {_name(chosen): partial(self._step, chosen) for chosen in self.choices}
 
     def _step(self, chosen: TrainChoices) -> StepResult:
         output, card = self.folder / chosen.output, dict[str, Any]()
@@ -61,6 +63,9 @@ class Retraining:
             trained = datetime.fromisoformat(card["date"])
             if datetime.now(UTC) - trained < timedelta(days=chosen.days):
                 return {"said": f"{output} is of {trained:%Y-%m-%d}, not {chosen.days:g} days old"}
+        steps = {BEGAN: {"mark": self.mark}, _name(chosen): {"kept": False}}
+        if tried := self.gate.store.last_run_with(self.collection, steps, chosen.days):
+            return {"said": f"that of {tried:%Y-%m-%d} was not kept, and is not {chosen.days:g} days old"}
         before = _using(self.gate.settings, output) if card.get("accepted") else self.gate.settings
         made = output.with_name(f"{output.name}.new")
         try:
@@ -90,6 +95,10 @@ class Retraining:
         judged = replace(gate, settings=before)(examples, live, live, _using(gate.settings, made))
         said = f"{len(examples):,} questions: {len(judged['worse']):,} got worse"
         return {"said": said, "kept": judged["passed"], "gate": judged}
+
+
+def _name(chosen: TrainChoices) -> str:
+    return f"train {chosen.output}"
 
 
 def plan_of(chosen: TrainChoices) -> TrainingPlan:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
+from datetime import datetime
 from typing import Any
 
 from psycopg.rows import DictRow
@@ -82,6 +83,11 @@ class Catalog(Database):
     def last_runs(self, collection: str, most: int) -> list[DictRow]:
         """Return the last runs of a collection, the newest first; `alive` says whether a running one lives."""
         return self._all("last_runs", {"collection": collection, "most": most})
+
+    def last_run_with(self, collection: str, steps: Mapping[str, Any], days: float) -> datetime | None:
+        """Return when the last run began, in so many days, whose steps hold these values."""
+        values = {"collection": collection, "steps": Jsonb(dict(steps)), "seconds": days * 86_400}
+        return (self._one("last_run_with", values) or {}).get("started")
 
     def freshness(self, collection: str) -> Freshness:
         """Return how fresh a collection is."""

@@ -12,6 +12,10 @@ select id, kind, state, counts, steps, error, started, ended, state = 'running' 
       and (classid::bigint << 32 | objid::bigint) = hashtextextended('raydex collection ' || collection, 0)) as alive
 from run where collection = %(collection)s order by id desc limit %(most)s;
 
+-- name: last_run_with
+select max(started) as started from run
+where collection = %(collection)s and steps @> %(steps)s and started > now() - make_interval(secs => %(seconds)s);
+
 -- name: page_states
 select state, count(*) as pages from page where collection = %(collection)s group by state order by state;
 

@@ -311,6 +311,9 @@ def test_a_reranker_is_trained_again_and_kept_only_if_no_question_is_answered_wo
     assert worse.code == 0 and worse.summary["verdict"] == "published", worse.messages
     said = worse.summary["steps"]["train models/mine"]
     assert said.endswith(f"got worse; {folder} stays as it was") and not list(folder.parent.iterdir())
+    again = nights()
+    assert "was not kept, and is not 7 days old" in again.summary["steps"]["train models/mine"], again.messages
+    assert "questions mined" in worse.messages and "questions mined" not in again.messages
     nights.night["may_fall"] = {"mrr": 1}
     kept = nights()
     assert kept.summary["steps"]["train models/mine"].endswith(f"got worse; {folder} is new"), kept.messages

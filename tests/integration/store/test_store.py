@@ -406,6 +406,23 @@ def test_a_vector_that_is_not_finite_is_refused_before_it_spoils_a_load(store, b
     assert store.staged_counts(run)["embedded"] == 0
 
 
+def test_the_last_run_with_a_step_is_found_for_so_many_days(store, workshop):
+    lock = workshop.lock()
+    run = lock.begin("nightly", {})
+    lock.once(run, "began", lambda _: {"mark": "m", "day": "monday"})
+    lock.once(run, "train", lambda _: {"kept": False, "said": "worse"})
+    asked = {"began": {"mark": "m"}, "train": {"kept": False}}
+    lock.begin("nightly", {})
+    lock.release()
+    assert store.last_run_with("docs", asked, 1) == store.last_runs("docs", 2)[1]["started"]
+    assert store.last_run_with("docs", asked | {"began": {"mark": "n"}}, 1) is None
+    assert store.last_run_with("docs", {"train": {"kept": True}}, 1) is None
+    assert store.last_run_with("others", asked, 1) is None
+    with psycopg.connect(store.url) as connection:
+        connection.execute("update run set started = started - interval '2 days'")
+    assert store.last_run_with("docs", asked, 1) is None and store.last_run_with("docs", asked, 3)
+
+
 def test_nul_and_lone_surrogates_never_reach_the_database(store, workshop):
     nasty = "be\0fore \ud800 and \udfff after 😀"
     lock = workshop.lock()

@@ -9,5 +9,5 @@ from pipelines.records.night_choices import TrainChoices
 def test_two_trainings_of_one_kind_are_two_steps(tmp_path):
     (tmp_path / "rows.jsonl").write_text('{"question": "Why?", "source": "https://x.test/a#b"}\n')
     choices = [TrainChoices(kind="reranker", dataset="rows.jsonl", output=name) for name in ("small", "large")]
-    steps = Retraining(Mock(), "docs", choices, tmp_path, Mock()).steps()
+    steps = Retraining(Mock(), "docs", choices, tmp_path, "", Mock()).steps()
     assert [*steps] == ["train small", "train large"]
