@@ -9,9 +9,9 @@ indexes or Ray.
 import contextlib
 import fcntl
 import os
+import shutil
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Iterator
@@ -48,17 +48,24 @@ def run_postgres(home: Path) -> Iterator[str]:
 
 
 @contextlib.contextmanager
-def run_scratch_postgres(folder: Path) -> Iterator[str]:
-    """Yield the URL of a Postgres of its own whose data stands below `folder`, and goes when the body ends.
+def run_scratch_postgres(home: Path) -> Iterator[str]:
+    """Yield the URL of a Postgres whose data stands in `home`, which goes when the body ends or before the next one.
 
     Raises EmbeddedPostgresFailed.
     """
-    with tempfile.TemporaryDirectory(prefix="scratch-", dir=folder) as home:
-        with run_postgres(Path(home)) as url:
+    _remove(home)
+    try:
+        with run_postgres(home) as url:
             yield url
-        deadline = time.monotonic() + STOP_TIMEOUT_S
-        while _is_kept(Path(home)) and time.monotonic() < deadline:  # it stops by itself
-            time.sleep(0.05)
+    finally:
+        _remove(home)
+
+
+def _remove(home: Path) -> None:
+    deadline = time.monotonic() + STOP_TIMEOUT_S
+    while home.exists() and _is_kept(home) and time.monotonic() < deadline:  # it stops by itself
+        time.sleep(0.05)
+    shutil.rmtree(home, ignore_errors=True)
 
 
 @contextlib.contextmanager

@@ -4,7 +4,6 @@ Knows files, and file systems by their URLs; not what is in a dump.
 """
 
 import contextlib
-import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,32 +27,36 @@ class BadDumpFolder(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class DumpFolder:
-    """A folder of dumps, named without the options of its URL; `home` has room for a dump on its way to a bucket."""
+    """A folder of dumps, named without the options of its URL.
+
+    A dump on its way is the file `aside`, or of its name in a folder of this machine: half of one is overwritten.
+    """
 
     name: str
     system: FileSystem
     path: str
-    home: Path
+    aside: Path
 
     @classmethod
-    def open(cls, name: str, beside: Path, home: Path) -> Self:
+    def open(cls, name: str, beside: Path, aside: Path) -> Self:
         """Return the folder of a URL, or of a path relative to `beside`. Raises BadDumpFolder."""
         if "://" not in name:
-            return cls(str(beside / name), LOCAL, str((beside / name).absolute()), home)
+            return cls(str(beside / name), LOCAL, str((beside / name).absolute()), aside)
         try:
             system, path = FileSystem.from_uri(name)
         except (OSError, ArrowException) as error:
             raise BadDumpFolder(name, error) from error
-        return cls(name.partition("?")[0], system, path, home)
+        return cls(name.partition("?")[0], system, path, aside)
 
     def names(self) -> list[str]:
-        """Return the names of the files in it. Raises BadDumpFolder."""
+        """Return the names of the files in it, without empty ones. Raises BadDumpFolder."""
         try:
             # A bucket has no folder without a file in it.
             found = self.system.get_file_info(FileSelector(self.path, allow_not_found=not self._is_local))
         except OSError as error:
             raise BadDumpFolder(self.name, error) from error
-        return [info.base_name for info in found if info.type == FileType.File]
+        # An upload to Azure that was killed leaves an empty file.
+        return [info.base_name for info in found if info.type == FileType.File and info.size]
 
     def check(self) -> None:
         """Raise BadDumpFolder if nothing can be written into it: an empty file is, and is deleted."""
@@ -70,28 +73,27 @@ class DumpFolder:
 
         Raises DumpNotWritten, and as `write`.
         """
-        made = Path(self._at(name)) if self._is_local else self.home / name
-        write(made)
-        size = made.stat().st_size
-        if not self._is_local:
-            try:
-                self._upload(made, size)
-            finally:
-                made.unlink()
+        write(self._passing)
+        size = self._passing.stat().st_size
+        try:
+            if self._is_local:
+                self._passing.replace(self._at(name))
+            else:
+                self._upload(name, size)
+        finally:
+            self._passing.unlink(missing_ok=True)
         return size
 
-    def _upload(self, made: Path, size: int) -> None:
-        place = self._at(made.name)
+    def _upload(self, name: str, size: int) -> None:
+        place = self._at(name)
         try:
-            copy_files(str(made), place, source_filesystem=LOCAL, destination_filesystem=self.system)
+            copy_files(str(self._passing), place, source_filesystem=LOCAL, destination_filesystem=self.system)
             if (found := self.system.get_file_info(place).size) != size:
                 raise OSError(f"{found} of its {size} bytes came there")
         except OSError as error:
             with contextlib.suppress(OSError):
                 self.system.delete_file(place)
-            raise DumpNotWritten(
-                f"{self.name}: {made.name} can't be written: {error}; nothing is left of it"
-            ) from error
+            raise DumpNotWritten(f"{self.name}: {name} can't be written: {error}; nothing is left of it") from error
 
     @contextlib.contextmanager
     def get(self, name: str) -> Iterator[Path]:
@@ -99,10 +101,11 @@ class DumpFolder:
         if self._is_local:
             yield Path(self._at(name))
             return
-        with tempfile.TemporaryDirectory(prefix="dump-", dir=self.home) as folder:
-            got = Path(folder, name)
-            copy_files(self._at(name), str(got), source_filesystem=self.system, destination_filesystem=LOCAL)
-            yield got
+        try:
+            copy_files(self._at(name), str(self._passing), source_filesystem=self.system, destination_filesystem=LOCAL)
+            yield self._passing
+        finally:
+            self._passing.unlink(missing_ok=True)
 
     def remove(self, name: str) -> None:
         """Remove a file of the folder."""
@@ -111,6 +114,10 @@ class DumpFolder:
     @property
     def _is_local(self) -> bool:
         return isinstance(self.system, LocalFileSystem)
+
+    @property
+    def _passing(self) -> Path:
+        return Path(self._at(self.aside.name)) if self._is_local else self.aside
 
     def _at(self, name: str) -> str:
         return f"{self.path}/{name}"

@@ -39,7 +39,8 @@ class NightUpkeep:
 
     @cached_property
     def dumps(self) -> DumpFolder | None:
-        return DumpFolder.open(self.choices.dump.folder, self.folder, self.home) if self.choices.dump else None
+        aside = self.home / f".{self.collection}.dump"
+        return DumpFolder.open(self.choices.dump.folder, self.folder, aside) if self.choices.dump else None
 
     def check(self) -> None:
         """Raise BadDumpFolder if no dump can be written."""
@@ -111,7 +112,11 @@ class NightUpkeep:
         """Restore the dump into a Postgres of its own, which goes again. Raises NotADump if it is not whole."""
         assert self.dumps
         self.progress(f"restoring {name} on trial")
-        with self.dumps.get(name) as file, run_scratch_postgres(self.home) as url, Store(url) as scratch:
+        with (
+            self.dumps.get(name) as file,
+            run_scratch_postgres(self.home / f"scratch-{self.collection}") as url,
+            Store(url) as scratch,
+        ):
             scratch.migrate()
             with hold_collection(scratch, self.collection) as lock, record_run(lock, "restore", None) as record:
                 _, counts = restore(lock, record.run, file, BuildResources())

@@ -32,6 +32,7 @@ def test_a_night_that_is_killed_in_each_step_goes_on_to_its_end(jobs, store, tmp
     assert (result.code, result.summary["verdict"]) == (0, "published")
     assert list(result.summary["steps"]) == STEPS and "36 chunks came back" in result.summary["steps"]["try restore"]
     assert [path.name[-10:] for path in (tmp_path / "dumps").iterdir()] == ["-run2.dump"]
+    assert not [path for path in (tmp_path / "home").iterdir() if "scratch" in path.name or "dump" in path.name]
     assert [index["state"] for index in store.status("docs")["indexes"]] == ["live"]
 
 

@@ -14,7 +14,7 @@ def bucket(tmp_path: Path) -> DumpFolder:
     """A folder behind another file system: what is of a bucket goes through this machine."""
     (tmp_path / "bucket").mkdir()
     system = SubTreeFileSystem(str(tmp_path / "bucket"), LocalFileSystem())
-    return DumpFolder("s3://bucket/dumps", system, "dumps", tmp_path)
+    return DumpFolder("s3://bucket/dumps", system, "dumps", tmp_path / ".docs.dump")
 
 
 def written(folder: DumpFolder, name: str = "a.dump", text: str = "whole") -> int:
@@ -51,6 +51,24 @@ def test_a_dump_that_did_not_come_whole_is_removed(bucket, tmp_path, monkeypatch
     assert bucket.names() == []
 
 
+def test_an_empty_file_that_a_killed_upload_left_is_no_dump(bucket, tmp_path):
+    (tmp_path / "bucket" / "dumps").mkdir()
+    (tmp_path / "bucket" / "dumps" / "a.dump").touch()
+    assert bucket.names() == []
+
+
+def test_what_a_killed_night_left_of_a_dump_is_overwritten(tmp_path):
+    folder = DumpFolder.open(str(tmp_path), tmp_path, Path(".docs.dump"))
+
+    def write(path: Path) -> None:
+        assert path == tmp_path / ".docs.dump"
+        path.write_text("whole")
+
+    (tmp_path / ".docs.dump").write_text("half of another")
+    assert folder.put("a.dump", write) == 5
+    assert [path.name for path in tmp_path.iterdir()] == ["a.dump"]
+
+
 def test_a_dump_that_could_not_be_made_leaves_nothing(bucket, tmp_path):
     (tmp_path / "bucket" / "dumps").mkdir()
     with pytest.raises(ZeroDivisionError):
@@ -61,13 +79,13 @@ def test_a_dump_that_could_not_be_made_leaves_nothing(bucket, tmp_path):
 @pytest.mark.parametrize("name", ["nope://x/y", "none", "file:///none/there"])
 def test_a_folder_that_is_none_is_refused_with_its_name(name, tmp_path):
     with pytest.raises(BadDumpFolder, match=name):
-        DumpFolder.open(name, tmp_path, tmp_path).names()
+        DumpFolder.open(name, tmp_path, tmp_path / ".docs.dump").names()
 
 
 def test_a_folder_is_named_by_path_or_url(tmp_path):
     (tmp_path / "dumps").mkdir()
     for name in ("dumps", str(tmp_path / "dumps"), (tmp_path / "dumps").as_uri()):
-        folder = DumpFolder.open(name, tmp_path, tmp_path / "no home")
+        folder = DumpFolder.open(name, tmp_path, tmp_path / "no home" / ".docs.dump")
         folder.check()
         assert written(folder) == 5 and folder.names() == ["a.dump"]
         with folder.get("a.dump") as path:
