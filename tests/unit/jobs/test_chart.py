@@ -26,6 +26,7 @@ from serve.settings import Settings
 ROOT = Path(__file__).parents[3]
 CHART = ROOT / "deploy" / "helm" / "raydex"
 VALUES = yaml.safe_load((CHART / "values.yaml").read_text())
+SCHEMA = json.loads((CHART / "values.schema.json").read_text())
 OVERLAYS = {path.stem: yaml.safe_load(path.read_text()) for path in CHART.glob("values-*.yaml")}
 TEMPLATES = "".join(path.read_text() for path in sorted([*CHART.glob("templates/*"), CHART / "files" / "serve.yaml"]))
 CRDS = {name.split()[-1]: schema for name, schema in json.loads((ROOT / "tests/data/crds.json").read_text()).items()}
@@ -81,6 +82,24 @@ def test_templates_and_values_name_each_other():
 def test_every_value_is_explained_in_its_line():
     lines = (CHART / "values.yaml").read_text().splitlines()
     assert [line for line in lines if line and "# " not in line and not line.endswith(":")] == []
+
+
+def described(schema, under=()):
+    """Every path that the schema of the values names, but `global`, which a chart above this one may set."""
+    while "$ref" in schema:
+        schema = SCHEMA["$defs"][schema["$ref"].rsplit("/", 1)[-1]]
+    for key, below in schema.get("properties", {}).items():
+        if key != "global":
+            yield (*under, key)
+            yield from described(below, (*under, key))
+
+
+def test_the_schema_names_the_values_and_takes_each_size():
+    for overlay in [{}, *OVERLAYS.values()]:
+        jsonschema.validate(merged(VALUES, overlay), SCHEMA)
+    free = (("service", "args"), ("containerSecurityContext",))
+    unnamed = set(paths(VALUES)) - set(described(SCHEMA))
+    assert {path for path in unnamed if path[:2] not in free and path[:1] not in free} == set()
 
 
 def served(values):
@@ -242,8 +261,8 @@ def test_what_is_rendered_fits_the_schemas(render, names, database):
 
 
 def test_the_schemas_refuse_a_mistake(render):
-    manifests = render(BY_OPERATOR, RAY, {"service": {"upgradeStrategy": {"kind": "NewCluster"}}})
-    with pytest.raises(jsonschema.ValidationError, match="'kind' was unexpected"):
+    manifests = render(BY_OPERATOR, RAY, {"service": {"gcsFaultToleranceOptions": {"redis": "redis:6379"}}})
+    with pytest.raises(jsonschema.ValidationError, match="'redis' was unexpected"):
         validate(manifests)
     with pytest.raises(Exception, match="'hold' was unexpected"):
         validate(render(BY_URL, {"containerSecurityContext": {"hold": True}}))
@@ -274,11 +293,34 @@ def test_the_network_opens_the_port_of_the_service_alone(render):
         assert set(source) == {"namespaceSelector", "podSelector"}
         assert more in ([{"ports": [{"port": 8000}]}], [])
     assert len(policies["raydex-serve"]["ingress"]) == 3
-    narrow = {"networkPolicy": {"clients": [{"ipBlock": {"cidr": "10.0.0.0/8"}}]}}
-    [serve] = [
-        one for one in of_kind(render(BY_URL, narrow), "NetworkPolicy") if one["metadata"]["name"] == "raydex-serve"
-    ]
-    assert serve["spec"]["ingress"][2]["from"] == narrow["networkPolicy"]["clients"]
+
+
+@pytest.mark.parametrize("host", ["", "ask.example.com"])
+def test_named_clients_and_the_ingress_alone_reach_the_service(render, host):
+    clients = [{"ipBlock": {"cidr": "10.0.0.0/8"}}]
+    manifests = render(BY_URL, {"networkPolicy": {"clients": clients}, "ingress": {"host": host}})
+    [policy] = of_kind(manifests, "NetworkPolicy")[:1]
+    controller = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "ingress-nginx"}}}
+    assert policy["spec"]["ingress"][2] == {"ports": [{"port": 8000}], "from": [*clients, *[controller] * bool(host)]}
+
+
+def test_an_ingress_leads_its_host_to_the_service(render):
+    assert of_kind(render(BY_URL), "Ingress") == []
+    annotations = {"cert-manager.io/cluster-issuer": "letsencrypt"}
+    values = {"host": "ask.example.com", "tlsSecret": "ask-tls", "className": "nginx", "annotations": annotations}
+    validate(manifests := render(BY_URL, {"ingress": values}))
+    [ingress] = of_kind(manifests, "Ingress")
+    assert ingress["metadata"]["annotations"] == annotations
+    backend = {"service": {"name": "raydex-serve-svc", "port": {"number": 8000}}}
+    assert ingress["spec"] == {
+        "ingressClassName": "nginx",
+        "tls": [{"hosts": ["ask.example.com"], "secretName": "ask-tls"}],
+        "rules": [
+            {"host": "ask.example.com", "http": {"paths": [{"path": "/", "pathType": "Prefix", "backend": backend}]}}
+        ],
+    }
+    validate(manifests := render(BY_URL, {"ingress": {"host": "ask.example.com"}}))
+    assert set(of_kind(manifests, "Ingress")[0]["spec"]) == {"rules"}
 
 
 @pytest.mark.parametrize("database", [BY_URL, BY_OPERATOR, BY_SECRET], ids=["url", "cloudnativepg", "secret"])
@@ -305,6 +347,12 @@ def test_every_pod_has_the_database_the_image_and_the_labels(render, database):
     (merged(BY_URL, BY_OPERATOR), "database.url and database.cloudnativepg.enabled are both set"),
     (merged(BY_SECRET, {"secrets": {"A": "b"}}), "secrets and existingSecret are both set"),
     (merged(BY_URL, {"collections": {"a" * 22: "name: a"}}), "choose shorter names"),
+    (merged(BY_URL, {"service": {"minReplica": 3}}), "'/service'.*additional properties 'minReplica' not allowed"),
+    (merged(BY_URL, {"service": {"minReplicas": "3"}}), "'/service/minReplicas'.*got string, want integer"),
+    (merged(BY_URL, {"ingress": {"host": "https://a.example"}}), "'/ingress/host'.*does not match pattern"),
+    (merged(BY_URL, {"night": {"schedule": "02:30"}}), "'/night/schedule'.*does not match pattern"),
+    (merged(BY_URL, {"head": {"memory": "4 GB"}}), "'/head/memory'.*does not match pattern"),
+    ({"database": {"url": "mysql://x"}}, "'/database/url'.*does not match pattern"),
 ])  # fmt: skip
 def test_values_that_contradict_are_refused(render, values, message):
     with pytest.raises(Exception, match=message):
