@@ -1,8 +1,8 @@
-"""Fits the weights by which hits are ordered, and measures them on sites that they did not see.
+r"""Fits the weights by which hits are ordered, and measures them on sites that they did not see.
 
     python benchmarks/ranking.py [--questions FILE] [--fit]
 
-The questions (217, benchmarks/questions/sections.jsonl) were written in readers' words, each from one section of a
+The questions (340, benchmarks/questions/sections.jsonl) were written in readers' words, each from one section of a
 site and before anything was searched. Each site is a collection of this RAYDEX_HOME, indexed from its sources:
 
     raydex index --path /usr/share/doc/git-doc --base-url https://git.test/ --collection git     # Debian's git-doc
@@ -10,6 +10,17 @@ site and before anything was searched. Each site is a collection of this RAYDEX_
     raydex index --path uv/docs --base-url https://uv.test/ --collection uv
     raydex index --path prometheus-docs/docs --base-url https://prometheus.test/ --collection prometheus
     raydex index --path vite/docs --base-url https://vite.test/ --collection vite
+    # Debian's postgresql-doc-15, python3.11-doc and rust-doc (1.63), parts of each
+    raydex index --path /usr/share/doc/postgresql-doc-15/html --base-url https://postgresql.test/ \
+        --collection postgresql \
+        --exclude '/(release|infoschema|spi|ecpg|catalog|view|pltcl|plperl|protocol|bookindex)'
+    raydex index --path /usr/share/doc/python3.11/html/library --base-url https://python.test/library/ \
+        --collection python --include '/library/[a-l]'
+    raydex index --path /usr/share/doc/rust-doc/html/std --base-url https://rust.test/std/ --collection rust \
+        --include '/std/(env|fs|io|net|path|process|string|sync|thread|time|vec)/' \
+        --exclude 'Atomic(Bool|Ptr|I16|I32|I64|U[0-9]+)\.|/struct\.(Args|ArgsOs|Vars|VarsOs|SplitPaths|CommandArgs|
+            CommandEnvs|Components|Ancestors|Incoming|IntoIncoming|Iter|IntoIter|TryIter|Bytes|Lines|Split|Drain|
+            DrainFilter|Splice|ReadDir)\.'      # on one line
 
 Prints, as fused and as ranked by weights that were fitted on the other sites, the shares of questions with the page and
 the section among the first hits; with --fit also the weights of all, for
