@@ -6,8 +6,9 @@ Each step stands in the row of the night's run; a night that was killed is gone 
 command line and no environment.
 """
 
+import contextlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -56,45 +57,38 @@ def run_night(
     Files that `night` names are relative to `folder`. Raises MissingSecret, UnknownMeasure, BadDumpFolder, BadTraining,
     NotFree, and as `reindex`, `evaluate` and `read_datasets` do; what was done until then is kept.
     """
-    teller = Teller(collection.night.tell, secrets)
+    night, teller = collection.night, Teller(collection.night.tell, secrets)
+    with _telling(teller, collection.name, progress):
+        check_request_of(collection, options, progress)
+        check_measures(night.may_fall)
+        files = [folder / name for name in night.questions]
+        read_datasets(files)
+        upkeep = NightUpkeep(store, collection.name, night, settings.home, folder, progress)
+        upkeep.check()
+        asked = settings if night.models else without_models(settings)
+        gate = IndexGate(store, asked, night.may_fall, evaluation, progress)
+        ask = partial(gather_regression_set, store, asked, collection.name, files, night.smoke)
+        mark = digest(json.dumps(collection.as_stored(), sort_keys=True))
+        retraining = Retraining(gate, collection.name, night.train, folder, mark, ask)
+        options = replace(options, most_unjudged=night.most_unjudged)
+        with open_run(NIGHTLY, store, collection, options, progress) as (record, work):
+            journal = Journal(work.lock, record.run, mark, progress)
+            result = Night(store, work, journal, gate, upkeep, retraining, teller)()
+            record.counts = result.as_counts()
+            record.remark = f"refused: {result.reason}" if result.verdict == REFUSED else None
+    return result
+
+
+@contextlib.contextmanager
+def _telling(teller: Teller, collection: str, progress: Progress) -> Iterator[None]:
+    """Tell of an error that ends the night, unless another run holds the collection."""
     try:
-        return _run_night(store, collection, settings, options, folder, evaluation, teller, progress)
+        yield
     except CollectionBusy:
         raise
     except Exception as error:
-        _tell(teller, failure_notice(collection.name, error), progress)
+        _tell(teller, failure_notice(collection, error), progress)
         raise
-
-
-def _run_night(
-    store: Store,
-    collection: Collection,
-    settings: AnswerSettings,
-    options: ReindexOptions,
-    folder: Path,
-    evaluation: EvaluationOptions,
-    teller: Teller,
-    progress: Progress,
-) -> NightResult:
-    night = collection.night
-    check_request_of(collection, options, progress)
-    check_measures(night.may_fall)
-    read_datasets(folder / name for name in night.questions)
-    upkeep = NightUpkeep(store, collection.name, night, settings.home, folder, progress)
-    upkeep.check()
-    asked = settings if night.models else without_models(settings)
-    gate = IndexGate(store, asked, night.may_fall, evaluation, progress)
-    files = [folder / name for name in night.questions]
-    ask = partial(gather_regression_set, store, asked, collection.name, files, night.smoke)
-    mark = digest(json.dumps(collection.as_stored(), sort_keys=True))
-    retraining = Retraining(gate, collection.name, night.train, folder, mark, ask)
-    options = replace(options, most_unjudged=night.most_unjudged)
-    with open_run(NIGHTLY, store, collection, options, progress) as (record, work):
-        journal = Journal(work.lock, record.run, mark, progress)
-        result = Night(store, work, journal, gate, upkeep, retraining, teller)()
-        record.counts = result.as_counts()
-        record.remark = f"refused: {result.reason}" if result.verdict == REFUSED else None
-    return result
 
 
 def _tell(teller: Teller, notice: Notice, progress: Progress) -> StepResult:

@@ -12,11 +12,12 @@ from pathlib import Path
 from pyarrow.fs import FileInfo, FileSystem, LocalFileSystem
 
 from pipelines.indexing.folders.folder import FolderSettings, Listing
+from pipelines.indexing.folders.includes import Includes
 from pipelines.records import digest
 from pipelines.store import Store
 
-# Raise it whenever another URL, type, link or canonical URL is found for the same file: all files are read once more.
-STAMPS_VERSION = 1
+# Raise it whenever another text, URL, type, link or canonical URL is found for the same file: all are read once more.
+STAMPS_VERSION = 2
 # A file that changed so shortly before it was looked at may change again without a new time: it gets no stamp. The
 # coarsest clock of a file system in use is FAT's, with two seconds.
 SETTLED_NS = 2_000_000_000
@@ -31,6 +32,7 @@ def save_files(
 
     `read_all` reads those too whose stamps say that they have not changed.
     """
+    includes = Includes(listing.system, folder.root)
     stamps = make_stamps(folder, listing.system, listing.infos)
     known = {stamp: path for path, stamp in stamps.items() if stamp}
     same = store.see_files(collection, run, sorted(known)) if known and not read_all else {}
@@ -39,7 +41,8 @@ def save_files(
     with ThreadPoolExecutor(READERS) as readers:
         for paths in _batches(todo, listing.infos):
             found = zip(paths, readers.map(lambda path: read_file(listing.system, path), paths), strict=True)
-            bodies = {path: body for path, body in found if body is not None}
+            bodies = {path: includes(path, body) for path, body in found if body is not None}
+            stamps |= dict.fromkeys(includes.pages)  # what they include changes without them
             files = _last_of_each_url(folder, bodies, held)
             hashes = store.content_hashes(collection, list(files))
             pages = [

@@ -71,6 +71,17 @@ def test_a_changed_a_touched_a_new_and_a_renamed_file_are_read_and_a_deleted_one
     assert runs.read == ["c"]
 
 
+def test_a_page_changes_with_what_it_includes(runs: Runs) -> None:
+    (runs.root / "page.md").write_text('# Page\n\n--8<-- "code.py"\n')
+    (runs.root / "code.py").write_text("first()\n")
+    assert runs()["new"] == 4
+    assert runs() == {"seen": 4, "new": 0, "changed": 0, "unchanged": 4, "failed": 0, "duplicate": 0, "skipped": 0}
+    (runs.root / "code.py").write_text("second()\n")
+    assert runs()["changed"] == 1 and runs.read == ["page"]
+    (page,) = runs.store.page_bodies("docs", [f"{BASE}page.md"])
+    assert page.body == b"# Page\n\n```python\nsecond()\n```\n"
+
+
 def test_an_equal_size_with_an_old_time_set_back_is_noticed(runs: Runs) -> None:
     """As `tar --mtime` and builds that are to be reproducible do."""
     path = runs.root / "a.html"

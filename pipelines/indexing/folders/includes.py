@@ -1,0 +1,132 @@
+"""Puts the text of the files that a source names into its own, as its generator does.
+
+Else a page would miss its code.
+Nothing is read outside the folder, or the repository that it is a part of. The forms stand in includes.yaml.
+"""
+
+import os
+import re
+from collections.abc import Sequence
+from pathlib import Path, PurePosixPath
+from posixpath import normpath
+from textwrap import dedent, indent
+
+from pyarrow.fs import FileSystem, FileType, LocalFileSystem
+
+from pipelines.indexing.reading.formats import MARKDOWN, MDX, RESTRUCTURED_TEXT, TEXT, format_of_name
+from pipelines.markdown.blocks import fence
+from pipelines.text.phrases import read_table
+
+PAGES = (MARKDOWN, MDX, RESTRUCTURED_TEXT)
+TEXTS = (*PAGES, TEXT)
+# All files that a page includes have so many bytes at most; they include one another so deep, each in so many parts.
+MOST_BYTES, DEPTH, MOST_PARTS = 4_000_000, 5, 50
+_TABLE = read_table(__name__)
+_FORMS = "|".join(re.sub(r"\(\?P([<=]\w+)", rf"(?P\1_{n}", form) for n, form in enumerate(_TABLE["forms"]))
+_PLACE = re.compile(
+    rf"^(?P<indent>[ \t]*)(?:(?:{_FORMS})[ \t\r]*$|(?P<fence>`{{3,}}|~{{3,}})(?P<info>.*))", re.MULTILINE
+)
+
+
+class Includes:
+    """Fills in what files of a folder include. `pages` are those that do: they change when what they include does."""
+
+    def __init__(self, system: FileSystem, root: str) -> None:
+        self._system, self._local, self.pages = system, isinstance(system, LocalFileSystem), set[str]()
+        places = [Path(root), *Path(root).parents] if self._local else []
+        top = next((str(place) for place in places if (place / ".git").exists()), root)
+        self._top = (os.path.realpath(top) if self._local else top).rstrip("/") + "/"
+
+    def __call__(self, path: str, body: bytes) -> bytes:
+        """Return the content of a file with what it includes; an include of what may not or can't be read goes."""
+        text, self._left = body.decode("utf-8", "surrogateescape"), MOST_BYTES
+        if format_of_name(path) not in PAGES or all(place["fence"] for place in _PLACE.finditer(text)):
+            return body
+        self.pages.add(path)
+        return self._fill(text, (path,)).encode("utf-8", "surrogateescape")
+
+    def _fill(self, text: str, files: tuple[str, ...]) -> str:
+        """Return the text of the last of `files`, each of which is included by the one before it."""
+        done, at, sign = list[str](), 0, ""
+        for place in _PLACE.finditer(text):
+            if mark := place["fence"]:
+                if not sign:
+                    sign = mark
+                elif mark.startswith(sign) and not place["info"].strip():
+                    sign = ""
+                continue
+            done += [text[at : place.start()], self._included(place, files, bool(sign))]
+            at = place.end()
+        return "".join([*done, text[at:]])
+
+    def _included(self, place: re.Match[str], files: tuple[str, ...], in_code: bool) -> str:
+        said = {name.rpartition("_")[0]: value for name, value in place.groupdict().items() if value}
+        names = said.get("code") or said["file"]
+        parts = [self._part(name, said, files, in_code) for name in map(str.strip, names.split("\n")) if name]
+        text = "\n".join(filter(None, parts))
+        return indent(text, place["indent"]) if text else (place[0] if in_code else "")  # an example shows it
+
+    def _part(self, name: str, said: dict[str, str], files: tuple[str, ...], in_code: bool) -> str:
+        name, colon, part = name.partition(":")
+        path, text = self._read(name, files[-1])
+        entry = format_of_name(path)
+        text = dedent("\n".join(_choose(text.splitlines(), colon + part or said.get("rest", "")))).strip("\n")
+        if in_code or path in files or len(files) > DEPTH or not text.strip():
+            return text if in_code else ""
+        if entry and "code" not in said:
+            return self._fill(text, (*files, path)) if entry in TEXTS else ""
+        suffix = path.rpartition(".")[2].lower()
+        language = _TABLE["languages"].get(suffix, suffix)
+        if format_of_name(files[0]) is RESTRUCTURED_TEXT:
+            return f".. code-block:: {language}\n\n{indent(text, '   ')}\n"
+        return fence(text, language)
+
+    def _read(self, name: str, beside: str) -> tuple[str, str]:
+        """Return path and text of a file named relative to another one or to a folder above that; "" if none."""
+        for place in PurePosixPath(beside).parents if len(name) < 256 else ():
+            try:
+                path = normpath(f"{place}/{name}")
+                path = os.path.realpath(path) if self._local else path
+                info = self._system.get_file_info(path) if self._may_be_read(path) else None
+                if info and info.type == FileType.File and info.size <= self._left:
+                    self._left -= info.size
+                    with self._system.open_input_stream(path, compression=None) as file:
+                        return path, file.read(info.size).decode("utf-8-sig", "replace")
+            except (OSError, ValueError) as error:
+                if not self._local and isinstance(error, OSError):
+                    raise
+        return "", ""
+
+    def _may_be_read(self, path: str) -> bool:
+        *folders, name = path.removeprefix(self._top).split("/")
+        hidden = any(folder.startswith(".") for folder in folders)
+        return path.startswith(self._top) and not hidden and (name[:1] != "." or format_of_name(name) in TEXTS)
+
+
+def _choose(lines: Sequence[str], said: str) -> list[str]:
+    """Return the lines of the part that is meant, without the marks of parts."""
+    begins, ends = ([_option(name, said)] for name in ("after", "before"))
+    if section := _option("section", said):
+        begins, ends = ([mark.format(section) for mark in _TABLE[name]] for name in ("begins", "ends"))
+    start = next((n for n, line in enumerate(lines, 1) if _has(line, begins)), len(lines)) if any(begins) else 0
+    end = next((n for n, line in enumerate(lines) if n >= start and _has(line, ends)), None) if any(ends) else None
+    chosen = lines[start:end]
+    if numbers := _option("lines", said):
+        chosen = [line for part in numbers.split(",")[:MOST_PARTS] for line in lines[_range(part)]]
+    return [line for line in chosen if not re.search(_TABLE["marks"], line)]
+
+
+def _option(name: str, said: str) -> str:
+    found = re.search(_TABLE[name], said, re.MULTILINE)
+    return next(filter(None, found.groups()), "").strip() if found else ""
+
+
+def _has(line: str, marks: Sequence[str]) -> bool:
+    return any(re.search(rf"{re.escape(mark)}(?![\w-])", line) for mark in marks)
+
+
+def _range(part: str) -> slice:
+    """Return what `3`, `3-5`, `3:5`, `3-` or `:5` name, from 1."""
+    first, dash, last = re.findall(r"^\s*(\d{0,7})\s*([:-]?)\s*(\d{0,7})", part)[0]
+    start = max(int(first or 1) - 1, 0)
+    return slice(start, int(last) if last else None if dash else start + 1)

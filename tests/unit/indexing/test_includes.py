@@ -1,0 +1,146 @@
+"""What a source includes stands in its page: the code of other files, in the forms of generators, and no secret."""
+
+import os
+from pathlib import Path
+
+import pytest
+from pyarrow.fs import LocalFileSystem, SubTreeFileSystem
+
+from pipelines.indexing.folders.includes import MOST_BYTES, Includes
+
+CODE = "import app\n\n# --8<-- [start:main]\ndef main():\n    return 1\n# --8<-- [end:main]\n"
+MAIN = "def main():\n    return 1"
+ALL = f"import app\n\n{MAIN}"
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    root = tmp_path / "repository"
+    for folder in (".git", "src", "docs/en/guide"):
+        (root / folder).mkdir(parents=True)
+    (root / "src" / "a.py").write_text(CODE)
+    (root / "docs" / "note.md").write_text("Note *well*.\n")
+    return root
+
+
+def filled(root: Path, text: str, name: str = "docs/en/guide/page.md") -> str:
+    includes = Includes(LocalFileSystem(), f"{root}/docs/en/")
+    path = str(root / name)
+    done = includes(path, text.encode()).decode()
+    assert includes.pages == {path}
+    return done
+
+
+def block(code: str) -> str:
+    return f"```python\n{code}\n```"
+
+
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [
+        ("{* ../../src/a.py hl[3] *}", block(ALL)),
+        ("{* ../../src/a.py ln[1,4:5] hl[3] *}", block(f"import app\n{MAIN}")),
+        ("{!> ../../src/a.py!}", block(ALL)),
+        ('--8<-- "src/a.py"', block(ALL)),
+        ('--8<-- "src/a.py:main"', block(MAIN)),
+        ('-8<- "src/a.py:4:5"', block(MAIN)),
+        ('--8<-- "src/a.py:5:"', block("return 1")),
+        ('--8<-- "docs/note.md"', "Note *well*."),
+        ("--8<--\nsrc/a.py:main\n\ndocs/note.md\n--8<--", f"{block(MAIN)}\nNote *well*."),
+        ('{% include "../../src/a.py" %}', block(ALL)),
+        ('{%- include-markdown "../note.md" start="x" -%}', None),
+        ("{{#include ../../../src/a.py:main}}", block(MAIN)),
+        ("{{#rustdoc_include ../../../src/a.py::1}}", block("import app")),
+        ("<<< @/src/a.py{2}", block(ALL)),
+        ("<!--@include: ../../note.md-->", "Note *well*."),
+        ("```{literalinclude} /src/a.py\n:language: python\n:lines: 4-\n```", block(MAIN)),
+        ("```{literalinclude} ../../../src/a.py\n:start-after: import app\n:end-before: return\n```",
+         block("def main():")),
+        (":::{include} ../../note.md\n:::", "Note *well*."),
+    ],
+)  # fmt: skip
+def test_a_page_has_what_it_includes(said, shown, repository):
+    done = filled(repository, f"Before.\n\n{said}\n\nAfter.\n")
+    assert done == f"Before.\n\n{shown or ''}\n\nAfter.\n"
+
+
+def test_what_is_included_in_code_or_in_a_list_stays_there(repository):
+    text = '- Do:\n\n    ```python hl_lines="2"\n    --8<-- "src/a.py:main"\n    ```\n\n    --8<-- "docs/note.md"\n'
+    shown = '- Do:\n\n    ```python hl_lines="2"\n    def main():\n        return 1\n    ```\n\n    Note *well*.\n'
+    assert filled(repository, text) == shown
+
+
+def test_a_source_of_sphinx_has_it_as_its_own_directive(repository):
+    said = ".. literalinclude:: ../../src/a.py\n   :language: python\n   :lines: 4-5\n\n"
+    said += ".. include:: ../note.md\n   :parser: x\n"
+    shown = ".. code-block:: python\n\n   def main():\n       return 1\n\n\nNote *well*.\n"
+    assert filled(repository, said, "docs/en/guide/page.rst") == shown
+
+
+def test_an_include_of_nothing_goes_but_for_one_that_an_example_shows(repository):
+    text = '{* gone.py *}\nProse.\n\n```html\n{% include "header.html" %}\n```\n'
+    assert filled(repository, text) == '\nProse.\n\n```html\n{% include "header.html" %}\n```\n'
+
+
+@pytest.mark.parametrize(
+    ("begin", "end"),
+    [
+        ("// #region part", "// #endregion part"),
+        ("// #region part", "// #endregion"),
+        ("// ANCHOR: part", "// ANCHOR_END: part"),
+    ],
+)
+def test_a_part_stands_between_its_marks_in_any_language(begin, end, repository):
+    (repository / "src" / "a.ts").write_text(f"// #region part2\n0\n{begin}\nlet a\n{end}\nlet b\n")
+    assert filled(repository, "<<< @/src/a.ts#part{1} [title]\n") == "```typescript\nlet a\n```\n"
+
+
+@pytest.mark.parametrize("text", ['A `--8<-- "src/a.py"` in prose.', ';--8<-- "src/a.py"', "Plain.", "```\ncode\n```"])
+def test_a_page_that_includes_nothing_is_left_as_it_is(text, repository):
+    includes, body = Includes(LocalFileSystem(), str(repository)), text.encode()
+    assert includes(str(repository / "page.md"), body) is body and not includes.pages
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("/etc/passwd", "../../../etc/passwd", "../../../../../../../../../../etc/passwd", "../../../../secret.txt"),
+        *("link.txt", "folder/secret.txt", ".git/config", "../../../.env", "loop.txt", "pipe.txt", "a\0b.txt", "docs"),
+        *("x" * 300, "big.txt"),
+    ],
+)
+def test_nothing_outside_the_repository_and_nothing_hidden_is_read(name, repository, tmp_path):
+    (tmp_path / "secret.txt").write_text("secret")
+    guide = repository / "docs" / "en" / "guide"
+    for hidden in (repository / ".git" / "config", repository / ".env", repository / ".git" / "link.txt"):
+        hidden.write_text("secret")
+    (guide / "link.txt").symlink_to(tmp_path / "secret.txt")
+    (guide / "folder").symlink_to(tmp_path)
+    (guide / "loop.txt").symlink_to(guide / "loop.txt")
+    (guide / "big.txt").write_text("secret" * MOST_BYTES)
+    os.mkfifo(guide / "pipe.txt")
+    assert filled(repository, f"{{* {name} *}}\n--8<-- '{name}'\n").strip() == ""
+
+
+def test_a_folder_without_a_repository_ends_at_its_root(repository):
+    (repository / ".git").rmdir()
+    assert filled(repository, '--8<-- "src/a.py"\n') == "\n"
+    (repository / "docs" / "en" / "b.py").write_text("b = 1\n")
+    assert filled(repository, '--8<-- "b.py"\n') == f"{block('b = 1')}\n"
+
+
+def test_files_that_include_one_another_and_too_many_come_to_an_end(repository):
+    for name, other in (("one", "two"), ("two", "one")):
+        (repository / f"{name}.md").write_text(f'{name.title()}.\n--8<-- "{other}.md"\n')
+    assert filled(repository, '--8<-- "one.md"\n').split() == ["One.", "Two."]
+    (repository / "large.txt").write_text("x" * (MOST_BYTES // 3))
+    done = filled(repository, '--8<-- "large.txt"\n' * 9)
+    assert len(done) < 1.1 * MOST_BYTES
+    (repository / "many.txt").write_text("y" * 1000)
+    assert len(filled(repository, "{* many.txt ln[" + "1," * 9999 + "] *}\n")) < 100_000
+
+
+def test_a_bucket_is_read_below_its_root_alone(repository):
+    system = SubTreeFileSystem(str(repository), LocalFileSystem())
+    includes = Includes(system, "docs/")
+    assert includes("docs/en/p.md", b'--8<-- "note.md"\n--8<-- "src/a.py"') == b"Note *well*.\n"
