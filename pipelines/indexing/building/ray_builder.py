@@ -112,6 +112,8 @@ def configure(slow_source: bool, held: Node) -> None:
     What others hold is left out: Ray Data plans with all of a cluster, and would start actors where tasks are to run.
     """
     context = DataContext.get_current()
+    # Ray will drop it in 2027 for `label_selector`, which can't say it: a service and a run share nodes. Nor can
+    # `resource_limits`, a fixed number: nodes that join later would stay idle.
     context.execution_options.exclude_resources = ExecutionResources(cpu=held["CPU"], gpu=held["GPU"])
     context.target_max_block_size = steps.BLOCK_BYTES
     context.execution_no_progress_timeout_s = -1 if slow_source else 1800

@@ -6,7 +6,6 @@ import pytest
 
 from pipelines.indexing.reading.child_process import Child
 from pipelines.indexing.reading.read import PageReader, read_page
-from pipelines.indexing.reading.text import UnreadablePage
 from pipelines.records import Document, Page
 
 
@@ -157,11 +156,6 @@ def test_no_other_file_is_read_and_no_raw_html(directive, tmp_path: Path):
     text = words(document)
     assert "Before." in text and "After." in text
     assert "secret" not in text.replace(":raw-html:`secret`", "")
-
-
-def test_a_page_of_other_files_alone_says_so():
-    with pytest.raises(UnreadablePage, match="no text but that of files it includes"):
-        read(".. include:: ../CONTRIBUTING.rst\n")
 
 
 def test_a_page_that_never_ends_costs_its_limit_only():

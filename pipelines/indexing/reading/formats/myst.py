@@ -13,7 +13,6 @@ _LABEL = re.compile(r"^\(([^()\n]+)\)=[ \t]*$")
 _ROLE = re.compile(r"\{([\w:+-]+)\}(`+)(.+?)\2(?!`)", re.DOTALL)
 _TITLED = re.compile(r"(.+?)\s*<([^<>]+)>", re.DOTALL)
 _OPTION = re.compile(r"^[ \t]*:[\w-]+:.*$")
-_COMMENT = re.compile(r"^%.*$")
 _NAMES = read_names(__name__)
 
 
@@ -74,7 +73,7 @@ def _after_options(lines: list[str], start: int, end: int) -> int:
 
 
 def _plain(line: str) -> str:
-    if _COMMENT.match(line):
+    if line.startswith("%"):
         return ""
     label = _LABEL.match(line)
     if label:

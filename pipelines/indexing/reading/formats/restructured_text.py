@@ -13,7 +13,7 @@ from docutils.writers.html5_polyglot import HTMLTranslator, Writer
 
 from pipelines.indexing.reading.formats.html import document_of_html
 from pipelines.indexing.reading.formats.rst_directives import LABEL, understand_all
-from pipelines.indexing.reading.text import UnreadablePage, text_of_page
+from pipelines.indexing.reading.text import text_of_page
 from pipelines.records import Document, Page
 
 _SETTINGS = {
@@ -42,15 +42,7 @@ _SETTINGS = {
 
 def read_restructured_text(page: Page) -> Document:
     """Read a page of reStructuredText with any directives and roles. Raises UnreadablePage."""
-    text = text_of_page(page)
-    try:
-        return document_of_html(page.url, f"<body><main>{render(text)}</main>")
-    except UnreadablePage as error:
-        if "include::" in text:
-            raise UnreadablePage(
-                page.url, f"{error.reason} but that of files it includes, which are not read"
-            ) from error
-        raise
+    return document_of_html(page.url, f"<body><main>{render(text_of_page(page))}</main>")
 
 
 def render(text: str) -> str:
