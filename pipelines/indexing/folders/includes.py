@@ -20,7 +20,8 @@ from pipelines.text.phrases import read_table
 PAGES = (MARKDOWN, MDX, RESTRUCTURED_TEXT)
 TEXTS = (*PAGES, TEXT)
 # All files that a page includes have so many bytes at most; they include one another so deep, each in so many parts.
-MOST_BYTES, DEPTH, MOST_PARTS = 4_000_000, 5, 50
+# To look for one counts as so many bytes: to seek 10,000 that are not there took 1.4 s.
+MOST_BYTES, DEPTH, MOST_PARTS, SOUGHT_BYTES = 4_000_000, 5, 50, 400
 _TABLE = read_table(__name__)
 _FORMS = "|".join(re.sub(r"\(\?P([<=]\w+)", rf"(?P\1_{n}", form) for n, form in enumerate(_TABLE["forms"]))
 _PLACE = re.compile(
@@ -83,7 +84,8 @@ class Includes:
 
     def _read(self, name: str, beside: str) -> tuple[str, str]:
         """Return path and text of a file named relative to another one or to a folder above that; "" if none."""
-        for place in PurePosixPath(beside).parents if len(name) < 256 else ():
+        self._left -= SOUGHT_BYTES
+        for place in PurePosixPath(beside).parents if len(name) < 256 and self._left > 0 else ():
             try:
                 path = normpath(f"{place}/{name}")
                 path = os.path.realpath(path) if self._local else path

@@ -136,6 +136,8 @@ def test_files_that_include_one_another_and_too_many_come_to_an_end(repository):
     (repository / "large.txt").write_text("x" * (MOST_BYTES // 3))
     done = filled(repository, '--8<-- "large.txt"\n' * 9)
     assert len(done) < 1.1 * MOST_BYTES
+    (repository / "x.py").write_text("x\n")
+    assert filled(repository, "{* x.py *}\n" * 30_000).count("x\n") < 10_000
     (repository / "many.txt").write_text("y" * 1000)
     assert len(filled(repository, "{* many.txt ln[" + "1," * 9999 + "] *}\n")) < 100_000
 
