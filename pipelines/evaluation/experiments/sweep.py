@@ -60,17 +60,13 @@ def _as_list(value: Any) -> Any:
     return value if isinstance(value, list) else [value]
 
 
-def _or_empty(value: Any) -> Any:
-    return {} if value is None else value
-
-
 def _dimension(name: str) -> str:
     return dimension_of(name).name
 
 
 Text = Annotated[str, Field(pattern=r"\S")]
 Texts = Annotated[list[Text], Field(min_length=1), BeforeValidator(_as_list)]
-Settings = Annotated[dict[str, Any], BeforeValidator(_or_empty)]
+Settings = Annotated[dict[str, Any], BeforeValidator(lambda value: {} if value is None else value)]
 Grid = Annotated[dict[str, Any], Field(min_length=1)]
 
 

@@ -54,7 +54,7 @@ class Pack:
         if parts[0].text[:1].isspace():
             parts[0] = _stripped(parts[0])
         if parts[-1].text[-1:].isspace():
-            parts[-1] = parts[-1]._replace(text=_without_end(parts[-1].text))
+            parts[-1] = parts[-1]._replace(text=divide(parts[-1].text, [parts[-1].text.rstrip()])[0])
         return write(_with_repeated(parts, self.repeated))
 
 
@@ -97,10 +97,6 @@ def _stripped(part: Part) -> Part:
 def _empty_lines(text: str) -> int:
     """Return the length of the empty lines that `text` begins with."""
     return text.rfind("\n", 0, len(text) - len(text.lstrip())) + 1
-
-
-def _without_end(text: str) -> str:
-    return divide(text, [text.rstrip()])[0]
 
 
 def _with_repeated(parts: list[Part], repeated: Repeated) -> list[Part]:
