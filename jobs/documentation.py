@@ -55,16 +55,18 @@ def render_documentation(root: Path) -> dict[str, HtmlPage]:
     if not sources:
         raise BadInput(f"{root} holds no docs/*.md: give the demo a site with --site URL")
     paths = {"README.md": "/", **{name: f"/{name[5:-3]}.html" for name in sources}}
-    texts = {name: _without_tree((root / name).read_text()) for name in paths}
+    texts = {name: _without_listings((root / name).read_text()) for name in paths}
     titles = {name: _title(text, name) for name, text in texts.items()}
     links = " ".join(f'<a href="{path}">{html.escape(titles[name])}</a>' for name, path in paths.items())
     return {path: _render(texts[name], titles[name], links, name, paths) for name, path in paths.items()}
 
 
-def _without_tree(text: str) -> str:
-    """Return a page without the tree of the source, whose names and words would answer questions about its use."""
-    before, heading, rest = text.partition("## The tree\n")
-    return before + rest.partition("<!-- end of tree -->\n")[2] if heading else text
+def _without_listings(text: str) -> str:
+    """Return a page without the tree of the source and transcripts: their words would answer questions about use."""
+    for name in ("## The tree\n", "## A transcript\n"):
+        before, heading, rest = text.partition(name)
+        text = before + rest.partition("<!-- end")[2].partition("-->\n")[2] if heading else text
+    return text
 
 
 def _title(text: str, name: str) -> str:
