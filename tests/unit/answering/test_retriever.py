@@ -340,6 +340,15 @@ def test_the_texts_of_the_hits_decide_their_order(make: Make) -> None:
     assert found.hits[0].scores["rrf"] > 0 and "rank" in found.timings
 
 
+def test_a_comparison_finds_both_sides_where_other_texts_share_its_words(make: Make, store: MemoryStore) -> None:
+    others = [make_hit(f"https://d.test/{n}", f"The difference between actors and task {n}.") for n in range(5)]
+    store.publish(1, CSV, ACTORS, TUNE, *others)
+    question = search_for("difference between actors and trials", k=3)
+    by_ranking = {name: make(ranking=name).retrieve(question).hits for name in (FUSED, LEARNED)}
+    both = {name: {ACTORS.source, TUNE.source} <= {hit.source for hit in hits} for name, hits in by_ranking.items()}
+    assert both == {FUSED: False, LEARNED: True}
+
+
 def test_every_query_is_asked_of_every_leg_and_the_store_once(make: Make, store: MemoryStore, models: Models) -> None:
     retriever = make()
     retriever.prepare()
