@@ -90,6 +90,20 @@ Last words.
 """
 
 
+@pytest.mark.parametrize("kind", ["text/markdown", "text/mdx", "text/x-mkdocs"])
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("Use [`Field`][pydantic.fields.Field] or [`dump`][].", "Use Field or dump."),
+        ("The [own *page*][here].\n\n[here]: /there\n", "The own page."),
+        ("A cell, m[i][j] or [0][1], and [x] or ![i][j].", "A cell, m[i][j] or [0][1], and [x] or ![i][j]."),
+        ("`[a][b]` is code.", "[a][b] is code."),
+    ],
+)
+def test_a_label_that_the_page_does_not_define_is_not_shown(kind, text, shown):
+    assert words(read(text, kind)) == shown
+
+
 def test_mdx_leaves_the_text_in_and_around_its_components():
     document = read(MDX, "text/mdx")
     text = words(document)

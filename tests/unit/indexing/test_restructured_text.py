@@ -107,7 +107,7 @@ DIRECTIVES = """Page
 
    Figure words.
 
-:func:`~pkg.mod.short` and :class:`!Kept` and :doc:`Titled words </path>` and :unheard:`rolled` and |missing|.
+:func:`~pkg.mod.short` and :class:`!Kept` and :class:`.Found` and :doc:`Titled words </path>` and :unheard:`rolled` and |missing|.
 """
 
 
@@ -118,7 +118,7 @@ DIRECTIVES = """Page
         "Deprecated since version 3.4, will be removed in version 3.6", "Related words.", "Captioned words",
         "if code:\n    indented()", "a + b", "pkg.summarised", "Tab label", "Tabbed words.",
         "Unknown argument", "Unknown content.", "Conditional words.", "Table caption", "c | d", "Alternative words",
-        "Figure words.", "short() and Kept and Titled words and rolled and |missing|.",
+        "Figure words.", "short() and Kept and Found and Titled words and rolled and |missing|.",
     ],
 )  # fmt: skip
 def test_no_directive_and_no_role_loses_its_text(text):

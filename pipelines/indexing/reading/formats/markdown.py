@@ -13,6 +13,7 @@ from unicodedata import normalize
 
 from markdown_it import MarkdownIt
 from markdown_it.common.utils import escapeHtml
+from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 from mdit_py_plugins.admon import admon_plugin
 from mdit_py_plugins.container import container_plugin
@@ -33,6 +34,8 @@ _NOT_IN_SLUG = re.compile(r"[^\w\- ]")
 _FIELD = re.compile(r"^(title|lang|language):[ \t]*(\S.*)$", re.MULTILINE)
 _BOX_TITLE = re.compile(r"([\w-]+)\s*(?:\[(?P<bracket>.*)\]|\|\s*(?P<bar>.*)|(?P<plain>[^{|\[].*))?")
 _TAB = re.compile(r'^(\s*)===[!+]?(\s+".*")\s*$', re.MULTILINE)
+# A label that no `[label]: target` of the page names; numbers in brackets are an index.
+_LABEL = re.compile(r"\[(?:[^\[\]\n]*[^\W\d][^\[\]\n]*)?\]")
 _ATTRIBUTE_LIST = re.compile(r"\{:?\s*(?:[.#][\w-]+|[\w-]+=(?:\"[^\"{}]*\"|[\w.-]+))(?:\s+[^{}\n]*)?\}")
 
 
@@ -128,6 +131,7 @@ def _parser(dialect: Dialect) -> MarkdownIt:
     parser = MarkdownIt("commonmark").enable(["table", "strikethrough"])
     parser.use(front_matter_plugin).use(deflist_plugin).use(footnote_plugin).use(admon_plugin)
     parser.use(container_plugin, "box", dialect.box, validate=_is_box, render=_render_box)
+    parser.inline.ruler.after("link", "label_elsewhere", _label_elsewhere)
     parser.add_render_rule("footnote_anchor", lambda *_: "")
     parser.add_render_rule("text", _render_text)
     return parser if dialect.indented_code else parser.disable("code")
@@ -144,6 +148,21 @@ def _render_box(_renderer: Any, tokens: Sequence[Token], place: int, *_: Any) ->
     name = match[1] if match else ""
     title = (match["bracket"] or match["bar"] or match["plain"] if match else "") or name.capitalize()
     return f'<div class="admonition"><p>{escapeHtml(title.strip())}</p>\n'
+
+
+def _label_elsewhere(state: StateInline, silent: bool) -> bool:
+    """Read `[words][label]` as its words where the page does not define the label: generators know others (autorefs)."""
+    start, last = state.pos, state.posMax
+    bracket = state.src[start] == "[" and not re.match(r"[\w\])!]", state.src[max(start - 1, 0)])
+    end = state.md.helpers.parseLinkLabel(state, start, True) if bracket else -1
+    label = _LABEL.match(state.src, end + 1, last) if end > start + 1 else None
+    if label is None:
+        return False
+    if not silent:
+        state.pos, state.posMax = start + 1, end
+        state.md.inline.tokenize(state)
+    state.pos, state.posMax = label.end(), last
+    return True
 
 
 def _render_text(_renderer: Any, tokens: Sequence[Token], place: int, *_: Any) -> str:

@@ -101,7 +101,7 @@ def read_role(
         return [nodes.inline("", shown.replace("-->", "→"))], []
     if role in ("samp", "file"):
         return [nodes.literal("", shown.replace("{", "").replace("}", ""))], []
-    shown = shown[1:].rpartition(".")[2] if shown.startswith("~") else shown
+    shown = shown[1:].rpartition(".")[2] if shown.startswith("~") else shown if titled else shown.lstrip(".")
     called = role in _NAMES["called"] and not titled and not shown.endswith(")")
     return [nodes.literal("", f"{shown}()" if called else shown)], []
 
