@@ -592,4 +592,6 @@ def test_lines_that_a_chunk_repeats_are_joined_once() -> None:
     head = "| name | size |\n| --- | --- |\n"
     assert join_chunks(f"{head}| a | 1 |", f"{head}| b | 2 |", 0) == f"{head}| a | 1 |\n| b | 2 |"
     assert join_chunks("Two steps:\n\n- one", "Two steps:\\\n…\n\n- two", 0) == "Two steps:\n\n- one\n\n- two"
+    nested = "- Two:\n    - one"
+    assert join_chunks(nested, "- Two:\\\n    …\n-   - two\n    - three", 0) == f"{nested}\n    - two\n    - three"
     assert join_chunks("One is here.", "Two\n…\nmore", 0) == "One is here.\n\nTwo\n…\nmore"
