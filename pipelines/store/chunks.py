@@ -147,7 +147,7 @@ CHUNK_COLUMNS = ChunkColumns(
         Column("title", "text", hit="title"),
         Column("headings", "text[]", hit="headings"),
         Column("ordinal", "int4", hit="ordinal"),
-        Column("text", "text", hit="text", fixed=True),
+        Column("text", "text", hit="text"),
         Column("text_hash", "text", hit="text_hash", fixed=True),
         Column("embed_hash", "text"),
         Column("tokens", "int4"),

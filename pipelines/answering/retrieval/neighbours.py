@@ -14,7 +14,6 @@ FENCE = "```"
 MARKS = " >*-\\"  # of the lists, notes and line breaks around a line
 
 _WORD = re.compile(r"\S+")
-_OPENED = re.compile(r"(?<![^\s>])[-*](?= {3})")  # an empty item, which opens a list again for what goes on in it
 
 
 def with_neighbours(hit: Hit, section: Sequence[Hit], overlap: int) -> Hit:
@@ -36,7 +35,8 @@ def join_chunks(text: str, following: str, overlap: int) -> str:
     if rest and all(line.strip(MARKS) in text for line in repeated):
         before, _, last = text.rstrip().rpartition("\n")
         if not any(line.strip(MARKS).startswith(FENCE) for line in repeated):
-            return "\n".join([text.rstrip(), _OPENED.sub(" ", rest[0]), *rest[1:]])
+            first = re.sub(r"(?<![^\s>])[-*](?= {3})", " ", rest[0])  # empty items: they open again what is open here
+            return "\n".join([text.rstrip(), first, *rest[1:]])
         if last.strip(MARKS).startswith(FENCE):  # the code goes on where it was closed
             return "\n".join([before, *rest])
     ending = _WORD.findall(text)[-overlap:] if overlap > 0 else []

@@ -10,7 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Annotated, Literal, NamedTuple, get_args
 from urllib.parse import quote, unquote, urljoin, urlsplit
@@ -20,8 +20,9 @@ from pydantic import AfterValidator, BaseModel
 
 from pipelines.fetched import FetchedPage
 from pipelines.indexing.chunking.url_rules import UrlPattern
+from pipelines.indexing.folders.links import lead_links
 from pipelines.indexing.folders.page_urls import published_path
-from pipelines.indexing.reading.formats import FORMATS, MARKDOWN, TEXT, format_of_name
+from pipelines.indexing.reading.formats import FORMATS, MARKDOWN, MDX, TEXT, format_of_name
 from pipelines.indexing.reading.generators import GENERATORS
 from pipelines.indexing.reading.links import page_pointers
 from pipelines.indexing.reading.sources import Read, SourceFolder, UrlStyle, upwards
@@ -186,11 +187,18 @@ class FolderSettings(Folder, frozen=True):
     def page(self, path: str, url: str, body: bytes, known_hash: str | None, stamp: str | None = None) -> FetchedPage:
         """Return a file as a page; without its body if the content hash is still `known_hash`, the stored one."""
         content_type = self.media_type_of(path)
+        body = self._published_links(path, body)
         page = Page(url, body, content_type)
         fetched = FetchedPage(url, "ok", content_type=content_type, links=self._links(path, page), stamp=stamp)
         if content_hash(body, content_type, None) == known_hash:
             return fetched
         return replace(fetched, body=body, canonical=page_pointers(page)[1])
+
+    def _published_links(self, path: str, body: bytes) -> bytes:
+        if format_of_name(path) not in (MARKDOWN, MDX) or self._style() == "keep":
+            return body
+        root = self.sources.root if self.sources else self.root
+        return lead_links(body, _FILES + quote(path), _FILES + quote(root), partial(_published_link, self))
 
     def _links(self, path: str, page: Page) -> tuple[str, ...]:
         """Return the URLs that a page links to; a link to a file of the folder leads to where that is published."""

@@ -102,6 +102,25 @@ def test_a_changed_heading_embeds_anew_but_keeps_the_id(store, workshop):
     assert workshop.search(renamed[0].text, 1)[0].headings == ("Renamed",)
 
 
+def test_a_link_that_leads_elsewhere_renews_the_chunk_and_embeds_nothing(store, workshop):
+    workshop.reindex(small_site(8))
+    ids, embedded = workshop.ids(), workshop.embedded
+    lock = workshop.lock()
+    run = lock.begin("reindex", {})
+    workshop.save(run, changed(small_site(8), p03={**small_site(8)["p03"], "new": "More."}))
+    [entry] = store.pages_to_index(
+        "docs", run, workshop.live().id, workshop.rules.digest, list(store.known_urls("docs"))
+    )
+    page = workshop.read(entry.page, entry.input_hash)
+    first, *_ = chunks = page.chunks[:-1]
+    moved = replace(first, text=f"[{first.text}](https://moved.test/)")
+    store.stage_pages(run, [replace(page, chunks=[moved, *chunks[1:]])])
+    publication = workshop.publish(lock, run)
+    lock.release()
+    assert (publication.written, workshop.embedded, workshop.ids()) == (1, embedded, ids)
+    assert workshop.search(first.text, 1)[0].text == moved.text
+
+
 def test_the_same_text_on_many_pages_is_embedded_once(workshop):
     workshop.reindex({f"p{n}": {"s": "The same words on every page."} for n in range(10)})
     assert workshop.embedded == 1

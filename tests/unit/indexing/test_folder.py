@@ -100,3 +100,36 @@ def test_an_unchanged_file_is_left_where_it_is() -> None:
     folder, known = FolderSettings(path="/docs", base_url="https://x/"), content_hash(b"<p>x</p>", "text/html", None)
     assert folder.page("/docs/a.html", "https://x/a.html", b"<p>x</p>", known).body is None
     assert folder.page("/docs/a.html", "https://x/a.html", b"<p>y</p>", known).body == b"<p>y</p>"
+
+
+LINKS = """A [page](../other/page.md#part "title") and [its neighbour](<next one.md>), [the first](/index.md),
+[a picture](x.png), [there](https://elsewhere.test/a.md), [here](#part),
+[a notebook](run.ipynb) and [outside](../../../README.md).
+
+[later]: ../other/page.md
+
+`[code](../other/page.md)`
+
+```md
+[code](../other/page.md)
+```
+"""
+
+
+def test_links_to_sources_lead_to_where_those_are_published(tmp_path: Path) -> None:
+    folder = FolderSettings(path=str(tmp_path), base_url="https://x.org/docs/", url_style="directory")
+    page = folder.page(f"{tmp_path}/guide/start.md", "https://x.org/docs/guide/start/", LINKS.encode(), None)
+    text = (page.body or b"").decode()
+    assert '[page](https://x.org/docs/other/page/#part "title")' in text
+    assert (
+        "[the first](https://x.org/docs/),\n[a picture](x.png), [there](https://elsewhere.test/a.md), [here](#part)"
+        in text
+    )
+    assert "[a notebook](https://x.org/docs/guide/run/) and [outside](../../../README.md)" in text
+    assert "[later]: https://x.org/docs/other/page/\n" in text
+    assert text.count("[code](../other/page.md)") == 2
+    kept = folder.model_copy(update={"url_style": "keep"})
+    assert (
+        kept.page(f"{tmp_path}/guide/start.md", "https://x.org/docs/guide/start.md", LINKS.encode(), None).body
+        == LINKS.encode()
+    )

@@ -107,7 +107,8 @@ DIRECTIVES = """Page
 
    Figure words.
 
-:func:`~pkg.mod.short` and :class:`!Kept` and :class:`.Found` and :doc:`Titled words </path>` and :unheard:`rolled` and |missing|.
+:func:`~pkg.mod.short` and :class:`!Kept` and :class:`.Found` and :doc:`Titled words </path>` and
+:unheard:`rolled` and |missing|.
 """
 
 

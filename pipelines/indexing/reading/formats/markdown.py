@@ -151,7 +151,7 @@ def _render_box(_renderer: Any, tokens: Sequence[Token], place: int, *_: Any) ->
 
 
 def _label_elsewhere(state: StateInline, silent: bool) -> bool:
-    """Read `[words][label]` as its words where the page does not define the label: generators know others (autorefs)."""
+    """Read `[words][label]` as its words where the page does not define the label: other pages do (autorefs)."""
     start, last = state.pos, state.posMax
     bracket = state.src[start] == "[" and not re.match(r"[\w\])!]", state.src[max(start - 1, 0)])
     end = state.md.helpers.parseLinkLabel(state, start, True) if bracket else -1

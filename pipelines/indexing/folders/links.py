@@ -1,0 +1,35 @@
+"""Leads the links of a Markdown source to where the files that they name are published."""
+
+import re
+from collections.abc import Callable
+from functools import partial
+from urllib.parse import urldefrag, urljoin, urlsplit
+
+from pipelines.indexing.reading.formats import MARKDOWN, MDX, NOTEBOOK, RESTRUCTURED_TEXT, format_of_name
+
+_SOURCES = (MARKDOWN, MDX, NOTEBOOK, RESTRUCTURED_TEXT)
+# Code comes first: what looks like a link in it is none.
+_LINK = re.compile(
+    r"^[ \t]*(?P<fence>`{3,}|~{3,}).*?(?:^[ \t]*(?P=fence)|\Z)|(?P<tick>`+)[^\n]*?(?P=tick)"
+    r"|(?P<before>\]\(<?|^[ ]{0,3}\[[^\]\n]{1,999}\]:[ \t]*<?)(?P<target>[^\s<>()#]+)",
+    re.MULTILINE | re.DOTALL,
+)
+
+
+def lead_links(body: bytes, place: str, root: str, publish: Callable[[str], str]) -> bytes:
+    """Return a source with its links to other sources as `publish` names them, whose URLs are those of files.
+
+    `place` is the URL of its own file, `root` that of the folder to which a path that begins with a slash is relative.
+    Links of which `publish` says "" stay.
+    """
+    text = body.decode("utf-8", "surrogateescape")
+    return _LINK.sub(partial(_lead, place, root, publish), text).encode("utf-8", "surrogateescape")
+
+
+def _lead(place: str, root: str, publish: Callable[[str], str], match: re.Match[str]) -> str:
+    target = match["target"] or ""
+    if format_of_name(target) not in _SOURCES or urlsplit(target).scheme:
+        return match[0]
+    url = urljoin(root, target[1:]) if target[0] == "/" else urljoin(place, target)
+    published = publish(urldefrag(url).url)
+    return f"{match['before']}{published}" if published else match[0]
