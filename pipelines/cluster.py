@@ -78,11 +78,11 @@ JOB_NICENESS, SERVICE_NICENESS = 15, 0
 
 
 @contextlib.contextmanager
-def connect_ray(address: str = "local", niceness: int = JOB_NICENESS) -> Iterator[RayCluster]:
+def connect_ray(address: str = "local", niceness: int = JOB_NICENESS, metrics: int = 0) -> Iterator[RayCluster]:
     """Yield the Ray that this process is connected to, else the one at `address`; "local" starts one on this machine.
 
-    The workers of a Ray started here have this `niceness`. A connection made here is closed at the end, a Ray started
-    here is stopped.
+    The workers of a Ray started here have this `niceness`, and its metrics the port `metrics` (0: a free one). A
+    connection made here is closed at the end, a Ray started here is stopped.
     """
     # Ray takes these from the environment alone. `uv run` would build its environment in every worker; ray#53727 prints
     # an alarm for every actor pool; Ray Data looks every ten seconds whether nodes have joined.
@@ -102,7 +102,7 @@ def connect_ray(address: str = "local", niceness: int = JOB_NICENESS) -> Iterato
     if starts_here:
         with silent_stderr():
             if address == "local":
-                start_local_ray(_system_config={"worker_niceness": niceness})
+                start_local_ray(_system_config={"worker_niceness": niceness}, _metrics_export_port=metrics or None)
             else:
                 # Elsewhere Ray takes a loopback address for one of the network, where such a cluster does not listen.
                 with _loopback_alone() if _is_loopback(address) else contextlib.nullcontext():

@@ -59,7 +59,7 @@ def main() -> int:
         settings = Settings(**found.settings)  # type: ignore[arg-type]
         for line in found.lines:
             _say(line)
-        with claim(settings) as port, database(settings) as url, local_ray():
+        with claim(settings) as port, database(settings) as url, local_ray(settings.metrics_port):
             _catch_signals(stop)  # Ray puts handlers of its own in their place, and prints a trace of the stack
             run(settings.model_copy(update={"database_url": url, "port": port}), stop)
     except ValidationError as error:
@@ -140,13 +140,11 @@ def database(settings: Settings) -> Iterator[str]:
         yield url
 
 
-@contextlib.contextmanager
-def local_ray() -> Iterator[None]:
+def local_ray(metrics_port: int) -> contextlib.AbstractContextManager[object]:
     """Connect to the cluster at RAY_ADDRESS, or start a Ray for this process alone; disconnect at the end."""
     proxy.configure(os.environ)
     logging.getLogger("ray.serve").setLevel(logging.ERROR)
-    with connect_ray(ray_address(), SERVICE_NICENESS):
-        yield
+    return connect_ray(ray_address(), SERVICE_NICENESS, metrics_port)
 
 
 def _catch_signals(stop: threading.Event) -> None:

@@ -71,6 +71,7 @@ class Settings(FromVariables, AnswerSettings, BotSettings):
     home: Home = Field(default_factory=lambda: user_data_path("raydex"))
     host: str = POLICY.host
     port: Annotated[int, Field(ge=0, le=65_535)] = 8000
+    metrics_port: Annotated[int, Field(ge=0, le=65_535)] = 0
     database_connections: Annotated[int, Field(ge=1)] = 8
 
     placement: PlacementSettings = PlacementSettings()
