@@ -495,7 +495,7 @@ def test_a_leg_that_hangs_is_not_waited_for(make: Make, models: Models) -> None:
             gate.wait(60)
             return super().embed_query(text)
 
-    retriever = make(patience_s=0.1, timeout_s=0.2)
+    retriever = make(patience_s=0.1, timeout_s=1.0)
     retriever.prepare()
     models.embedder.embed_query = Hanging().embed_query  # type: ignore[method-assign]
     found = retriever.retrieve(search_for("read_csv"))

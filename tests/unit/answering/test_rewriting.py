@@ -29,7 +29,7 @@ def rewrite(llm: FixedModel | None, question: str = QUESTION, **settings: Any) -
 
 
 def condense(llm: FixedModel | None, question: str = "How many?", history: Sequence[Message] = HISTORY) -> Rewrite:
-    return asyncio.run(Rewriter(llm, timeout_s=0.05).condense(question, history))
+    return asyncio.run(Rewriter(llm, timeout_s=0.5).condense(question, history))
 
 
 # ---------------------------------------------------------------------------------------------- several queries
@@ -156,7 +156,7 @@ FAILURES = [LLMFailed("away"), RuntimeError("broken"), None, "I'm sorry, I can't
 @pytest.mark.parametrize("text", FAILURES)
 @pytest.mark.parametrize("wanted", [{"num_queries": 4}, {"num_queries": 1, "hyde": True}], ids=["queries", "passage"])
 def test_an_error_a_timeout_and_a_refusal_leave_the_question_alone(text, wanted):
-    rewritten = rewrite(FixedModel(text), timeout_s=0.05, **wanted)
+    rewritten = rewrite(FixedModel(text), timeout_s=0.5, **wanted)
     assert (rewritten.queries, rewritten.passage, rewritten.failed) == ((QUESTION,), "", True)
     assert rewritten.usage.calls == len(rewritten.exchanges) == 1
 

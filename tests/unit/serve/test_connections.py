@@ -183,12 +183,12 @@ def test_replies_that_nobody_reads_hold_up_nobody(limits: dict[str, float]) -> N
 
 def test_a_reader_that_is_slow_but_reads_gets_all() -> None:
     async def read_slowly() -> int:
-        async with listening(stall_s=0.3, stalled=1) as port:
+        async with listening(stall_s=1.5, stalled=1) as port:
             reader, writer = await connect(port, b"GET /long HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
             size = 0
             while part := await asyncio.wait_for(reader.read(200_000), 30):
                 size += len(part)
-                await asyncio.sleep(0.02)
+                await asyncio.sleep(0.05)
             writer.close()
             return size
 
