@@ -19,7 +19,7 @@ from pipelines.answering.retrieval.neighbours import with_neighbours
 from pipelines.answering.retrieval.one_page import page_first
 from pipelines.answering.retrieval.ranking.fusion import FusedText, RankedList
 from pipelines.answering.retrieval.ranking.prior import Prior, boost_prior, both_priors, no_prior, version_prior
-from pipelines.answering.retrieval.ranking.sides import SIDE_DEPTH, best_of_side, compared, with_sides
+from pipelines.answering.retrieval.ranking.sides import SIDE_DEPTH, compared, put_sides
 from pipelines.answering.retrieval.ranking.texts import DEPTH, LEARNED, rank
 from pipelines.answering.retrieval.search import Retrieval, RetrievalSettings, Search
 from pipelines.embedding.tokens import english_words
@@ -39,14 +39,14 @@ FEW_WORDS = 0.5  # of a full BM25 score: a question in another language with les
 class _LegResults:
     """The results of the legs, query by query, before the store is searched. None: no vector.
 
-    `imagined` is the mean of the question's vector and its passage's, `sides` are the words of what it compares.
+    `imagined` is the mean of the question's vector and its passage's, `sides` are the ids of what it compares.
     """
 
     vectors: Sequence[Vector | None]
     words: Sequence[Matches]
     others: Mapping[str, Sequence[ScoredIds]]
     imagined: Vector | None = None
-    sides: Mapping[str, Matches] = field(default_factory=dict)
+    sides: Mapping[str, ScoredIds] = field(default_factory=dict)
 
     def scores(self) -> Mapping[str, Sequence[ScoredIds]]:
         """Return ids with scores by leg and query."""
@@ -123,21 +123,16 @@ class Searcher:
             lists.append(RankedList(PLACE, of_page))
         prior = both_priors(place_prior(search), boost_prior(index.rules.get("boosts", {})))
         kept = trace.run("fuse", lambda: self._fuse(search, lists, prior))
-        texts = trace.run("texts", lambda: chunks.hits([one.chunk_id for one in kept]))
+        ids = [one.chunk_id for one in kept] + [name for side in results.sides.values() for name, _ in side]
+        texts = trace.run("texts", lambda: chunks.hits(ids))
         kept = [one for one in kept if one.chunk_id in texts]
         hits = [one.to_hit(texts[one.chunk_id]) for one in kept]
         if self._orders(search):
             priors = list(map(self._fusion.prior(search.queries, prior), [one.chunk for one in kept]))
             spread = self._fusion.pages_first
             hits = trace.run("rank", lambda: rank(search.queries[0], hits, priors, search.k, spread=spread))
-            return found, self._put_sides(hits, results.sides, chunks, search.k) if results.sides else hits
+            hits = put_sides(hits, results.sides, texts, search.k)
         return found, hits
-
-    def _put_sides(self, hits: list[Hit], sides: Mapping[str, Matches], chunks: IndexSnapshot, k: int) -> list[Hit]:
-        """Return the hits with the best one of each side of a comparison."""
-        texts = chunks.hits([name for matches in sides.values() for name, _ in matches.scores[:SIDE_DEPTH]])
-        best = [hit for side, matches in sides.items() for hit in best_of_side(side, matches.scores, texts)]
-        return with_sides(hits, best, k)
 
     def _orders(self, search: Search) -> bool:
         """Return whether the texts decide the order: that of an open page which is asked about is its own."""
@@ -176,7 +171,7 @@ class Searcher:
         passages = [search.passage] if search.passage and self._fusion.uses(VECTOR) else []
         passage = calls.start(HYDE, "embed_passage", lambda text: _embed_passage(text, live), passages, None)
         found = _LegResults(vectors(), matches(), {name: scores() for name, scores in others.items()})
-        by_side = dict(zip(sides, of_sides(), strict=True))
+        by_side = {side: matches.scores[:SIDE_DEPTH] for side, matches in zip(sides, of_sides(), strict=True)}
         return replace(found, imagined=_mean(*found.vectors[:1], *passage()), sides=by_side)
 
     def _find(self, search: Search, results: _LegResults, chunks: IndexSnapshot) -> SearchResult:

@@ -23,11 +23,17 @@ def compared(question: str) -> tuple[str, ...]:
     return tuple(side.strip() for side in found.groups() if side) if found else ()
 
 
+def put_sides(hits: Sequence[Hit], sides: Mapping[str, ScoredIds], texts: Mapping[str, Hit], k: int) -> list[Hit]:
+    """Return the `k` best hits with the best one of what BM25 found for each side of a comparison."""
+    best = [hit for side, found in sides.items() for hit in best_of_side(side, found, texts)]
+    return with_sides(hits, best, k)
+
+
 def best_of_side(side: str, found: ScoredIds, texts: Mapping[str, Hit]) -> list[Hit]:
-    """Return the one of the first that BM25 `found` whose text fits `side` best; none if it found nothing."""
+    """Return the one of what BM25 `found` whose text fits `side` best; none if it found nothing."""
     hits = [
         replace(texts[name], score=1 / (_PLACES + n), ranks={BM25: n}, scores={BM25: score})
-        for n, (name, score) in enumerate(found[:SIDE_DEPTH], start=1)
+        for n, (name, score) in enumerate(found, start=1)
         if name in texts
     ]
     return rank(side, hits, [1.0] * len(hits), 1)
