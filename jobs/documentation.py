@@ -21,6 +21,8 @@ from pipelines.records import digest
 
 # Page URLs hold the port: with the same one, the next demo finds its pages unchanged.
 PORT, OTHER_PORTS = 8765, 20
+# The tree of the source and transcripts: their words would answer questions about use.
+LISTING = re.compile(r"^## (?:The tree|A transcript)\n.*?^<!-- end.*?-->\n", re.MULTILINE | re.DOTALL)
 LAYOUT = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>{title} — Raydex</title></head>
 <body><nav>{links}</nav><main>{body}</main><footer>Raydex documentation</footer></body></html>
@@ -55,18 +57,10 @@ def render_documentation(root: Path) -> dict[str, HtmlPage]:
     if not sources:
         raise BadInput(f"{root} holds no docs/*.md: give the demo a site with --site URL")
     paths = {"README.md": "/", **{name: f"/{name[5:-3]}.html" for name in sources}}
-    texts = {name: _without_listings((root / name).read_text()) for name in paths}
+    texts = {name: LISTING.sub("", (root / name).read_text()) for name in paths}
     titles = {name: _title(text, name) for name, text in texts.items()}
     links = " ".join(f'<a href="{path}">{html.escape(titles[name])}</a>' for name, path in paths.items())
     return {path: _render(texts[name], titles[name], links, name, paths) for name, path in paths.items()}
-
-
-def _without_listings(text: str) -> str:
-    """Return a page without the tree of the source and transcripts: their words would answer questions about use."""
-    for name in ("## The tree\n", "## A transcript\n"):
-        before, heading, rest = text.partition(name)
-        text = before + rest.partition("<!-- end")[2].partition("-->\n")[2] if heading else text
-    return text
 
 
 def _title(text: str, name: str) -> str:
