@@ -28,6 +28,7 @@ from pipelines.store import (
     NoLiveIndex,
     NoSuchIndex,
     RunLock,
+    StagedPage,
     Store,
     StoreUnavailable,
     VectorsMissing,
@@ -80,16 +81,20 @@ def test_a_sentence_inserted_in_a_section_renews_only_the_chunks_whose_text_chan
     assert len(ids & workshop.ids()) == kept
 
 
-def test_a_changed_heading_embeds_anew_but_keeps_the_id(store, workshop):
-    workshop.reindex(small_site(8))
-    ids, embedded = workshop.ids(), workshop.embedded
+def read_changed_page(store: Store, workshop: Workshop) -> tuple[RunLock, int, StagedPage]:
+    """Begin a run over eight pages, of which one has a section more; return that page as it would be staged."""
     lock = workshop.lock()
     run = lock.begin("reindex", {})
     workshop.save(run, changed(small_site(8), p03={**small_site(8)["p03"], "new": "More."}))
-    base = workshop.base()
-    assert base is not None
-    [entry] = store.pages_to_index("docs", run, base.id, workshop.rules.digest, list(store.known_urls("docs")))
-    page = workshop.read(entry.page, entry.input_hash)
+    urls = list(store.known_urls("docs"))
+    [entry] = store.pages_to_index("docs", run, workshop.live().id, workshop.rules.digest, urls)
+    return lock, run, workshop.read(entry.page, entry.input_hash)
+
+
+def test_a_changed_heading_embeds_anew_but_keeps_the_id(store, workshop):
+    workshop.reindex(small_site(8))
+    ids, embedded = workshop.ids(), workshop.embedded
+    lock, run, page = read_changed_page(store, workshop)
     renamed = [replace(chunk, headings=("Renamed",), embed_hash=f"renamed {n}") for n, chunk in enumerate(page.chunks)]
     store.stage_pages(run, [replace(page, chunks=renamed)])
     vectors = workshop.embedder.embed_chunks([chunk.text for chunk in renamed])
@@ -105,13 +110,7 @@ def test_a_changed_heading_embeds_anew_but_keeps_the_id(store, workshop):
 def test_a_link_that_leads_elsewhere_renews_the_chunk_and_embeds_nothing(store, workshop):
     workshop.reindex(small_site(8))
     ids, embedded = workshop.ids(), workshop.embedded
-    lock = workshop.lock()
-    run = lock.begin("reindex", {})
-    workshop.save(run, changed(small_site(8), p03={**small_site(8)["p03"], "new": "More."}))
-    [entry] = store.pages_to_index(
-        "docs", run, workshop.live().id, workshop.rules.digest, list(store.known_urls("docs"))
-    )
-    page = workshop.read(entry.page, entry.input_hash)
+    lock, run, page = read_changed_page(store, workshop)
     first, *_ = chunks = page.chunks[:-1]
     moved = replace(first, text=f"[{first.text}](https://moved.test/)")
     store.stage_pages(run, [replace(page, chunks=[moved, *chunks[1:]])])
