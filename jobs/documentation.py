@@ -22,7 +22,7 @@ from pipelines.records import digest
 # Page URLs hold the port: with the same one, the next demo finds its pages unchanged.
 PORT, OTHER_PORTS = 8765, 20
 # The tree of the source and transcripts: their words would answer questions about use.
-LISTING = re.compile(r"^## (?:The tree|A transcript)\n.*?^<!-- end.*?-->\n", re.MULTILINE | re.DOTALL)
+LISTING = r"(?ms)^## (?:The tree|A transcript)\n.*?^<!-- end.*?-->\n"
 LAYOUT = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>{title} — Raydex</title></head>
 <body><nav>{links}</nav><main>{body}</main><footer>Raydex documentation</footer></body></html>
@@ -57,7 +57,7 @@ def render_documentation(root: Path) -> dict[str, HtmlPage]:
     if not sources:
         raise BadInput(f"{root} holds no docs/*.md: give the demo a site with --site URL")
     paths = {"README.md": "/", **{name: f"/{name[5:-3]}.html" for name in sources}}
-    texts = {name: LISTING.sub("", (root / name).read_text()) for name in paths}
+    texts = {name: re.sub(LISTING, "", (root / name).read_text()) for name in paths}
     titles = {name: _title(text, name) for name, text in texts.items()}
     links = " ".join(f'<a href="{path}">{html.escape(titles[name])}</a>' for name, path in paths.items())
     return {path: _render(texts[name], titles[name], links, name, paths) for name, path in paths.items()}
