@@ -1,6 +1,6 @@
-"""Measures what a language model does for retrieval: more queries, an imagined passage, picked hits, follow-ups.
+"""Measures what a language model does for retrieval: more queries, an imagined passage, follow-ups.
 
-    RAYDEX_HOME=DIR python benchmarks/retrieval_with_model.py multi-query hyde picked --url http://127.0.0.1:8095/v1 \\
+    RAYDEX_HOME=DIR python benchmarks/retrieval_with_model.py multi-query hyde --url http://127.0.0.1:8095/v1 \\
         --model qwen --questions eval-dev.jsonl --replies replies.jsonl [--sample 300] [--limit 50] [--at-once 2]
     RAYDEX_HOME=DIR python benchmarks/retrieval_with_model.py follow-ups …
 
@@ -27,7 +27,6 @@ from pipelines.answering.conversation.rewriting import Rewriter
 from pipelines.answering.engine import QueryEngine
 from pipelines.answering.factory import make_retriever
 from pipelines.answering.question import EngineSettings
-from pipelines.answering.reranking.llm import LLMReranker
 from pipelines.answering.retrieval.retriever import Retriever
 from pipelines.answering.settings import AnswerSettings
 from pipelines.evaluation.dataset import Example, read_dataset, sample
@@ -131,8 +130,6 @@ class Bench:
             "multi-query": self._rewritten(num_queries=3),
             "hyde": self._rewritten(hyde=True),
             "multi-query and hyde": self._rewritten(num_queries=3, hyde=True),
-            "picked": self._picked(drop=False),
-            "picked alone": self._picked(drop=True),
         }
 
     async def _search(self, question: str, **steps: Any) -> Sequence[Any]:
@@ -143,13 +140,6 @@ class Bench:
         async def way(asked: Asked, model: RecordedModel) -> list[float]:
             rewriter = Rewriter(model, timeout_s=PATIENCE_S, **options)
             return scores(asked, await self._search(asked.example.question, rewriter=rewriter))
-
-        return way
-
-    def _picked(self, *, drop: bool) -> Way:
-        async def way(asked: Asked, model: RecordedModel) -> list[float]:
-            reranker = LLMReranker(model, drop=drop, timeout_s=PATIENCE_S)
-            return scores(asked, await self._search(asked.example.question, reranker=reranker))
 
         return way
 

@@ -20,7 +20,7 @@ from starlette.types import ASGIApp
 
 from pipelines import ray_internals, tracing
 from pipelines.answering.factory import make_agent, make_engine, make_reranker, make_retriever
-from pipelines.answering.reranking.base import Reranking, by_score
+from pipelines.answering.reranking.base import by_score
 from pipelines.answering.reranking.cross_encoder import CrossEncoderReranker
 from pipelines.answering.retrieval.retriever import Retriever
 from pipelines.answering.retrieval.search import Retrieval, Search
@@ -121,12 +121,12 @@ class RerankerStep(TracedStep):
         assert reranker is not None, "the settings have no reranker"
         self._reranker = reranker
 
-    async def rerank(self, question: str, hits: tuple[Hit, ...], trace: Headers) -> Reranking:
+    async def rerank(self, question: str, hits: tuple[Hit, ...], trace: Headers) -> tuple[Hit, ...]:
         with tracing.span("reranker", parent=trace):
             if not isinstance(self._reranker, CrossEncoderReranker):
                 return await self._reranker.rerank(question, hits)
             scores = await self._score(self._reranker.pairs(question, hits))
-            return Reranking(by_score(hits, scores, self._reranker.name))
+            return by_score(hits, scores, self._reranker.name)
 
     # A longer wait than a hop takes would cost a single question more than a fuller batch saves.
     @serve.batch(max_batch_size=16, batch_wait_timeout_s=0.001)

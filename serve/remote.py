@@ -15,7 +15,6 @@ from ray.serve.exceptions import BackPressureError, DeploymentUnavailableError, 
 from ray.serve.handle import DeploymentHandle
 
 from pipelines import tracing
-from pipelines.answering.reranking.base import Reranking
 from pipelines.answering.retrieval.live import IndexLoading, ModelNotReady
 from pipelines.answering.retrieval.search import Retrieval, Search
 from pipelines.answering.synthesis.base import Task
@@ -131,10 +130,10 @@ class RemoteReranker:
         self.name = name
         self._handle, self._timeout_s = handle, timeout_s
 
-    async def rerank(self, question: str, hits: Sequence[Hit]) -> Reranking:
+    async def rerank(self, question: str, hits: Sequence[Hit]) -> tuple[Hit, ...]:
         """See `Reranker.rerank`."""
         trace = tracing.headers()
-        reranked: Reranking = await call_step(
+        reranked: tuple[Hit, ...] = await call_step(
             "the reranker", lambda: self._handle.rerank.remote(question, tuple(hits), trace), self._timeout_s
         )
         return reranked

@@ -182,13 +182,11 @@ def make_reranker(settings: AnswerSettings) -> Reranker | None:
     """Make the reranker, None for "none". Raises NotAClassifier and what a model raises that does not load."""
     if settings.reranker.kind == NONE:
         return None
-    agent = _find_agent(settings, settings.reranker.model) if settings.reranker.kind == "llm" else None
     options = RerankerOptions(
         model=settings.reranker.model,
         url=settings.reranker.url,
         key=settings.reranker.key,
         device=settings.reranker.device,
-        make_llm=(lambda: make_llm(agent)) if agent else None,
     )
     return RERANKERS[settings.reranker.kind].from_options(options)
 

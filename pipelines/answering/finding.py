@@ -6,7 +6,7 @@ from pipelines.answering import optional
 from pipelines.answering.conversation.reader import Reading
 from pipelines.answering.conversation.rewriting import Rewrite, Rewriter
 from pipelines.answering.question import EngineSettings
-from pipelines.answering.reranking.base import Reranker, Reranking
+from pipelines.answering.reranking.base import Reranker
 from pipelines.answering.retrieval.interface import AsyncRetriever
 from pipelines.answering.retrieval.ranking.fusion import spread_pages, take_diverse
 from pipelines.answering.retrieval.search import Retrieval, Search
@@ -80,9 +80,8 @@ class HitFinder:
         if self._reranker is None or not retrieval.hits:
             return retrieval
         reranking = self._reranker.rerank(retrieval.question, retrieval.hits)
-        reranked = await optional.run(trace, "rerank", reranking, Reranking(retrieval.hits), "reranker")
-        trace.add_usage(reranked.usage, reranked.exchanges)
-        return replace(retrieval, hits=reranked.hits)
+        hits = await optional.run(trace, "rerank", reranking, retrieval.hits, "reranker")
+        return replace(retrieval, hits=hits)
 
     def _take(self, retrieval: Retrieval, reading: Reading, k: int, quoted: bool) -> Retrieval:
         """Return the `k` hits to answer from."""

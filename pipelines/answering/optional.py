@@ -4,7 +4,6 @@ import logging
 from collections.abc import Awaitable
 from typing import TypeVar
 
-from pipelines.answering.reranking.base import RerankFailed
 from pipelines.answering.trace import Trace
 
 log = logging.getLogger(__name__)
@@ -20,6 +19,4 @@ async def run(trace: Trace, step: str, call: Awaitable[T], fallback: T, part: st
     except Exception as error:
         log.warning("answering without %s: %s: %s", part or step, type(error).__name__, error)
         trace.mark_degraded(part or step)
-        if isinstance(error, RerankFailed):
-            trace.add_usage(error.usage, error.exchanges)
         return fallback

@@ -123,7 +123,7 @@ class JudgingHits:
 
     async def _rerank(self, reranker: Reranker) -> list[Hits]:
         pairs = zip(self.examples, self.hits, strict=True)
-        return [(await reranker.rerank(example.question, hits)).hits for example, hits in pairs]
+        return [await reranker.rerank(example.question, hits) for example, hits in pairs]
 
 
 def rank_of_right(example: Example, hits: Hits) -> int:

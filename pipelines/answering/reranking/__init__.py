@@ -5,13 +5,11 @@ A new reranker is a class in a file of its own and a line in RERANKERS, by the n
 
 from collections.abc import Mapping
 
-from pipelines.answering.reranking.base import OptionalReranker, Reranker, RerankerOptions, RerankFailed, Reranking
+from pipelines.answering.reranking.base import OptionalReranker, Reranker, RerankerOptions, RerankFailed
 from pipelines.answering.reranking.cross_encoder import CrossEncoderReranker
 from pipelines.answering.reranking.http import HTTPReranker
-from pipelines.answering.reranking.llm import LLMReranker
 
 RERANKERS: Mapping[str, type[OptionalReranker]] = {
     "cross-encoder": CrossEncoderReranker,
     "endpoint": HTTPReranker,
-    "llm": LLMReranker,
 }

@@ -4,33 +4,19 @@ Knows hits and questions; no model and no endpoint.
 """
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import ClassVar, Protocol, Self
 
 from pipelines.answering.hits import heading
-from pipelines.llm.session import ChatModel
 from pipelines.markdown.plain import plain_text
-from pipelines.records import Exchange, Hit, Usage
+from pipelines.records import Hit
 
 DEVICE = "cpu"
 
 
 class RerankFailed(RuntimeError):
-    """A reranker gave no order and changes nothing; `usage` and `exchanges` are the calls it made until then."""
-
-    def __init__(self, message: str, usage: Usage | None = None, exchanges: tuple[Exchange, ...] = ()) -> None:
-        super().__init__(message)
-        self.usage, self.exchanges = usage or Usage(), exchanges
-
-
-@dataclass(frozen=True, slots=True)
-class Reranking:
-    """Hits in their new order, and the calls of language models on the way."""
-
-    hits: tuple[Hit, ...]
-    usage: Usage = field(default_factory=Usage)
-    exchanges: tuple[Exchange, ...] = ()
+    """A reranker gave no order and changes nothing."""
 
 
 class Reranker(Protocol):
@@ -38,20 +24,19 @@ class Reranker(Protocol):
 
     name: str
 
-    async def rerank(self, question: str, hits: Sequence[Hit]) -> Reranking:
+    async def rerank(self, question: str, hits: Sequence[Hit]) -> tuple[Hit, ...]:
         """Return `hits` by falling relevance to `question`, with their earlier scores. Raises RerankFailed."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class RerankerOptions:
-    """Values that a reranker may be made from; each takes those that it `needs`. `make_llm` makes a model's client."""
+    """Values that a reranker may be made from; each takes those that it `needs`."""
 
     model: str = ""
     url: str = ""
     key: str = ""
     device: str = DEVICE
-    make_llm: Callable[[], ChatModel] | None = None
 
 
 class OptionalReranker(Reranker, Protocol):

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.answering.reranking.base import DEVICE, RerankerOptions, RerankFailed, Reranking, by_score, document
+from pipelines.answering.reranking.base import DEVICE, RerankerOptions, RerankFailed, by_score, document
 from pipelines.files.model_cards import may_be_used
 from pipelines.records import Hit
 from pipelines.text.cleaning import clean_for_tokenizer
@@ -60,14 +60,14 @@ class CrossEncoderReranker:
         """Return the pairs that `score` reads for `question` and `hits`."""
         return [(question, document(hit)) for hit in hits]
 
-    async def rerank(self, question: str, hits: Sequence[Hit]) -> Reranking:
+    async def rerank(self, question: str, hits: Sequence[Hit]) -> tuple[Hit, ...]:
         """Return all hits by the model's score. Raises RerankFailed."""
         loop = asyncio.get_running_loop()
         try:
             scores = await loop.run_in_executor(self._thread, self.score, self.pairs(question, hits))
         except RuntimeError as error:  # torch: out of memory and the like
             raise RerankFailed(f"the cross-encoder {self.model} failed on {len(hits)} passages: {error}") from error
-        return Reranking(by_score(hits, scores.tolist(), self.name))
+        return by_score(hits, scores.tolist(), self.name)
 
 
 def _load_cross_encoder(model: str, device: str, max_length: int) -> Any:

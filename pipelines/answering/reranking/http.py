@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from weakref import WeakKeyDictionary
 
 from pipelines import tracing
-from pipelines.answering.reranking.base import RerankerOptions, RerankFailed, Reranking, by_score, document
+from pipelines.answering.reranking.base import RerankerOptions, RerankFailed, by_score, document
 from pipelines.records import Hit
 from pipelines.text.cleaning import clean_for_tokenizer
 
@@ -41,14 +41,14 @@ class HTTPReranker:
     def from_options(cls, options: RerankerOptions) -> "HTTPReranker":
         return cls(options.url, options.model, api_key=options.key)
 
-    async def rerank(self, question: str, hits: Sequence[Hit]) -> Reranking:
+    async def rerank(self, question: str, hits: Sequence[Hit]) -> tuple[Hit, ...]:
         """Return the hits by the endpoint's `relevance_score`. Raises RerankFailed."""
         if not hits:
-            return Reranking(())
+            return ()
         scores = self._scores(await self._answer(question, hits), len(hits))
         named = sorted(scores)
         first = by_score([hits[place] for place in named], [scores[place] for place in named], self.name)
-        return Reranking((*first, *(hit for place, hit in enumerate(hits) if place not in scores)))
+        return (*first, *(hit for place, hit in enumerate(hits) if place not in scores))
 
     async def close(self) -> None:
         """Close the running loop's connections."""

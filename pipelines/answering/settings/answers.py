@@ -79,23 +79,21 @@ class AnswerSettings(BaseModel):
             missing = [f"{step}.{name}" for name in needed if getattr(group, name) in ("", (), Path())]
             if group.kind == kind and missing:
                 raise ValueError(f"{step}.kind {kind!r} needs {' and '.join(missing)}")
-        asking = self.rewriting.num_queries > 1 or self.rewriting.hyde or self.reranker.kind == "llm"
+        asking = self.rewriting.num_queries > 1 or self.rewriting.hyde
         if asking and not all_agents(self):
             raise ValueError(
-                "rewriting.num_queries above 1, rewriting.hyde and reranker.kind 'llm' need a language model: set "
-                "agents or llm.model"
+                "rewriting.num_queries above 1 and rewriting.hyde need a language model: set agents or llm.model"
             )
         return self
 
     def _agent_names(self) -> Iterator[tuple[str, str]]:
         """Yield every setting that names an agent, with the name."""
-        router, reranker = self.router, self.reranker
+        router = self.router
         named = {
             "router.default": router.default,
             "router.easy": router.easy,
             "router.hard": router.hard,
             "rewriting.agent": self.rewriting.agent,
-            "reranker.model": reranker.model if reranker.kind == "llm" else "",
         }
         yield from ((setting, name) for setting, name in named.items() if name)
         yield from (("router.rules", rule.agent) for rule in router.rules)
@@ -109,7 +107,6 @@ def describe_errors(error: ValidationError) -> str:
 
 def without_models(settings: AnswerSettings) -> AnswerSettings:
     """Return the settings of answers that no language model takes part in: they are extractive."""
-    by_model = settings.reranker.kind == "llm"
     return change(
         settings,
         {
@@ -118,7 +115,6 @@ def without_models(settings: AnswerSettings) -> AnswerSettings:
             "rewriting.num_queries": 1,
             "rewriting.hyde": False,
             "rewriting.agent": "",
-            "reranker": RerankerSettings() if by_model else settings.reranker,
         },
     )
 

@@ -22,16 +22,22 @@ from pipelines.llm.client import LLMSettings
 from pipelines.llm.session import AT_ONCE
 
 NONE = "none"
+NO_LLM = (
+    "the reranker 'llm', a language model that picked hits, is gone: it lost pages (docs/quality.md). Unset it, or "
+    "use 'cross-encoder' or 'endpoint'"
+)
 MOST_HITS = 100
 
 _MODEL, _RETRIEVAL, _ENGINE, _RERANKER = LLMSettings(), RetrievalSettings(), EngineSettings(), RerankerOptions()
 _FUSION, _STYLE = _RETRIEVAL.fusion, DEFAULT_STYLE
 
 
-def _one_of(choices: Collection[str]) -> AfterValidator:
+def _one_of(choices: Collection[str], **gone: str) -> AfterValidator:
+    """Make the check that a value is one of `choices`; `gone` says of former ones what to do instead."""
+
     def check(value: str) -> str:
         if value not in choices:
-            raise ValueError(f"{value!r} is none of the choices: {', '.join(choices)}")
+            raise ValueError(gone.get(value, f"{value!r} is none of the choices: {', '.join(choices)}"))
         return value
 
     return AfterValidator(check)
@@ -120,8 +126,8 @@ class RewritingSettings(Group):
 class RerankerSettings(Group):
     """What sorts the hits again."""
 
-    kind: Annotated[str, _one_of((NONE, *RERANKERS))] = NONE
-    model: str = _RERANKER.model  # folder or hub name; the endpoint's model; the agent whose model picks
+    kind: Annotated[str, _one_of((NONE, *RERANKERS), llm=NO_LLM)] = NONE
+    model: str = _RERANKER.model  # folder or hub name; the endpoint's model
     url: str = _RERANKER.url
     key: Annotated[str, Field(repr=False)] = _RERANKER.key
     device: str = _RERANKER.device

@@ -85,7 +85,6 @@ def test_the_filter_asks_no_model(job, monkeypatch):
     with ScriptedLLM(default=json.dumps({"questions": ["How do I scale a deployment?"]})) as server:
         for name, value in (("LLM_MODEL", "scripted"), ("LLM_URL", server.url), ("NUM_QUERIES", "3")):
             monkeypatch.setenv(f"RAYDEX_{name}", value)
-        monkeypatch.setenv("RAYDEX_RERANKER__KIND", "llm")
         code, summary = job("make", "--limit", "1")
     assert code == 0 and summary["not_found"] == 0 and len(server.asked) == 1
 

@@ -16,7 +16,6 @@ from pipelines.answering.engine import QueryEngine
 from pipelines.answering.events import Delta
 from pipelines.answering.grounding.answerable import UNKNOWN
 from pipelines.answering.question import EngineSettings, Question, QuestionTooLong
-from pipelines.answering.reranking.base import Reranking
 from pipelines.answering.retrieval.evidence import Evidence
 from pipelines.answering.retrieval.retriever import Retriever
 from pipelines.answering.retrieval.search import Retrieval
@@ -49,14 +48,14 @@ THREE = EngineSettings(k=3)
 class Reversed:
     name = "reversed"
 
-    async def rerank(self, question: str, hits: Sequence[Hit]) -> Reranking:
-        return Reranking(tuple(reversed(hits)))
+    async def rerank(self, question: str, hits: Sequence[Hit]) -> tuple[Hit, ...]:
+        return tuple(reversed(hits))
 
 
 class Broken:
     name = "broken"
 
-    async def rerank(self, question: str, hits: Sequence[Hit]) -> Reranking:
+    async def rerank(self, question: str, hits: Sequence[Hit]) -> tuple[Hit, ...]:
         raise RuntimeError("no reranker today")
 
 

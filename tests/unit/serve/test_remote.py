@@ -37,7 +37,7 @@ ERRORS = [
     LLMFailed("the model gave no answer", Usage(1, 2, 3)),
     LLMEmpty("nothing", Usage(1, 2, 3)),
     ContextTooLong("9,000 tokens"),
-    RerankFailed("rerank-endpoint: 500", Usage(1, 2, 3)),
+    RerankFailed("rerank-endpoint: 500"),
 ]
 TASK = Task("How?")
 

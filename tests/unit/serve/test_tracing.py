@@ -22,7 +22,7 @@ from starlette.testclient import TestClient
 
 from pipelines import tracing
 from pipelines.answering.engine import QueryEngine
-from pipelines.answering.reranking.llm import LLMReranker
+from pipelines.answering.reranking.http import HTTPReranker
 from pipelines.answering.retrieval.retriever import Retriever
 from pipelines.lexical import LexicalIndex
 from pipelines.llm.client import LLM
@@ -49,7 +49,7 @@ def service(llm: ScriptedLLM, tmp_path_factory: pytest.TempPathFactory) -> Itera
     with closing(Retriever(MemoryStore(*HITS), lambda _: WordEmbedder(), lambda _: lexical)) as retriever:
         retriever.prepare()
         model = LLM("scripted", base_url=llm.url)
-        engine = QueryEngine(retriever, llm=model, reranker=LLMReranker(model))
+        engine = QueryEngine(retriever, llm=model, reranker=HTTPReranker(llm.url, "scripted"))
         store: Any = FakeStore()
         app = protect(create_app(engine, store), store, Policy(), SilentMetrics())
         with TestClient(app, base_url="http://127.0.0.1", client=("127.0.0.1", 5)) as client:
@@ -73,7 +73,6 @@ def test_a_question_is_one_trace_from_its_request_to_the_calls_of_models(service
     assert (request, question, read) == ("POST /query", "invoke_agent raydex", ("read", []))
     assert find[0] == "find" and [name for name, _ in find[1]] == ["route", "retrieve", "rerank"]
     assert {name for name, _ in dict(find[1])["retrieve"]} >= {"embed", "bm25", "search", "texts"}
-    assert dict(find[1])["rerank"] == [("chat scripted", [])]
     assert write == ("write", [("synthesize", [("chat scripted", [])]), ("cite", [])])
     assert {span.trace for span in collector.spans} == {TRACE} == {reply.headers["X-Trace-ID"]}
     assert all(span.began < span.ended and not span.status for span in collector.spans)
@@ -83,12 +82,13 @@ def test_a_question_is_one_trace_from_its_request_to_the_calls_of_models(service
     assert first.attributes["gen_ai.conversation.id"] == reply.json()["conversation"]
 
 
-def test_the_models_endpoint_goes_on_with_the_trace(service: TestClient, llm: ScriptedLLM) -> None:
+def test_the_endpoints_of_models_and_rerankers_go_on_with_the_trace(service: TestClient, llm: ScriptedLLM) -> None:
     llm.requests.clear()
     with traced() as collector:
         ask(service, **GIVEN)
+    callers = [next(span for span in collector.spans if span.name == "rerank"), *calls(collector)]
     sent = [request.headers["traceparent"] for request in llm.requests]
-    assert sent == [f"00-{TRACE}-{call.id}-01" for call in calls(collector)] and len(sent) == 2
+    assert sent == [f"00-{TRACE}-{caller.id}-01" for caller in callers] and len(sent) == 2
 
 
 def test_a_call_of_a_model_has_the_names_that_langfuse_and_phoenix_read(service: TestClient, llm: ScriptedLLM) -> None:
