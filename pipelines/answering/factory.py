@@ -107,10 +107,8 @@ def make_fusion(settings: AnswerSettings) -> Fusion:
     """Make the fusion of the legs."""
     weights = {VECTOR: settings.retrieval.vector_weight, BM25: settings.retrieval.bm25_weight}
     return Fusion(
-        method=settings.retrieval.fusion,
         weights={leg: weight for leg, weight in weights.items() if weight != 1},
         rrf_k=settings.retrieval.rrf_k,
-        lexical_k=settings.retrieval.lexical_k,
         reference_weight=settings.retrieval.reference_weight,
         pages_first=settings.retrieval.pages_first,
     )

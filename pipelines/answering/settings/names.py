@@ -57,6 +57,9 @@ FORMER_VALUES = {
     "router": "router.kind",
     "verified": "verified.enabled",
 }
+# Settings that there were, with what to do without them.
+_GONE = "is gone with fusion `insert` of the 2023 study, which found fewer pages (docs/quality.md): unset it"
+GONE = {"retrieval.fusion": _GONE, "retrieval.lexical_k": _GONE}
 # Variables that stand in for another one that is not set.
 STAND_INS = {"openai_base_url": "raydex_embedding__url", "openai_api_key": "raydex_embedding__key"}
 Settings = TypeVar("Settings", bound=BaseModel)
@@ -97,7 +100,7 @@ def _is_old(name: str) -> bool:
 def nest(values: Mapping[str, Any], model: type[BaseModel]) -> dict[str, Any]:
     """Return values by their names now, those of groups in a dict each; of two for one setting the later counts.
 
-    Names of the version before are named in one warning.
+    Names of the version before are named in one warning. Raises ValueError for a setting that is gone.
     """
     nested: dict[str, Any] = {}
     old = {}
@@ -112,8 +115,16 @@ def nest(values: Mapping[str, Any], model: type[BaseModel]) -> dict[str, Any]:
             nested[group] = {**_as_dict(nested.get(group, {})), **value}
         else:
             nested[name] = value
+    _refuse_gone(nested)
     warn_of_old(old)
     return nested
+
+
+def _refuse_gone(nested: Mapping[str, Any]) -> None:
+    for name, why in GONE.items():
+        group, _, field = name.partition(".")
+        if field in _as_dict(nested.get(group, {})):
+            raise ValueError(f"{name} {why}")
 
 
 def _as_dict(group: Any) -> dict[str, Any]:

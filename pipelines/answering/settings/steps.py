@@ -10,7 +10,6 @@ from pipelines.answering.conversation import rewriting
 from pipelines.answering.question import EngineSettings
 from pipelines.answering.reranking import RERANKERS, RerankerOptions
 from pipelines.answering.retrieval.legs import BM25, VECTOR
-from pipelines.answering.retrieval.ranking.fusion import FUSIONS
 from pipelines.answering.retrieval.ranking.texts import RANKINGS
 from pipelines.answering.retrieval.search import RetrievalSettings
 from pipelines.answering.settings.agents import AUTO, FormSetting, RuleSettings
@@ -49,8 +48,6 @@ class RetrievalChoices(Group):
     k: Annotated[int, Field(ge=1, le=MOST_HITS)] = _ENGINE.k  # hits for an answer, if the question names no number
     leg_depth: Annotated[int, Field(ge=1, le=1_000)] = _RETRIEVAL.leg_depth  # hits that each leg brings to the fusion
     patience_s: Annotated[float, Field(ge=0)] = _RETRIEVAL.patience_s  # a question waits for BM25 or a new index
-    fusion: Annotated[str, _one_of(FUSIONS)] = _FUSION.method
-    lexical_k: Annotated[int, Field(ge=0)] = _FUSION.lexical_k  # BM25 hits, and their place, of fusion `insert`
     vector_weight: Annotated[float, Field(ge=0)] = _FUSION.weights.get(VECTOR, 1.0)  # 0 switches the leg off
     bm25_weight: Annotated[float, Field(ge=0)] = _FUSION.weights.get(BM25, 1.0)
     rrf_k: Annotated[int, Field(ge=0)] = _FUSION.rrf_k  # a hit of rank r counts weight / (rrf_k + r)

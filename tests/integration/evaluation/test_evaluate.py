@@ -71,7 +71,7 @@ def test_the_last_line_is_one_object_with_every_score_or_a_table_for_a_person(jo
     assert result["num_not_indexed"] == 1 and "1 of 6 questions name no page of the index" in done.err
     live = store.live_index("docs")
     assert (result["index"], result["revision"], result["num_errors"]) == (live.id, live.revision, 0)
-    assert result["configuration"]["retrieval.fusion"] == "rrf" and result["timings"]["total"]["p50"] > 0
+    assert result["configuration"]["retrieval.ranking"] == "learned" and result["timings"]["total"]["p50"] > 0
     kept = store.evaluation(result["evaluation"])
     assert kept is not None and kept["scores"]["mrr"] == result["mrr"] and kept["ended"]
     assert json.loads((tmp_path / "out" / "results.json").read_text())["mrr"] == result["mrr"]

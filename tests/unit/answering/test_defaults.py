@@ -13,7 +13,7 @@ from pipelines.answering import factory
 from pipelines.answering.engine import QueryEngine
 from pipelines.answering.factory import make_agent, make_engine, make_llm, make_retriever, make_rewriter
 from pipelines.answering.reranking import RERANKERS
-from pipelines.answering.retrieval.ranking.fusion import FUSIONS, Fusion
+from pipelines.answering.retrieval.ranking.fusion import Fusion
 from pipelines.answering.retrieval.retriever import Retriever
 from pipelines.answering.retrieval.search import RetrievalSettings, Search
 from pipelines.answering.settings import AgentSettings, AnswerSettings
@@ -24,7 +24,7 @@ from pipelines.llm.client import LLM
 DOCS = Path(__file__).parents[3] / "docs"
 QUESTION = "How do I read rows of a dataset?"
 AGENT = AgentSettings(name="a", model="m", base_url="http://127.0.0.1:1/v1")
-UNTUNED = Fusion(rrf_k=60, lexical_k=1, reference_weight=1.0, pages_first=False)
+UNTUNED = Fusion(rrf_k=60, reference_weight=1.0, pages_first=False)
 
 GUIDE = [
     make_hit("https://d.test/guide#read", "Read rows of a dataset with take. It returns rows.", ordinal=0),
@@ -124,7 +124,6 @@ def test_the_docs_name_every_mode(page: str) -> None:
     assert [mode for mode in (*MODES, NO_TEXT) if f"`{mode}`" not in (DOCS / page).read_text()] == []
 
 
-def test_the_docs_name_every_reranker_and_fusion() -> None:
+def test_the_docs_name_every_reranker() -> None:
     text = (DOCS / "answering.md").read_text()
     assert [name for name in RERANKERS if f"`{name}`" not in text] == []
-    assert [name for name in FUSIONS if f"`{name}`" not in text and f"fusion: {name}" not in text] == []

@@ -39,10 +39,6 @@ def fuse(lists: Sequence[RankedList]) -> list[Hit]:
     return [whole(text) for text in fusion.fuse(lists, k=K)]
 
 
-def insert(lists: Sequence[RankedList], at: int) -> list[Hit]:
-    return [whole(text) for text in fusion.insert(lists, at=at, k=K)]
-
-
 hits = st.builds(
     make_hit,
     name=st.sampled_from("abcdefgh"),
@@ -152,44 +148,11 @@ def test_lists_of_several_queries_count_each_and_show_the_best_rank() -> None:
     assert best.chunk_id == "b" and best.score == pytest.approx(1 / 61 + 1 / 62) and best.ranks == {"vector": 1}
 
 
-# ---------------------------------------------------------------------------------------------- the study's way
+# ---------------------------------------------------------------------------------------------- pages
 
 
 def names(found: list[Hit]) -> str:
     return "".join(hit.chunk_id for hit in found)
-
-
-def test_k_lexical_hits_stand_after_the_kth_vector_hit() -> None:
-    vector, words = leg("vector", *"abcd"), leg("bm25", *"wxyz")
-    assert names(insert([vector, words], at=1))[:5] == "awbcd"
-    assert names(insert([words, vector], at=2))[:6] == "abwxcd"
-    assert names(insert([vector, words], at=0))[:4] == "abcd"
-
-
-def test_an_inserted_text_that_is_there_already_keeps_its_first_place() -> None:
-    found = insert([leg("vector", *"abcd"), leg("bm25", *"cax")], at=2)
-    assert names(found)[:4] == "abcd"
-    assert found[2].ranks == {"vector": 3, "bm25": 1} and found[2].score_kind == "insert"
-
-
-def test_inserting_labels_places_as_scores() -> None:
-    found = insert([leg("vector", "a"), leg("bm25", "w")], at=1)
-    assert [hit.scores["insert"] for hit in found] == [hit.score for hit in found] == [1.0, 0.5]
-
-
-def test_without_vectors_the_lexical_hits_are_all_there_is() -> None:
-    assert names(insert([leg("bm25", *"wxyz")], at=1)) == "wxyz"
-
-
-@given(legs, st.integers(0, 5))
-def test_inserting_loses_no_text_and_no_source(given_legs: list[RankedList], at: int) -> None:
-    found = insert(given_legs, at=at)
-    fused = {hit.text_hash: hit for hit in fuse(given_legs)}
-    assert sorted(hit.text_hash for hit in found) == sorted(fused)
-    assert all(hit.sources == fused[hit.text_hash].sources for hit in found)
-
-
-# ---------------------------------------------------------------------------------------------- pages
 
 
 def on_page(page: str, name: str) -> Hit:

@@ -475,16 +475,11 @@ def test_a_leg_of_weight_0_is_neither_searched_nor_reported(make, models, tmp_pa
 @pytest.mark.parametrize(("settings", "named"), [
     ({"weights": {"vector": -1.0}}, "'vector'"), ({"weights": {"bm25": float("nan")}}, "'bm25'"),
     ({"weights": {"vector": 0, "bm25": 0}}, "vector, bm25"), ({"weights": {"bm52": 1}}, "vector, bm25, previous"),
-    ({"method": "sum"}, "rrf, insert"), ({"original_weight": -1.0}, "original"),
+    ({"original_weight": -1.0}, "original"),
 ])  # fmt: skip
-def test_weights_and_fusions_that_make_no_sense_are_refused(make: Make, settings: dict, named: str) -> None:
+def test_weights_that_make_no_sense_are_refused(make: Make, settings: dict, named: str) -> None:
     with pytest.raises(ValueError, match=named):
         make(fusion=Fusion(**settings))
-
-
-def test_the_studys_fusion_can_be_chosen(make: Make) -> None:
-    found = make(fusion=Fusion(method="insert", lexical_k=1)).retrieve(search_for("read_csv"))
-    assert {hit.score_kind for hit in found.hits} == {"insert"}
 
 
 def test_a_leg_that_hangs_is_not_waited_for(make: Make, models: Models) -> None:

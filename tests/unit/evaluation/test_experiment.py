@@ -29,7 +29,7 @@ from pipelines.store import EvaluatedQuestion
 
 ROOT = Path(__file__).parents[3]
 # So many combinations that no machine can hold them.
-HUGE = f"grid: {{k: &many {list(range(1, 101))}, candidates: *many, depth: *many, lexical_k: *many, rrf_k: *many}}\n"
+HUGE = f"grid: {{k: &many {list(range(1, 101))}, candidates: *many, depth: *many, max_per_page: *many, rrf_k: *many}}\n"
 HEAD = "collection: docs\ndataset: questions.jsonl\n"
 EXAMPLES = [Example(f"What is {n}?", (f"https://d.test/{n}#a",)) for n in range(8)]
 PLAN = EvaluationPlan("docs", (1, 3))
@@ -135,7 +135,8 @@ def test_what_a_cell_does_not_name_is_the_environments(tmp_path):
         ("answers: true\njudge: llm\ndimensions: [beauty]\nruns: [{llm_model: m}]\n", "dimensions.0 = 'beauty': "),
         ("colour: red\nruns: [{}]\n", "colour is unknown; there are: name, collection"),
         ("runs: [{k: 0}]\n", "retrieval.k=0: retrieval.k = 0: Input should be greater than or equal to 1"),
-        ("runs: [{fusion: magic}]\n", "retrieval.fusion=magic: retrieval.fusion = 'magic'"),
+        ("runs: [{reranker: magic}]\n", "reranker.kind=magic: reranker.kind = 'magic'"),
+        ("runs: [{fusion: insert}]\n", "retrieval.fusion is gone"),
         ("runs: [{chunk_size: -1}]\n", "chunk_size=-1: chunk_size = -1: Input should be greater"),
         ("base: {reranker: cross-encoder}\nruns: [{}]\n", "needs reranker.model"),
         ("base: {llm_key: abc}\nruns: [{}]\n", "base.llm.key: keys do not belong in a file: set RAYDEX_LLM__KEY"),

@@ -1,6 +1,6 @@
 """Fuses the ranked lists of several searches into one list of hits.
 
-`Fusion` declares how, and the defaults: method, weights and constants. Equal texts become one hit with all its
+`Fusion` declares how, and the defaults: weights and constants. Equal texts become one hit with all its
 sources. Knows ranks, scores and hashes of texts, not how a leg searched.
 """
 
@@ -9,14 +9,14 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from pipelines.answering.retrieval.legs import BM25, PREVIOUS
+from pipelines.answering.retrieval.legs import PREVIOUS
 from pipelines.answering.retrieval.one_page import PageItemT
 from pipelines.answering.retrieval.ranking.prior import Prior, both_priors, no_prior, reference_prior
 from pipelines.records import Hit
 from pipelines.store.chunks import RankableChunk
 from pipelines.store.indexes import ScoredChunk
 
-FUSIONS = ("rrf", "insert")
+SCORE = "rrf"
 
 
 class UnknownLeg(ValueError):
@@ -49,7 +49,6 @@ class FusedText:
     rank: int
     preference: float
     score: float = 0.0
-    kind: str = "rrf"
     ranks: dict[str, int] = field(default_factory=dict)
     scores: dict[str, float] = field(default_factory=dict)
     places: list[RankableChunk] = field(default_factory=list)
@@ -83,20 +82,19 @@ class FusedText:
         return replace(
             chunk,
             score=self.score,
-            score_kind=self.kind,
+            score_kind=SCORE,
             ranks=self.ranks,
-            scores={**self.scores, self.kind: self.score},
+            scores={**self.scores, SCORE: self.score},
             sources=tuple({own: None} | others),
         )
 
 
 @dataclass(frozen=True, slots=True)
 class Fusion:
-    """How the lists of the legs become one. Raises ValueError for an unknown method or a weight that is none.
+    """How the lists of the legs become one. Raises ValueError for a weight that is none.
 
-    - `method` "rrf" is reciprocal rank fusion (Cormack, Clarke, Büttcher: "Reciprocal Rank Fusion outperforms Condorcet
-      and individual Rank Learning Methods", SIGIR 2009): a hit of rank r counts weight / (`rrf_k` + r). "insert" puts
-      the first `lexical_k` BM25 hits after the `lexical_k`-th of the others.
+    - Reciprocal rank fusion (Cormack, Clarke, Büttcher: "Reciprocal Rank Fusion outperforms Condorcet and individual
+      Rank Learning Methods", SIGIR 2009): a hit of rank r counts weight / (`rrf_k` + r).
     - `weights` are 1 for legs that are not named. A leg of weight 0 is neither searched nor reported.
     - `original_weight` is the weight of the question itself against each other wording of it.
     - `reference_weight` is the prior of reference pages whose object no query names (see prior).
@@ -105,17 +103,13 @@ class Fusion:
     docs/decisions/rank-fusion.md has the measurements behind the defaults.
     """
 
-    method: str = "rrf"
     weights: Mapping[str, float] = field(default_factory=dict)
     original_weight: float = 1.0
     rrf_k: int = 30
-    lexical_k: int = 5
     reference_weight: float = 0.3
     pages_first: bool = True
 
     def __post_init__(self) -> None:
-        if self.method not in FUSIONS:
-            raise ValueError(f"there is no fusion {self.method!r}; the fusions are: {', '.join(FUSIONS)}")
         for name, weight in {**self.weights, "original query": self.original_weight}.items():
             check_weight(name, weight)
 
@@ -145,11 +139,7 @@ class Fusion:
 
     def fuse(self, lists: Sequence[RankedList], queries: Sequence[str], further: Prior = no_prior) -> list[FusedText]:
         """Return all texts of the lists, which were searched for `queries`, best first; `further` weighs them too."""
-        prior = self.prior(queries, further)
-        if self.method == "insert":
-            texts = insert(lists, at=self.lexical_k, k=self.rrf_k, prior=prior)
-        else:
-            texts = fuse(lists, k=self.rrf_k, prior=prior, preferred=further)
+        texts = fuse(lists, k=self.rrf_k, prior=self.prior(queries, further), preferred=further)
         return spread_pages(texts) if self.pages_first else texts
 
     def _weight(self, leg: str) -> float:
@@ -186,22 +176,6 @@ def fuse(
     return sorted(texts.values(), key=lambda text: (-text.score, text.rank, text.chunk_id, text.chunk.text_hash))
 
 
-def insert(
-    lists: Iterable[RankedList], *, at: int, k: int, inserted: str = BM25, prior: Prior = no_prior
-) -> list[FusedText]:
-    """Return the texts of the other legs, fused, with the first `at` of the leg `inserted` behind the `at`-th.
-
-    "Building RAG-based LLM Applications for Production" (Anyscale, 2023) inserted lexical hits into the list of vector
-    hits in this way; here an equal text keeps its first place. The score "insert" is 1 / place.
-    """
-    lists = list(lists)
-    main = fuse((one for one in lists if one.leg != inserted), k=k, prior=prior)
-    extra = fuse((one for one in lists if one.leg == inserted), k=k, prior=prior)
-    whole = {text.chunk.text_hash: text for text in fuse(lists, k=k, prior=prior)}
-    order = dict.fromkeys(text.chunk.text_hash for text in [*main[:at], *extra[:at], *main[at:], *extra[at:]])
-    return [_placed(whole[text_hash], place) for place, text_hash in enumerate(order, start=1)]
-
-
 def take_diverse(hits: Iterable[PageItemT], k: int, max_per_page: int | None = None) -> list[PageItemT]:
     """Return the first `k` of `hits` with at most `max_per_page` of any page (None or 0: any number)."""
     taken: list[PageItemT] = []
@@ -233,8 +207,3 @@ def group_by_text(found: Iterable[ScoredChunk]) -> list[list[ScoredChunk]]:
     for scored in sorted(found, key=lambda scored: (-scored[0], scored[1].chunk_id)):
         distinct.setdefault(scored[1].text_hash, []).append(scored)
     return list(distinct.values())
-
-
-def _placed(text: FusedText, place: int) -> FusedText:
-    scores = {**text.scores, "rrf": text.score}
-    return replace(text, score=1 / place, kind="insert", scores=scores)
