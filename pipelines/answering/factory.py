@@ -25,7 +25,6 @@ from pipelines.answering.routing.rules import Rule, RuleRouter
 from pipelines.answering.settings import EXTRACTIVE, NONE, AgentSettings, AnswerSettings, all_agents
 from pipelines.answering.synthesis.modes import make_synthesizer
 from pipelines.answering.synthesis.prompts import Prompts
-from pipelines.answering.synthesis.styles import PromptStyle
 from pipelines.answering.verified.finder import VerifiedFinder
 from pipelines.answering.verified.pinned import PinnedFinder
 from pipelines.answering.writing.agents import Agent, LLMAgent
@@ -134,7 +133,7 @@ def make_llm(agent: AgentSettings) -> LLM:
 
 def make_agent(settings: AnswerSettings, agent: AgentSettings) -> LLMAgent:
     """Make one agent. Raises TemplateError for a prompt that cannot be used."""
-    prompts = Prompts.from_mapping(settings.prompts.templates, settings.prompts.variables, make_style(settings))
+    prompts = Prompts.from_mapping(settings.prompts.templates, settings.prompts.variables)
     return LLMAgent(
         agent.name,
         make_llm(agent),
@@ -148,18 +147,6 @@ def make_agent(settings: AnswerSettings, agent: AgentSettings) -> LLMAgent:
         system=agent.system_prompt,
         assistant=agent.assistant_prefix,
         at_once=settings.llm.calls_at_once,
-    )
-
-
-def make_style(settings: AnswerSettings) -> PromptStyle:
-    """Make the style of the prompts."""
-    return PromptStyle(
-        question=settings.prompts.question,
-        rules=settings.prompts.rules,
-        example=settings.prompts.example,
-        reminder=settings.prompts.reminder,
-        marks=settings.prompts.marks,
-        words=settings.prompts.passage_words,
     )
 
 

@@ -1,7 +1,7 @@
 """The names of settings: `group.name`, the ways to write them, and the names of the version before.
 
 `RAYDEX_LLM__MODEL` in the environment is `llm.model`; one underscore does, and so it does as the name of a flat value.
-Names of the version before are read for one version more, with a warning. Knows no setting itself.
+Names of the version before are read for one version more, with a warning; names.yaml has them. Knows no setting.
 """
 
 import json
@@ -11,55 +11,15 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
+from pipelines.text.phrases import read_table
+
 log = logging.getLogger(__name__)
 
 PREFIX = "raydex_"
-# Read until the version after 0.1; each new name is that of a group's field.
-OLD_NAMES = {
-    "address_rate": "limits.address_rate",
-    "anonymous_rate": "limits.anonymous_rate",
-    "candidates": "retrieval.leg_depth",
-    "context_seconds": "llm.context_seconds",
-    "depth": "reranker.depth",
-    "hyde": "rewriting.hyde",
-    "llm_calls_at_once": "llm.calls_at_once",
-    "mode": "synthesis.mode",
-    "no_llm": "llm.off",
-    "num_children": "synthesis.num_children",
-    "num_queries": "rewriting.num_queries",
-    "passage_words": "prompts.passage_words",
-    "prompt_example": "prompts.example",
-    "prompt_marks": "prompts.marks",
-    "prompt_question": "prompts.question",
-    "prompt_reminder": "prompts.reminder",
-    "prompt_rules": "prompts.rules",
-    "prompt_variables": "prompts.variables",
-    "rate": "limits.rate",
-    "record_questions": "recording.enabled",
-    "retention_days": "recording.retention_days",
-    "rewrite_agent": "rewriting.agent",
-    "rewrite_timeout_s": "rewriting.timeout_s",
-    "structured": "synthesis.structured",
-    "verified_likeness": "verified.similarity",
-    **{f"{step}_placement": f"placement.{step}" for step in ("retriever", "reranker", "agents")},
-    **{
-        name: f"retrieval.{name}"
-        for name in (
-            "k", "patience_s", "fusion", "lexical_k", "vector_weight", "bm25_weight", "rrf_k", "reference_weight",
-            "pages_first", "max_per_page", "neighbours", "spelling",
-        )
-    },
-}  # fmt: skip
-# Names that were a value and are a group now: where they hold one value, it is the group's first.
-FORMER_VALUES = {
-    "prompts": "prompts.templates",
-    "reranker": "reranker.kind",
-    "router": "router.kind",
-    "verified": "verified.enabled",
-}
-# Settings that there were, with what to do without them.
-_GONE = "is gone with fusion `insert` of the 2023 study, which found fewer pages (docs/quality.md): unset it"
-GONE = {"retrieval.fusion": _GONE, "retrieval.lexical_k": _GONE}
+_TABLE = read_table(__name__)
+OLD_NAMES: Mapping[str, str] = _TABLE["old"]
+FORMER_VALUES: Mapping[str, str] = _TABLE["former_values"]
+GONE = {name: f"{name} is gone {why} (docs/quality.md): unset it" for name, why in _TABLE["gone"].items()}
 # Variables that stand in for another one that is not set.
 STAND_INS = {"openai_base_url": "raydex_embedding__url", "openai_api_key": "raydex_embedding__key"}
 Settings = TypeVar("Settings", bound=BaseModel)
@@ -80,17 +40,22 @@ def groups_of(model: type[BaseModel]) -> dict[str, type[Group]]:
 def full_name(name: str, model: type[BaseModel], value: Any = None) -> str:
     """Return the name of a setting of `model` as it is now, `group.name`; `name` itself if it is of no group."""
     groups = groups_of(model)
-    if name in FORMER_VALUES and name in groups and not _is_group(value, groups[name]):
+    if name in FORMER_VALUES and name in groups and not _is_group(value, name, groups[name]):
         return FORMER_VALUES[name]
     group, _, field = name.partition("_")
-    if group in groups and field in groups[group].model_fields:
+    if group in groups and field in _fields(group, groups[group]):
         return f"{group}.{field}"
     new = OLD_NAMES.get(name, "")
     return new if new.partition(".")[0] in groups else name
 
 
-def _is_group(value: Any, group: type[Group]) -> bool:
-    return isinstance(value, group) or (isinstance(value, Mapping) and value.keys() <= group.model_fields.keys())
+def _fields(name: str, group: type[Group]) -> set[str]:
+    """Return the fields of a group, with those that are gone."""
+    return {*group.model_fields, *(gone.removeprefix(f"{name}.") for gone in GONE if gone.startswith(f"{name}."))}
+
+
+def _is_group(value: Any, name: str, group: type[Group]) -> bool:
+    return isinstance(value, group) or (isinstance(value, Mapping) and value.keys() <= _fields(name, group))
 
 
 def _is_old(name: str) -> bool:
@@ -124,7 +89,7 @@ def _refuse_gone(nested: Mapping[str, Any]) -> None:
     for name, why in GONE.items():
         group, _, field = name.partition(".")
         if field in _as_dict(nested.get(group, {})):
-            raise ValueError(f"{name} {why}")
+            raise ValueError(why)
 
 
 def _as_dict(group: Any) -> dict[str, Any]:

@@ -15,7 +15,6 @@ from pipelines.answering.retrieval.search import RetrievalSettings
 from pipelines.answering.settings.agents import AUTO, FormSetting, RuleSettings
 from pipelines.answering.settings.names import Group
 from pipelines.answering.synthesis.modes import CONTEXT_ONLY, MODES, NO_TEXT
-from pipelines.answering.synthesis.styles import DEFAULT_STYLE, MARKS, QUESTIONS, RULES
 from pipelines.answering.verified.similarity import SIMILAR
 from pipelines.llm.client import LLMSettings
 from pipelines.llm.session import AT_ONCE
@@ -28,7 +27,7 @@ NO_LLM = (
 MOST_HITS = 100
 
 _MODEL, _RETRIEVAL, _ENGINE, _RERANKER = LLMSettings(), RetrievalSettings(), EngineSettings(), RerankerOptions()
-_FUSION, _STYLE = _RETRIEVAL.fusion, DEFAULT_STYLE
+_FUSION = _RETRIEVAL.fusion
 
 
 def _one_of(choices: Collection[str], **gone: str) -> AfterValidator:
@@ -103,12 +102,6 @@ class PromptSettings(Group):
 
     templates: dict[str, str] = Field(default_factory=dict)  # that replace the built-in ones, by name
     variables: dict[str, str] = Field(default_factory=dict)  # values of the templates' own variables
-    question: Annotated[str, _one_of(QUESTIONS)] = _STYLE.question  # place of the question: by the passages
-    rules: Annotated[str, _one_of(RULES)] = _STYLE.rules
-    example: bool = _STYLE.example  # show one question with its answer
-    reminder: bool = _STYLE.reminder  # say again at the end how to cite
-    marks: Annotated[str, _one_of(MARKS)] = _STYLE.marks  # what stands around passages
-    passage_words: Annotated[int, Field(ge=0)] = _STYLE.words  # of a passage that a model reads; 0: all
 
 
 class RewritingSettings(Group):

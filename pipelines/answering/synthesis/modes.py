@@ -16,7 +16,7 @@ from pipelines.answering.synthesis.base import DEFAULT_MODE, Synthesizer, Task, 
 from pipelines.answering.synthesis.packing import PromptPacker
 from pipelines.answering.synthesis.prompts import DEFAULT, Piece, Prompts
 from pipelines.answering.synthesis.structured import SCHEMA, parse_step
-from pipelines.answering.synthesis.trimming import choose_parts, trim
+from pipelines.answering.synthesis.trimming import choose_parts
 from pipelines.llm.session import LLMSession
 from pipelines.llm.window import batches, pack
 from pipelines.text.cleaning import clean_for_model
@@ -50,19 +50,14 @@ class Mode(Synthesizer):
         return [packer.context(group) for group in groups]
 
     def to_pieces(self, task: Task, packer: PromptPacker) -> list[Piece]:
-        """Return the task's passages as a model is shown them: shorter ones, without addresses, if it reads slowly."""
-        pieces = [
-            Piece.of(n, hit, text)
-            for n, (hit, text) in enumerate(
-                zip(task.hits, trim(task.question, task.hits, self.prompts.style.words), strict=True), 1
-            )
-        ]
+        """Return the task's passages as a model is shown them: shorter ones if it reads slowly."""
+        pieces = [Piece.of(n, hit) for n, hit in enumerate(task.hits, 1)]
         if packer.is_read_in_time(pieces):
             return pieces
 
         def brief(texts: Sequence[str]) -> list[Piece]:
             cut = zip(pieces, texts, strict=True)
-            return [replace(piece, text=clean_for_model(text), source="") for piece, text in cut if text]
+            return [replace(piece, text=clean_for_model(text)) for piece, text in cut if text]
 
         return brief(choose_parts(task.question, task.hits, lambda texts: packer.is_read_in_time(brief(texts))))
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import lru_cache
 
 from pipelines.answering.synthesis.base import Task
-from pipelines.answering.synthesis.prompts import Piece, Prompts, drafts, neutralize, passages
+from pipelines.answering.synthesis.prompts import Piece, Prompts, as_data, drafts, neutralize, passages
 from pipelines.llm.session import LLMSession
 from pipelines.llm.window import Window, pack, shorten, split, squeeze
 from pipelines.text.cleaning import clean_for_model
@@ -18,7 +18,7 @@ from pipelines.text.languages import say
 QUESTION_SHARE = 0.25
 # Tokens of passages that even the slowest model reads: five titles with a sentence or two.
 FEWEST_TOKENS = 400
-# A passage has its source and title if this much text has room beside them, else only its number.
+# A passage has its title if this much text has room beside them, else only its number.
 ROOMY = "word " * 40
 
 
@@ -40,7 +40,7 @@ class PromptPacker:
         self._refusal = refusal(task)
         self._variables = {name: clean_for_model(value) for name, value in task.variables.items()}
         most = int(self.window.prompt * QUESTION_SHARE)
-        question = neutralize(clean_for_model(task.question), prompts.style.marks)
+        question = as_data(clean_for_model(task.question))
         self._question = shorten(question, lambda text: self.window.count(text) <= most)
         room = session.room(self._render(names[0], "", ""))
         self._room = self.window.context if room is None else max(room, FEWEST_TOKENS)
@@ -54,8 +54,8 @@ class PromptPacker:
         return prompt
 
     def context(self, pieces: Sequence[Piece]) -> str:
-        """Return passages one after the other, in the style of the prompts."""
-        return passages(pieces, self._prompts.style.marks)
+        """Return passages one after the other."""
+        return passages(pieces)
 
     def is_read_in_time(self, pieces: Sequence[Piece]) -> bool:
         """Return whether the model reads these passages in its `context_seconds`."""

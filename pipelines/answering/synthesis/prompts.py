@@ -1,7 +1,7 @@
-"""Prompt templates, and passages between marks that their text cannot close or forge.
+"""Prompt templates, and passages under numbers that their text cannot forge.
 
-Knows texts and hits; no model and no window. Text from a page or a reader is data: it is filled in as it is, and
-braces, delimiters and invisible characters in it have no effect.
+The built-in prompts stand in prompts.yaml. Knows texts and hits; no model and no window. Text from a page or a reader
+is data: it is filled in as it is, and braces, delimiters and invisible characters in it have no effect.
 """
 
 import re
@@ -11,9 +11,9 @@ from string import Formatter
 
 from pipelines.answering.grounding.answerable import UNKNOWN
 from pipelines.answering.hits import heading
-from pipelines.answering.synthesis.styles import DEFAULT_STYLE, EXAMPLE_TEXT, EXAMPLE_TITLE, PLAIN, TAGS, PromptStyle
 from pipelines.records import Hit
 from pipelines.text.cleaning import clean_for_model
+from pipelines.text.phrases import read_table
 
 # The opening or closing mark of a delimiter, also in forms that a model reads as one.
 _DELIMITER = re.compile(r"[<＜﹤‹〈](?=\s*[/／∕]?\s*(?:passage|draft)\b)", re.IGNORECASE)
@@ -25,7 +25,7 @@ _PART = re.compile(
     r"|[*_#]*(?:question|answer|an example|passages?|system|user|assistant)\b[*_ ]*[:：])",
     re.IGNORECASE | re.MULTILINE,
 )
-LONGEST_ATTRIBUTE = 300  # characters of a title or an address: they only name the place of a passage
+LONGEST_TITLE = 300  # characters: it only names the place of a passage
 
 
 class TemplateError(ValueError):
@@ -91,7 +91,7 @@ GIVEN: Mapping[str, frozenset[str]] = {
 }
 # Settings and questions may not give these.
 RESERVED = frozenset({"unknown"}).union(*GIVEN.values())
-_OWN = Template("")  # stands for a style's own template
+_BUILT_IN = {name: Template(text) for name, text in read_table(__name__).items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,29 +100,23 @@ class Piece:
 
     n: int
     text: str
-    source: str = ""
     title: str = ""
 
     @classmethod
     def of(cls, n: int, hit: Hit, text: str | None = None) -> "Piece":
         """Return hit number `n`, or a `text` from its passage, without characters that no reader sees."""
         shown = hit.passage if text is None else text
-        return cls(n, clean_for_model(shown), clean_for_model(hit.source), clean_for_model(heading(hit)))
+        return cls(n, clean_for_model(shown), clean_for_model(heading(hit)))
 
     def __str__(self) -> str:
-        """Return the passage between tags."""
-        named = (("source", _attribute(self.source)), ("title", _attribute(self.title)))
-        attributes = "".join(f' {name}="{value}"' for name, value in named if value)
-        return f'<passage n="{self.n}"{attributes}>\n{neutralize(self.text)}\n</passage>'
-
-    def plain(self) -> str:
         """Return the passage under its number and title."""
-        return f"[{self.n}] {neutralize(_line(self.title), PLAIN)}".rstrip() + f"\n{neutralize(self.text, PLAIN)}"
+        title = " ".join(self.title.split())[:LONGEST_TITLE]
+        return f"[{self.n}] {as_data(title)}".rstrip() + f"\n{as_data(self.text)}"
 
 
-def passages(pieces: Sequence[Piece], marks: str = TAGS) -> str:
+def passages(pieces: Sequence[Piece]) -> str:
     """Return passages one after the other: a prompt's context."""
-    return "\n\n".join(piece.plain() if marks == PLAIN else str(piece) for piece in pieces)
+    return "\n\n".join(map(str, pieces))
 
 
 def draft(text: str) -> str:
@@ -135,46 +129,33 @@ def drafts(answers: Sequence[str]) -> str:
     return "\n\n".join(map(draft, answers))
 
 
-def neutralize(text: str, marks: str = TAGS) -> str:
-    """Return `text` such that nothing in it opens or closes a passage, a draft or a message.
-
-    With plain `marks` a line that looks like a part of the prompt is quoted with ">".
-    """
-    text = _TURN.sub(lambda found: "&#91;" if found[0] == "[" else "&lt;", _DELIMITER.sub("&lt;", text))
-    return _PART.sub("> ", text) if marks == PLAIN else text
+def neutralize(text: str) -> str:
+    """Return `text` such that nothing in it opens or closes a passage, a draft or a message."""
+    return _TURN.sub(lambda found: "&#91;" if found[0] == "[" else "&lt;", _DELIMITER.sub("&lt;", text))
 
 
-def _line(text: str) -> str:
-    return " ".join(text.split())[:LONGEST_ATTRIBUTE]
-
-
-def _attribute(text: str) -> str:
-    line = _line(neutralize(text))
-    return line.replace("&", "&amp;").replace('"', "&quot;").replace("<", "&lt;").replace(">", "&gt;")
+def as_data(text: str) -> str:
+    """Return `text` neutralized, with a line that looks like a part of the prompt quoted by ">"."""
+    return _PART.sub("> ", neutralize(text))
 
 
 @dataclass(frozen=True)
 class Prompts:
-    """The prompts of the synthesis modes in one style. Raises TemplateError for a template that lacks a variable.
+    """The prompts of the synthesis modes. Raises TemplateError for a template that lacks a variable.
 
-    `qa` answers from passages, `refine` improves an answer by further ones, `tree` makes one answer from several,
-    `generation` has no passages; `structured` follows `qa` or `refine` where a step is to reply in JSON. Those that are
-    not given are the style's own.
+    Those that are not given are the built-in ones.
     """
 
-    system: Template = _OWN
-    qa: Template = _OWN
-    refine: Template = _OWN
-    tree: Template = _OWN
-    generation: Template = _OWN
-    structured: Template = _OWN
-    style: PromptStyle = DEFAULT_STYLE
+    system: Template = _BUILT_IN["system"]
+    qa: Template = _BUILT_IN["qa"]
+    refine: Template = _BUILT_IN["refine"]
+    tree: Template = _BUILT_IN["tree"]
+    generation: Template = _BUILT_IN["generation"]
+    structured: Template = _BUILT_IN["structured"]
 
     def __post_init__(self) -> None:
-        own = self.style.texts(passages([Piece(1, EXAMPLE_TEXT, title=EXAMPLE_TITLE)], self.style.marks))
         for name, given in GIVEN.items():
-            chosen: Template = getattr(self, name)
-            template = (Template(own[name]) if chosen is _OWN else chosen).with_name(name)
+            template: Template = getattr(self, name).with_name(name)
             if missing := given - template.variables:
                 raise TemplateError(f"prompt template {name!r} lacks {_list(missing)}")
             if unknown := (template.variables & RESERVED) - given - {"unknown"}:
@@ -184,19 +165,17 @@ class Prompts:
             object.__setattr__(self, name, template)
 
     @classmethod
-    def from_mapping(
-        cls, texts: Mapping[str, str], variables: Mapping[str, str] | None = None, style: PromptStyle = DEFAULT_STYLE
-    ) -> "Prompts":
-        """Return the style's prompts with some texts replaced, by name; `variables` are fixed wherever they are used.
+    def from_mapping(cls, texts: Mapping[str, str], variables: Mapping[str, str] | None = None) -> "Prompts":
+        """Return the built-in prompts with some texts replaced, by name; `variables` are fixed wherever they are used.
 
         Raises TemplateError for a name that is no prompt, and for variables that no template has.
         """
         if unknown := set(texts) - set(GIVEN):
             raise TemplateError(f"no prompt is called {', '.join(sorted(unknown))}; there are {', '.join(GIVEN)}")
         fixed = dict(variables or {})
-        plain = cls(**{name: Template(text) for name, text in texts.items()}, style=style)
+        plain = cls(**{name: Template(text) for name, text in texts.items()})
         plain.check(fixed)
-        return cls(**{name: _fix(getattr(plain, name), fixed) for name in GIVEN}, style=style)
+        return cls(**{name: _fix(getattr(plain, name), fixed) for name in GIVEN})
 
     def check(self, variables: Mapping[str, str]) -> None:
         """Raise TemplateError if `variables` have a reserved name, or one that no template has."""

@@ -5,32 +5,14 @@ Knows texts and scores; no prompt and no model.
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
-from pipelines.answering.synthesis.candidates import Candidate, Candidates
+from pipelines.answering.synthesis.candidates import Candidates
 from pipelines.records import Hit
 
 GAP = "…"
 # The beginning of a part: up to the end of a sentence or line between these words, else that many.
 LEAD_WORDS, MOST_LEAD_WORDS = 12, 30
-
-
-def trim(question: str, hits: Sequence[Hit], words: int) -> list[str]:
-    """Return each hit's passage, cut to about `words` words; 0 leaves all whole.
-
-    The parts that fit the question best are kept in their order, with `…` where others are left out. Code, lists and
-    tables stay whole, so one part may be longer.
-    """
-    if not words or all(_count(hit.passage) <= words for hit in hits):
-        return [hit.passage for hit in hits]
-    ranking = Candidates(question, hits).rank()
-    return [_trim(hit.passage, [one for one in ranking if one.hit == n], words) for n, hit in enumerate(hits)]
-
-
-def _trim(text: str, ranking: Sequence[Candidate], words: int) -> str:
-    if _count(text) <= words or not ranking:
-        return text
-    return _join({one.passage.place: one.passage.text for one in _best(ranking, words)}, len(ranking))
 
 
 def choose_parts(question: str, hits: Sequence[Hit], fits: Callable[[Sequence[str]], bool]) -> list[str]:
@@ -73,19 +55,3 @@ def _join(parts: Mapping[int, str], all_parts: int) -> str:
         shown.append(parts[place])
         at = place + 1
     return "\n\n".join([*shown, GAP] if shown and at < all_parts else shown)
-
-
-def _best(ranking: Sequence[Candidate], words: int) -> Iterator[Candidate]:
-    """Yield the best part, and those after it for which there is room."""
-    left = words
-    for one in ranking:
-        length = _count(one.passage.text)
-        if left == words or length <= left:
-            yield one
-            left = max(left - length, 0)
-            if not left:
-                return
-
-
-def _count(text: str) -> int:
-    return len(text.split())

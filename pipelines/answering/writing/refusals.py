@@ -61,12 +61,11 @@ class RefusalFilter:
 
     A refusal at the beginning is taken out, and so is one of the whole question after other sentences, which small
     models append to good answers. With `final` nothing after a refusal at the beginning is believed.
-    A sentence with the word `copied`, which only the prompt's example has, counts as one; so does a beginning that
-    only repeats the request of `question`.
+    A beginning that only repeats the request of `question` counts as one.
     """
 
-    def __init__(self, *, final: bool = False, copied: str = "", question: str = "") -> None:
-        self._final, self._copied, self._question = final, copied, question
+    def __init__(self, *, final: bool = False, question: str = "") -> None:
+        self._final, self._question = final, question
         self._refusals, self._written, self._said, self._taken = 0, False, False, False
         self._held: list[Piece] | None = []  # of the open sentence; None once it has left
         self._sentence = ""
@@ -139,8 +138,7 @@ class RefusalFilter:
         return left
 
     def _is_void(self, sentence: str) -> bool:
-        copied = bool(self._copied and self._copied in sentence)
-        return copied or is_refusal(sentence) or (not self._said and is_echo(sentence, self._question))
+        return is_refusal(sentence) or (not self._said and is_echo(sentence, self._question))
 
 
 def _has_words(text: str) -> bool:

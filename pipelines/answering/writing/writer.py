@@ -16,7 +16,6 @@ from pipelines.answering.sanitizing.stream import AnswerSanitizer
 from pipelines.answering.synthesis.base import Synthesizer, Task
 from pipelines.answering.synthesis.modes import may_refuse, uses_retrieval
 from pipelines.answering.synthesis.prompts import TemplateError
-from pipelines.answering.synthesis.styles import EXAMPLE_NAME
 from pipelines.answering.trace import Trace
 from pipelines.answering.writing.agents import Agent, AgentResult, CollectionEmbed, ExtractiveAgent, LLMAgent
 from pipelines.answering.writing.attribution import Attributor
@@ -159,4 +158,4 @@ def _sanitizer(task: Task) -> AnswerSanitizer:
 
 
 def _refusals(task: Task, *, final: bool) -> RefusalFilter:
-    return RefusalFilter(final=final, copied=EXAMPLE_NAME, question=task.question)
+    return RefusalFilter(final=final, question=task.question)

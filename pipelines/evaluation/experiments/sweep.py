@@ -190,7 +190,7 @@ def _check_keys(data: Mapping[str, Any], keys: Sequence[str], where: str) -> Non
         if key in SECRETS:
             raise BadSweep(f"{where}{key}: keys do not belong in a file: set {variable_of(key)}")
         if key in GONE:
-            raise BadSweep(f"{where}{key} {GONE[key]}")
+            raise BadSweep(f"{where}{key}: {GONE[key]}")
         if key not in keys:
             near = difflib.get_close_matches(str(key), keys, 1)
             meant = f": did you mean {near[0]}?" if near else ";"

@@ -150,8 +150,11 @@ def _parse_answer(text: str) -> str:
 def _fit(llm: ChatModel, hit: Hit, prompt: str) -> str:
     """Return the passage as a model is shown it, without its middle where the window is too small beside `prompt`."""
     room = llm.context_window - llm.max_tokens - llm.count(SYSTEM) - llm.count(prompt) - 4 * FRAMING
-    text = shorten(hit.passage, lambda part: llm.count(str(Piece.of(1, replace(hit, text=part, context="")))) <= room)
-    return str(Piece.of(1, replace(hit, text=text, context="")))
+    return _shown(hit, shorten(hit.passage, lambda part: llm.count(_shown(hit, part)) <= room))
+
+
+def _shown(hit: Hit, text: str) -> str:
+    return f"<passage>\n{Piece.of(1, hit, text)}\n</passage>"
 
 
 def _usage(replies: Sequence[ParsedReply[Any]]) -> Usage:

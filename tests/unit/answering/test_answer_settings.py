@@ -32,8 +32,6 @@ def make_settings(**settings: Any) -> AnswerSettings:
         ({"reranker": "cross-encoder"}, "needs reranker.model"),
         ({"reranker": "endpoint"}, "needs reranker.url"),
         ({"reranker": "llm"}, "'llm'.* is gone: .*Unset it, or use 'cross-encoder'"),
-        ({"fusion": "rrf"}, "retrieval.fusion is gone .*: unset it"),
-        ({"retrieval": {"lexical_k": 3}}, "retrieval.lexical_k is gone .*: unset it"),
         ({"router": "classifier"}, "router.model and router.easy and router.hard"),
         ({"num_queries": 4}, "need a language model"),
         ({"hyde": True}, "need a language model"),

@@ -8,12 +8,12 @@ import pytest
 from pydantic import ValidationError
 
 from pipelines.answering.settings import AnswerSettings, change, flatten, full_name
-from pipelines.answering.settings.names import FORMER_VALUES, OLD_NAMES, groups_of
+from pipelines.answering.settings.names import FORMER_VALUES, GONE, OLD_NAMES, groups_of
 from serve.settings import Settings
 
 
 def test_each_old_name_has_a_setting_of_now() -> None:
-    now = flatten(Settings().model_dump(), Settings)
+    now = flatten(Settings().model_dump(), Settings) | GONE
     assert {*OLD_NAMES.values(), *FORMER_VALUES.values()} <= now.keys()
     assert {full_name(name, Settings) for name in (*OLD_NAMES, *FORMER_VALUES)} <= now.keys()
 
@@ -29,7 +29,7 @@ def test_each_old_name_has_a_setting_of_now() -> None:
         ({"RAYDEX_VERIFIED": "false"}, "verified.enabled", False),
         ({"RAYDEX_RERANKER": "cross-encoder", "RAYDEX_RERANKER_MODEL": "m"}, "reranker.kind", "cross-encoder"),
         ({"RAYDEX_PROMPTS": '{"qa": "{context} {question}"}'}, "prompts.templates", {"qa": "{context} {question}"}),
-        ({"RAYDEX_PROMPTS": '{"rules": "long"}'}, "prompts.rules", "long"),
+        ({"RAYDEX_PROMPTS": '{"variables": {"tone": "dry"}}'}, "prompts.variables", {"tone": "dry"}),
         ({"RAYDEX_NO_LLM": "true"}, "llm.off", True),
         ({"RAYDEX_RETRIEVER_PLACEMENT": "deployment"}, "placement.retriever", "deployment"),
         ({"RAYDEX_ADDRESS_RATE": "3"}, "limits.address_rate", 3),
@@ -47,6 +47,24 @@ def test_a_variable_may_have_any_of_its_names(variables, path, value, monkeypatc
         monkeypatch.setenv(name, text)
     group, _, field = path.partition(".")
     assert getattr(getattr(Settings(), group), field) == value
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [
+        ("RAYDEX_RETRIEVAL__FUSION", "insert"),
+        ("RAYDEX_RETRIEVAL_FUSION", "insert"),
+        ("RAYDEX_FUSION", "rrf"),
+        ("RAYDEX_LEXICAL_K", "3"),
+        ("RAYDEX_PROMPTS", '{"rules": "long"}'),
+        ("RAYDEX_PROMPT_MARKS", "tags"),
+        ("RAYDEX_PROMPTS_PASSAGE_WORDS", "80"),
+    ],
+)
+def test_a_setting_that_is_gone_says_so_whatever_it_is_called(variable, value, monkeypatch):
+    monkeypatch.setenv(variable, value)
+    with pytest.raises(ValidationError, match=r"(retrieval|prompts)\.\w+ is gone .*: unset it"):
+        Settings()
 
 
 def test_what_is_given_counts_before_the_environment_whatever_it_is_called(monkeypatch: pytest.MonkeyPatch) -> None:

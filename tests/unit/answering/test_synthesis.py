@@ -20,7 +20,6 @@ from pipelines.answering.synthesis.modes import MODES, SEPARATOR, make_synthesiz
 from pipelines.answering.synthesis.packing import FEWEST_TOKENS
 from pipelines.answering.synthesis.prompts import Prompts, Template, TemplateError
 from pipelines.answering.synthesis.structured import SCHEMA, parse_step
-from pipelines.answering.synthesis.styles import TAGS, PromptStyle
 from pipelines.llm.client import FRAMING, Completion
 from pipelines.llm.errors import LLMFailed
 from pipelines.llm.pace import Pace
@@ -30,11 +29,10 @@ from pipelines.records import Message, Usage
 
 ENDING_IN_ONE = ("refine", "compact", "tree_summarize", "simple_summarize", "generation", "context_only")
 SHORT = Prompts(
-    qa=Template("QA {context} Q: {question}"),
-    refine=Template("REFINE {answer} {context} Q: {question}"),
+    qa=Template("QA\n{context}\nQ: {question}"),
+    refine=Template("REFINE {answer}\n{context}\nQ: {question}"),
     tree=Template("TREE {answers} Q: {question}"),
     generation=Template("GENERATE Q: {question}"),
-    style=PromptStyle(marks=TAGS),
 )
 
 
@@ -110,11 +108,11 @@ def task_of(*texts: str, question: str = "Why?", **more: Any) -> Task:
 
 
 def numbers(prompt: str) -> list[int]:
-    return [int(n) for n in re.findall(r'<passage n="(\d+)"', prompt)]
+    return [int(n) for n in re.findall(r"^\[(\d+)\]", prompt, re.MULTILINE)]
 
 
 def passages_in(prompt: str) -> list[str]:
-    return re.findall(r"<passage.*?</passage>", prompt, re.DOTALL)
+    return re.findall(r"^\[\d+\].*?(?=\n\n\[|\nQ:)", prompt, re.DOTALL | re.MULTILINE)
 
 
 def words_of(n: int, count: int) -> str:
@@ -274,9 +272,9 @@ def test_generation_shows_no_passage_and_context_only_no_hit():
     model = QueuedModel()
     for mode in ("generation", "context_only"):
         synthesize(make_synthesizer(mode, prompts=SHORT), Task("Why?", (hit,), context=("given", "texts")), model)
-    assert "<passage" not in model.prompts[0]
+    assert numbers(model.prompts[0]) == []
     assert "from the index" not in model.prompts[1]
-    assert '<passage n="1">\ngiven\n</passage>\n\n<passage n="2">\ntexts' in model.prompts[1]
+    assert "[1]\ngiven\n\n[2]\ntexts" in model.prompts[1]
 
 
 @pytest.mark.parametrize("mode", sorted(set(MODES) - {"generation"}))
@@ -449,10 +447,10 @@ def test_a_joined_context_is_what_is_read():
 
 
 def test_in_a_very_small_window_a_passage_has_its_number_alone():
-    hit = make_hit(f"https://docs.example/{'long/' * 80}#a", words_of(1, 60), ("Heading " * 40,))
-    model = QueuedModel(window=400)
+    hit = make_hit("https://docs.example/#a", words_of(1, 50), ("Heading " * 40,))
+    model = QueuedModel(window=300)
     synthesize(make_synthesizer(prompts=SHORT), Task("Why?", (hit,)), model)
-    assert all('<passage n="1">' in prompt for prompt in model.prompts)
+    assert all("[1]\np1w0" in prompt for prompt in model.prompts)
     assert len(model.prompts) == 1
 
 

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kit.answering import make_hit
 
-from pipelines.answering.synthesis.trimming import GAP, MOST_LEAD_WORDS, choose_parts, trim
+from pipelines.answering.synthesis.trimming import GAP, MOST_LEAD_WORDS, choose_parts
 
 CODE = "```python\nimport ray\n\nds = ray.data.read_csv(\n    'a.csv',\n    parallelism=4,\n)\n```"
 SECTION = (
@@ -16,34 +16,28 @@ SECTION = (
 
 
 def one(question: str, text: str, words: int) -> str:
-    return trim(question, [make_hit("https://d.test/a", text)], words)[0]
+    hit = make_hit("https://d.test/a", text)
+    return choose_parts(question, [hit], lambda texts: len(texts[0].split()) <= words)[0]
 
 
 def test_what_the_question_asks_is_kept_with_its_code():
-    kept = one("how do I read a csv file", SECTION, 20)
+    kept = one("how do I read a csv file", SECTION, 30)
     assert kept == f"{GAP}\n\nTo read a CSV file, call read_csv. It takes the path of the file:\n\n{CODE}\n\n{GAP}"
 
 
 def test_with_room_for_more_parts_they_keep_their_order():
-    kept = one("how do I read a csv file", SECTION, 50)
+    kept = one("how do I read a csv file", SECTION, 60)
     assert kept.index("read_csv") < kept.index("Blocks that nobody") or kept.index("Datasets hold") < kept.index(
         "To read"
     )
     assert kept.count(GAP) == 1
 
 
-def test_short_passages_and_no_limit_leave_all():
-    assert one("read a csv file", SECTION, 0) == SECTION
-    assert one("read a csv file", SECTION, 500) == SECTION
-
-
 @given(st.text(max_size=300), st.text(max_size=60), st.integers(1, 40))
 def test_every_text_keeps_something(text, question, words):
     kept = one(question, text, words)
-    assert bool(kept.strip()) == bool(text.strip())
+    assert any(map(str.isalnum, kept)) == any(map(str.isalnum, text))
 
-
-# ---------------------------------------------------------------------------------------------- for slow models
 
 HITS = [make_hit(f"https://d.test/{n}", f"Page {n} begins. Its subject is rows.\n\n{SECTION}") for n in range(3)]
 
