@@ -1,6 +1,6 @@
-"""Measures what a language model does for retrieval: more queries, an imagined passage, follow-ups.
+"""Measures what a language model does for retrieval: an imagined passage, follow-ups.
 
-    RAYDEX_HOME=DIR python benchmarks/retrieval_with_model.py multi-query hyde --url http://127.0.0.1:8095/v1 \\
+    RAYDEX_HOME=DIR python benchmarks/retrieval_with_model.py hyde --url http://127.0.0.1:8095/v1 \\
         --model qwen --questions eval-dev.jsonl --replies replies.jsonl [--sample 300] [--limit 50] [--at-once 2]
     RAYDEX_HOME=DIR python benchmarks/retrieval_with_model.py follow-ups …
 
@@ -127,9 +127,7 @@ class Bench:
     def __init__(self, retriever: Retriever) -> None:
         self._retriever = retriever
         self.ways: dict[str, Way] = {
-            "multi-query": self._rewritten(num_queries=3),
             "hyde": self._rewritten(hyde=True),
-            "multi-query and hyde": self._rewritten(num_queries=3, hyde=True),
         }
 
     async def _search(self, question: str, **steps: Any) -> Sequence[Any]:
@@ -154,7 +152,7 @@ class Bench:
         rewrite = await Rewriter(model, timeout_s=PATIENCE_S).condense(asked.example.question, history)
         if rewrite.failed:
             return await self.by_rules(asked, model)
-        return scores(asked, await self._search(rewrite.queries[0]))
+        return scores(asked, await self._search(rewrite.question))
 
     async def by_engine(self, asked: Asked, model: RecordedModel) -> list[float]:
         engine = QueryEngine(self._retriever, rewriter=Rewriter(model, timeout_s=PATIENCE_S))

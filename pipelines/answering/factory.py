@@ -151,13 +151,12 @@ def make_agent(settings: AnswerSettings, agent: AgentSettings) -> LLMAgent:
 
 
 def make_rewriter(settings: AnswerSettings) -> Rewriter | None:
-    """Make the rewriter if there is a language model; with `num_queries` 1 it only condenses follow-up questions."""
+    """Make the rewriter if there is a language model."""
     agent = _find_agent(settings, settings.rewriting.agent)
     if agent is None:
         return None
     return Rewriter(
         make_llm(agent),
-        num_queries=settings.rewriting.num_queries,
         hyde=settings.rewriting.hyde,
         timeout_s=settings.rewriting.timeout_s,
     )

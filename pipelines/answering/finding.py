@@ -1,4 +1,4 @@
-"""Finds the hits of a question: writes queries, searches, reranks, and takes the best few."""
+"""Finds the hits of a question: searches, reranks, and takes the best few."""
 
 from dataclasses import replace
 
@@ -19,7 +19,7 @@ QUOTED_AROUND = 2  # chunks of its section on each side of a hit that may be quo
 class HitFinder:
     """Finds hits by `retriever`; all else may be None.
 
-    `rewriter` writes further queries, `reranker` orders the hits, and what `pinned` finds comes first.
+    `rewriter` imagines a passage that answers, `reranker` orders the hits, and what `pinned` finds comes first.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class HitFinder:
         wide = max(k, self._settings.depth) if self._reranker or self._settings.max_per_page else k
         around = QUOTED_AROUND if quoted else 0
         where = (question.collection, wide, question.filters, question.previous, around)
-        queries = page.queries((*reading.wordings, *rewrite.queries[1:]), quoted)
+        queries = page.queries(reading.wordings, quoted)
         with trace.step("retrieve"):
             search = Search(queries, *where, rewrite.passage, page.place, page.focus)
             retrieval = await self._retriever.aretrieve(search)
@@ -70,9 +70,9 @@ class HitFinder:
 
     async def _rewrite(self, question: str, trace: Trace) -> Rewrite:
         if self._rewriter is None:
-            return Rewrite((question,))
+            return Rewrite(question)
         with trace.step("rewrite"):
-            rewrite = await self._rewriter.rewrite(question)
+            rewrite = await self._rewriter.imagine(question)
         rewrite.record(trace)
         return rewrite
 

@@ -114,11 +114,11 @@ def read_items(text: str) -> list[str]:
     """
     items: dict[str, str] = {}
     for item in _items(text):
-        items.setdefault(item_key(item), item)
+        items.setdefault(_item_key(item), item)
     return list(items.values())
 
 
-def item_key(item: str) -> str:
+def _item_key(item: str) -> str:
     """Return a key that items share which differ only in case, spacing or ending."""
     return " ".join(clean_for_model(item).casefold().split()).rstrip(" .?!")
 

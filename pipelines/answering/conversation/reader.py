@@ -109,7 +109,7 @@ class QuestionReader:
                 rewrite = await self._rewriter.condense(said, question.history)
             rewrite.record(trace)
             if not rewrite.failed:
-                asked, unclear = rewrite.queries[0], ""
+                asked, unclear = rewrite.question, ""
                 wordings = (asked, followup.question)
         asked = reading.asked if page.focus else asked
         return Reading(question, reading.mode, asked, wordings, page, followup.about, unclear)

@@ -79,11 +79,8 @@ class AnswerSettings(BaseModel):
             missing = [f"{step}.{name}" for name in needed if getattr(group, name) in ("", (), Path())]
             if group.kind == kind and missing:
                 raise ValueError(f"{step}.kind {kind!r} needs {' and '.join(missing)}")
-        asking = self.rewriting.num_queries > 1 or self.rewriting.hyde
-        if asking and not all_agents(self):
-            raise ValueError(
-                "rewriting.num_queries above 1 and rewriting.hyde need a language model: set agents or llm.model"
-            )
+        if self.rewriting.hyde and not all_agents(self):
+            raise ValueError("rewriting.hyde needs a language model: set agents or llm.model")
         return self
 
     def _agent_names(self) -> Iterator[tuple[str, str]]:
@@ -112,7 +109,6 @@ def without_models(settings: AnswerSettings) -> AnswerSettings:
         {
             "llm.off": True,
             "router": RouterSettings(),
-            "rewriting.num_queries": 1,
             "rewriting.hyde": False,
             "rewriting.agent": "",
         },

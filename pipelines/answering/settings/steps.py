@@ -107,7 +107,6 @@ class PromptSettings(Group):
 class RewritingSettings(Group):
     """What is searched for beside the question itself."""
 
-    num_queries: Annotated[int, Field(ge=1, le=10)] = rewriting.NUM_QUERIES  # above 1 a model writes the others
     hyde: bool = rewriting.HYDE  # a model imagines a passage that answers, and its vector is searched for too
     agent: str = ""  # whose model rewrites and condenses; "": the first
     timeout_s: Annotated[float, Field(gt=0)] = rewriting.TIMEOUT_S

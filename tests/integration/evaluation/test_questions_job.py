@@ -83,7 +83,7 @@ def test_a_killed_job_goes_on_and_pays_for_no_reply_twice(job, monkeypatch, tmp_
 
 def test_the_filter_asks_no_model(job, monkeypatch):
     with ScriptedLLM(default=json.dumps({"questions": ["How do I scale a deployment?"]})) as server:
-        for name, value in (("LLM_MODEL", "scripted"), ("LLM_URL", server.url), ("NUM_QUERIES", "3")):
+        for name, value in (("LLM_MODEL", "scripted"), ("LLM_URL", server.url), ("HYDE", "true")):
             monkeypatch.setenv(f"RAYDEX_{name}", value)
         code, summary = job("make", "--limit", "1")
     assert code == 0 and summary["not_found"] == 0 and len(server.asked) == 1

@@ -33,8 +33,7 @@ def make_settings(**settings: Any) -> AnswerSettings:
         ({"reranker": "endpoint"}, "needs reranker.url"),
         ({"reranker": "llm"}, "'llm'.* is gone: .*Unset it, or use 'cross-encoder'"),
         ({"router": "classifier"}, "router.model and router.easy and router.hard"),
-        ({"num_queries": 4}, "need a language model"),
-        ({"hyde": True}, "need a language model"),
+        ({"hyde": True}, "needs a language model"),
         ({"mode": "poem"}, "compact"),
         ({"k": 0}, "greater than or equal to 1"),
     ],
@@ -134,9 +133,7 @@ def test_what_holds_for_all_agents_holds_for_those_of_a_variable_too(monkeypatch
 
 def test_answers_without_models_are_extractive_whatever_was_configured():
     reranker = {"kind": "endpoint", "url": "http://rerank"}
-    asking = make_settings(
-        agents=[BIG], router_default="big", num_queries=4, hyde=True, rewrite_agent="big", reranker=reranker
-    )
+    asking = make_settings(agents=[BIG], router_default="big", hyde=True, rewrite_agent="big", reranker=reranker)
     free = without_models(asking)
     assert all_agents(free) == [] and make_router(free, []).route("why?").agent == "extractive"
     assert AnswerSettings.model_validate(free.model_dump(exclude={"home"})).reranker.kind == "endpoint"

@@ -110,7 +110,7 @@ def test_every_default_that_a_setting_shares_with_a_constructor_is_the_same() ->
         if default is not inspect.Parameter.empty and f"{called}.{keyword}" not in DIFFERENT:
             compared.add(f"{called}.{keyword}")
             assert value == default or (not value and not default), f"{called}({keyword}=…): {default!r}, not {value!r}"
-    assert {"Fusion.rrf_k", "EngineSettings.k", "RetrievalSettings.leg_depth", "Rewriter.num_queries"} <= compared
+    assert {"Fusion.rrf_k", "EngineSettings.k", "RetrievalSettings.leg_depth", "Rewriter.hyde"} <= compared
 
 
 def test_further_steps_by_hand_are_made_like_the_service() -> None:

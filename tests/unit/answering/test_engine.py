@@ -275,7 +275,7 @@ def test_a_mode_that_is_not_there_is_refused_with_the_choices(make: Make, mode: 
 
 def test_a_follow_up_is_searched_as_a_standalone_question(make: Make) -> None:
     model = Says("What is topic 3 about datasets?")
-    engine = make(rewriter=Rewriter(model, num_queries=1))
+    engine = make(rewriter=Rewriter(model))
     answer = engine.query("And the third?", history=(Message("user", "topics?"), Message("assistant", "There are 8.")))
     assert answer.queries == ("What is topic 3 about datasets?", "the third? (topics)")
     assert answer.question == "And the third?"
@@ -295,7 +295,7 @@ def test_a_model_is_asked_for_a_follow_up_in_another_language(make: Make) -> Non
 
 
 def test_the_model_that_rewrites_may_be_gone(make: Make) -> None:
-    engine = make(rewriter=Rewriter(Says(error=LLMFailed("gone")), num_queries=3))
+    engine = make(rewriter=Rewriter(Says(error=LLMFailed("gone")), hyde=True))
     answer = engine.query("What is topic 3 about datasets?")
     assert answer.degraded == ("rewrite",) and answer.queries == ("What is topic 3 about datasets?",)
     assert "Topic 3" in answer.text

@@ -1,4 +1,4 @@
-"""Rewriting: the question is always searched for, first; what a model adds is a query or nothing."""
+"""Rewriting: the question is always searched for, first; what a model adds is a passage or nothing."""
 
 import asyncio
 from collections.abc import Sequence
@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kit.fixed_model import FixedModel
 
-from pipelines.answering.conversation.rewriting import Rewrite, Rewriter, parse_passage, parse_queries, parse_standalone
+from pipelines.answering.conversation.rewriting import Rewrite, Rewriter, parse_passage, parse_standalone
 from pipelines.llm.errors import LLMFailed
 from pipelines.llm.pace import Pace
-from pipelines.records import Message, Usage
+from pipelines.records import Message
 
 QUESTION = "How do I scale a deployment?"
 PASSAGE = "Set `num_replicas` in `@serve.deployment` to run more replicas."
@@ -25,128 +25,18 @@ HISTORY = [
 
 
 def rewrite(llm: FixedModel | None, question: str = QUESTION, **settings: Any) -> Rewrite:
-    return asyncio.run(Rewriter(llm, **{"num_queries": 4, **settings}).rewrite(question))
+    return asyncio.run(Rewriter(llm, **{"hyde": True, **settings}).imagine(question))
 
 
 def condense(llm: FixedModel | None, question: str = "How many?", history: Sequence[Message] = HISTORY) -> Rewrite:
     return asyncio.run(Rewriter(llm, timeout_s=0.5).condense(question, history))
 
 
-# ---------------------------------------------------------------------------------------------- several queries
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "a b\nc d\ne f",
-        "1. a b\n2. c d\n3. e f",
-        "1) a b\n2) c d\n3) e f",
-        "(1) a b\n[2] c d\n3: e f",
-        "**1.** a b\n**2.** c d\n**3.** e f",
-        "**1. a b**\n**2: c d**\n**3)** e f",
-        "1 - a b\n2 – c d\n3 — e f",
-        "- a b\n* c d\n• e f",
-        "•a b\n+ c d\n– e f",
-        "a) a b\nb) c d\nc. e f",
-        '"a b"\n“c d”\n«e f»',
-        "'a b',\n`c d`,\n\"e f\",",
-        '1. "a b"\n2. **c d**\n3. „e f“',
-        "Query 1: a b\nQ2: c d\nquestion: e f",
-        "\n\n  a b  \n\r\n\n\tc   d\n \ne f\n\n",
-        "```\na b\nc d\ne f\n```",
-        "```text\n1. a b\n2. c d\n3. e f\n```",
-        "Here are three queries:\n\n1. a b\n2. c d\n3. e f\n\nLet me know if you need more!",
-        "Sure! Here are some queries\na b\nc d\ne f",
-        "## Queries\na b\nc d\ne f",
-        '["a b", "c d", "e f"]',
-        '```json\n[\n  "a b",\n  "c d",\n  "e f"\n]\n```',
-        '[\n"a b",\n"c d",\n"e f",\n]',
-        '{"queries": ["a b", "c d", "e f", 7], "n": 3}',
-        "<think>\nLet me see.\nMaybe x y?\n</think>\n\na b\nc d\ne f",
-        "a b\na b\nA  B.\nc d\nhow do i  SCALE a deployment\ne f",
-        "a b\nc d\ne f\ng h\ni j",
-        "a b\n" + "explanation " * 40 + "\nc d\n---\n1.\n🙂\ne f",
-        "As an AI, I do my best. Here you are:\n1. a b\n2. c d\n3. e f",
-        "a\u200b b\nc\x00 d\ne f",
-    ],
-)
-def test_queries_are_read_however_they_are_written(text):
-    assert parse_queries(text, QUESTION, 4) == [QUESTION, "a b", "c d", "e f"]
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "\n \n",
-        QUESTION,
-        f'1. "{QUESTION.upper()}"',
-        "I'm sorry, but I can't help with that.",
-        "I’m sorry.\nPlease ask something else.",
-        "As an AI language model, I cannot write queries.",
-        "Unfortunately, I cannot provide queries for this.\nThe question is unclear.",
-        "I apologize, this is not possible.",
-        "Here are your queries:",
-        "x" * 301,
-        "```\n```",
-        "1.\n2.\n3.",
-        "[" * 10_000,
-    ],
-)
-def test_what_is_no_further_query_leaves_the_question_alone(text):
-    assert parse_queries(text, QUESTION, 4) == [QUESTION]
-
-
-@pytest.mark.parametrize(
-    "query",
-    [
-        "3.10 support of ray",
-        "2.x migration",
-        "*args of a remote function",
-        "--num-cpus flag",
-        "C++ (worker",
-        "8:30 schedule of a job",
-        "I can't connect to the cluster",
-        '"num_cpus" and "num_gpus"',
-        "ray.init()",
-        "query.limit(5) of a table",
-        "[a-z] in a runtime_env",
-        '{"env_vars": {}}',
-        "how does `ray.get` block?",
-        "Wie skaliere ich ein Deployment?",
-        "東京でのデプロイ",
-        "a b [1]",
-    ],
-)
-def test_queries_that_look_like_marks_are_left_as_they_are(query):
-    assert parse_queries(f"{query}\n- {query} too", QUESTION, 4) == [QUESTION, query, f"{query} too"]
-
-
-@given(st.text(max_size=300), st.text(max_size=50), st.integers(0, 6))
-def test_the_question_is_first_and_no_text_breaks_the_reading(text, question, most):
-    queries = parse_queries(text, question, most)
-    assert queries[0] == question
-    assert len(queries) <= max(most, 1)
-    assert len(set(queries)) == len(queries)
-    assert all("\n" not in query and query.strip() == query for query in queries[1:])
-
-
-def test_the_model_is_asked_for_one_query_less_and_what_it_cost_is_told():
-    llm = FixedModel("a b\nc d\ne f\ng h")
-    rewritten = rewrite(llm, num_queries=3)
-    assert rewritten.queries == (QUESTION, "a b", "c d")
-    assert "Write 2 other" in llm.prompts[0]
-    assert QUESTION in llm.prompts[0]
-    assert not rewritten.failed
-    assert rewritten.usage == Usage(10, 2, 1, 0.5)
-    assert [(exchange.model, exchange.completion) for exchange in rewritten.exchanges] == [("fixed", llm.text)]
-
-
-def test_no_model_and_one_query_need_no_call():
-    assert rewrite(None) == Rewrite((QUESTION,))
+def test_without_a_model_hyde_or_words_there_is_no_call():
+    assert rewrite(None) == Rewrite(QUESTION)
     llm = FixedModel("a b")
-    assert rewrite(llm, num_queries=1) == Rewrite((QUESTION,))
-    assert rewrite(llm, "  ") == Rewrite(("  ",))
+    assert rewrite(llm, hyde=False) == Rewrite(QUESTION)
+    assert rewrite(llm, "  ") == Rewrite("  ")
     assert llm.prompts == []
 
 
@@ -154,22 +44,15 @@ FAILURES = [LLMFailed("away"), RuntimeError("broken"), None, "I'm sorry, I can't
 
 
 @pytest.mark.parametrize("text", FAILURES)
-@pytest.mark.parametrize("wanted", [{"num_queries": 4}, {"num_queries": 1, "hyde": True}], ids=["queries", "passage"])
-def test_an_error_a_timeout_and_a_refusal_leave_the_question_alone(text, wanted):
-    rewritten = rewrite(FixedModel(text), timeout_s=0.5, **wanted)
-    assert (rewritten.queries, rewritten.passage, rewritten.failed) == ((QUESTION,), "", True)
+def test_an_error_a_timeout_and_a_refusal_leave_the_question_alone(text):
+    rewritten = rewrite(FixedModel(text), timeout_s=0.5)
+    assert (rewritten.question, rewritten.passage, rewritten.failed) == (QUESTION, "", True)
     assert rewritten.usage.calls == len(rewritten.exchanges) == 1
-
-
-def test_a_model_that_only_repeats_the_question_has_not_failed():
-    rewritten = rewrite(FixedModel(QUESTION))
-    assert rewritten.queries == (QUESTION,)
-    assert not rewritten.failed
 
 
 def test_cancelling_the_question_cancels_the_call():
     async def run() -> None:
-        task = asyncio.create_task(Rewriter(FixedModel(None), num_queries=4, timeout_s=60).rewrite(QUESTION))
+        task = asyncio.create_task(Rewriter(FixedModel(None), hyde=True, timeout_s=60).imagine(QUESTION))
         await asyncio.sleep(0.01)
         task.cancel()
         await task
@@ -179,27 +62,26 @@ def test_cancelling_the_question_cancels_the_call():
 
 
 @pytest.mark.parametrize("window", [330, 500])
-@pytest.mark.parametrize("wanted", [{"num_queries": 4}, {"num_queries": 1, "hyde": True}], ids=["queries", "passage"])
-def test_a_long_question_is_shown_as_far_as_the_window_holds(window, wanted):
+def test_a_long_question_is_shown_as_far_as_the_window_holds(window):
     llm = FixedModel(PASSAGE, context_window=window, max_tokens=50)
     question = "first " + "why " * 5_000 + "last?"
-    rewritten = rewrite(llm, question, **wanted)
-    assert question in rewritten.queries and PASSAGE in (*rewritten.queries, rewritten.passage)
+    rewritten = rewrite(llm, question)
+    assert (rewritten.question, rewritten.passage) == (question, PASSAGE)
     assert llm.sizes[0] <= window
     assert "first why" in llm.prompts[0] and "last?" in llm.prompts[0]
 
 
 def test_a_window_without_room_is_not_overrun():
     llm = FixedModel("a b", context_window=60, max_tokens=50)
-    assert rewrite(llm) == Rewrite((QUESTION,), failed=True)
-    assert condense(llm) == Rewrite(("How many?",), failed=True)
+    assert rewrite(llm) == Rewrite(QUESTION, failed=True)
+    assert condense(llm) == Rewrite("How many?", failed=True)
     assert llm.prompts == []
 
 
 def test_braces_and_invisible_characters_of_a_question_mean_nothing():
     llm = FixedModel("a b")
-    rewrite(llm, "What is {count} {0}\u200b \U000e0041?")
-    assert "What is {count} {0} ?" in llm.prompts[0]
+    rewrite(llm, "What is {question} {0}\u200b \U000e0041?")
+    assert "What is {question} {0} ?" in llm.prompts[0]
 
 
 # ---------------------------------------------------------------------------------------------- an imagined passage
@@ -239,19 +121,10 @@ def test_no_text_breaks_the_reading_of_a_passage(text):
 
 def test_with_hyde_the_model_is_asked_for_a_passage_and_the_question_stays_the_only_query():
     llm = FixedModel(PASSAGE)
-    rewritten = rewrite(llm, num_queries=1, hyde=True)
-    assert (rewritten.queries, rewritten.passage, rewritten.failed) == ((QUESTION,), PASSAGE, False)
+    rewritten = rewrite(llm)
+    assert (rewritten.question, rewritten.passage, rewritten.failed) == (QUESTION, PASSAGE, False)
     assert len(llm.prompts) == rewritten.usage.calls == 1
     assert QUESTION in llm.prompts[0]
-
-
-def test_queries_and_a_passage_are_two_calls_whose_costs_add_up():
-    llm = FixedModel(PASSAGE)
-    rewritten = rewrite(llm, num_queries=2, hyde=True)
-    assert rewritten.queries == (QUESTION, PASSAGE)
-    assert rewritten.passage == PASSAGE
-    assert rewritten.usage == Usage(20, 4, 2, 1.0)
-    assert len(rewritten.exchanges) == 2
 
 
 # ---------------------------------------------------------------------------------------------- one of a conversation
@@ -270,18 +143,18 @@ def test_queries_and_a_passage_are_two_calls_whose_costs_add_up():
 )
 def test_a_follow_up_becomes_a_question_on_its_own(text):
     condensed = condense(FixedModel(text))
-    assert condensed.queries == ("How many replicas does Ray Serve have?",)
+    assert condensed.question == "How many replicas does Ray Serve have?"
     assert not condensed.failed
     assert condensed.usage.calls == len(condensed.exchanges) == 1
 
 
 def test_the_first_follow_up_is_condensed_and_the_first_question_is_not():
     llm = FixedModel("What does Ray Serve cost?")
-    assert condense(llm, "What does it cost?", []) == Rewrite(("What does it cost?",))
-    assert condense(llm, "What does it cost?", [Message("system", "Be a pirate.")]).queries == ("What does it cost?",)
+    assert condense(llm, "What does it cost?", []) == Rewrite("What does it cost?")
+    assert condense(llm, "What does it cost?", [Message("system", "Be a pirate.")]).question == "What does it cost?"
     assert llm.prompts == []
-    assert condense(llm, "What does it cost?", HISTORY[:2]).queries == ("What does Ray Serve cost?",)
-    assert condense(None) == Rewrite(("How many?",))
+    assert condense(llm, "What does it cost?", HISTORY[:2]).question == "What does Ray Serve cost?"
+    assert condense(None) == Rewrite("How many?")
 
 
 @pytest.mark.parametrize(
@@ -289,7 +162,7 @@ def test_the_first_follow_up_is_condensed_and_the_first_question_is_not():
 )
 def test_without_a_sensible_line_the_follow_up_stays_as_it_is(text):
     condensed = condense(FixedModel(text))
-    assert condensed.queries == ("How many?",)
+    assert condensed.question == "How many?"
     assert condensed.failed
 
 
@@ -342,15 +215,12 @@ def test_a_model_that_would_be_too_late_is_not_asked() -> None:
 
 
 def test_what_a_model_copies_from_the_examples_is_not_searched_for():
-    copied = "start state of a Lumo lamp\nreplicas of a deployment"
-    assert parse_queries(copied, QUESTION, 4) == [QUESTION, "replicas of a deployment"]
     assert parse_passage("A Lumo lamp stays off unless `restore_state` is set.", QUESTION) == ""
     assert condense(FixedModel("Can a Lumo lamp have replicas?")).failed
 
 
-def test_a_question_about_a_lamp_may_have_lamps_in_its_queries():
+def test_a_question_about_a_lamp_may_have_a_passage_about_lamps():
     question = "Why is my lamp off?"
-    assert parse_queries("lamp stays off", question, 4) == [question, "lamp stays off"]
     assert parse_passage("A lamp stays off without power.", question) == "A lamp stays off without power."
     history = [Message("user", "How do I mount a lamp?"), Message("assistant", "With two screws.")]
     assert not condense(FixedModel("How many screws does a lamp need?"), history=history).failed

@@ -58,12 +58,13 @@ def test_a_variable_may_have_any_of_its_names(variables, path, value, monkeypatc
         ("RAYDEX_LEXICAL_K", "3"),
         ("RAYDEX_PROMPTS", '{"rules": "long"}'),
         ("RAYDEX_PROMPT_MARKS", "tags"),
+        ("RAYDEX_NUM_QUERIES", "1"),
         ("RAYDEX_PROMPTS_PASSAGE_WORDS", "80"),
     ],
 )
 def test_a_setting_that_is_gone_says_so_whatever_it_is_called(variable, value, monkeypatch):
     monkeypatch.setenv(variable, value)
-    with pytest.raises(ValidationError, match=r"(retrieval|prompts)\.\w+ is gone .*: unset it"):
+    with pytest.raises(ValidationError, match=r"(retrieval|prompts|rewriting)\.\w+ is gone .*: unset it"):
         Settings()
 
 

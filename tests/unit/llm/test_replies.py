@@ -53,6 +53,87 @@ def test_items_keep_their_order_and_count_once():
     assert read_items("1. b c\n2. a b\n3. B  C.\n4. c d") == ["b c", "a b", "c d"]
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a b\nc d\ne f",
+        "1. a b\n2. c d\n3. e f",
+        "1) a b\n2) c d\n3) e f",
+        "(1) a b\n[2] c d\n3: e f",
+        "**1.** a b\n**2.** c d\n**3.** e f",
+        "**1. a b**\n**2: c d**\n**3)** e f",
+        "1 - a b\n2 – c d\n3 — e f",
+        "- a b\n* c d\n• e f",
+        "•a b\n+ c d\n– e f",
+        "a) a b\nb) c d\nc. e f",
+        '"a b"\n“c d”\n«e f»',
+        "'a b',\n`c d`,\n\"e f\",",
+        '1. "a b"\n2. **c d**\n3. „e f“',
+        "Query 1: a b\nQ2: c d\nquestion: e f",
+        "\n\n  a b  \n\r\n\n\tc   d\n \ne f\n\n",
+        "```\na b\nc d\ne f\n```",
+        "```text\n1. a b\n2. c d\n3. e f\n```",
+        "Here are three queries:\n\n1. a b\n2. c d\n3. e f\n\nLet me know if you need more!",
+        "Sure! Here are some queries\na b\nc d\ne f",
+        "## Queries\na b\nc d\ne f",
+        '["a b", "c d", "e f"]',
+        '```json\n[\n  "a b",\n  "c d",\n  "e f"\n]\n```',
+        '[\n"a b",\n"c d",\n"e f",\n]',
+        '{"queries": ["a b", "c d", "e f", 7], "n": 3}',
+        "<think>\nLet me see.\nMaybe x y?\n</think>\n\na b\nc d\ne f",
+        "As an AI, I do my best. Here you are:\n1. a b\n2. c d\n3. e f",
+        "a\u200b b\nc\x00 d\ne f",
+    ],
+)
+def test_items_are_read_however_they_are_written(text):
+    assert read_items(text) == ["a b", "c d", "e f"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "\n \n",
+        "I'm sorry, but I can't help with that.",
+        "I’m sorry.\nPlease ask something else.",
+        "As an AI language model, I cannot write queries.",
+        "Unfortunately, I cannot provide queries for this.\nThe question is unclear.",
+        "I apologize, this is not possible.",
+        "Here are your queries:",
+        "```\n```",
+        "1.\n2.\n3.",
+        "[" * 10_000,
+    ],
+)
+def test_refusals_and_marks_alone_are_no_items(text):
+    assert read_items(text) == []
+
+
+@pytest.mark.parametrize(
+    "item",
+    [
+        "3.10 support of ray",
+        "2.x migration",
+        "*args of a remote function",
+        "--num-cpus flag",
+        "C++ (worker",
+        "8:30 schedule of a job",
+        "I can't connect to the cluster",
+        '"num_cpus" and "num_gpus"',
+        "ray.init()",
+        "query.limit(5) of a table",
+        "[a-z] in a runtime_env",
+        '{"env_vars": {}}',
+        "how does `ray.get` block?",
+        "Wie skaliere ich ein Deployment?",
+        "東京でのデプロイ",
+        "a b [1]",
+    ],
+)
+def test_items_that_look_like_marks_are_left_as_they_are(item):
+    assert read_items(f"{item}\n- {item} too") == [item, f"{item} too"]
+
+
 @given(st.text(st.sampled_from('{}[]"\\answer: ,\n`-1.<think></think>')))
 def test_no_text_is_an_error(text):
     assert isinstance(read_items(text), list)
