@@ -5,7 +5,8 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import AsyncIterator
+from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from kit.html_workshop import HtmlWorkshop
 from mcp import Client
 from mcp.client.stdio import StdioServerParameters
 
+from jobs.__main__ import raydex
 from pipelines.answering.factory import make_engine, make_retriever
 from pipelines.answering.settings import AnswerSettings
 from pipelines.store import Store
@@ -24,6 +26,7 @@ from serve.routes import create_app
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[3]
+AWAY = "postgresql://nobody@127.0.0.1:9/x"
 SITE = {
     "1.0/data.html": '<html lang="en"><h1>Data</h1><section id="csv"><h2>CSV</h2><p>Call read_csv to load comma '
     "separated files.</p><pre>ds = read_csv(path)\nds.show()</pre></section></html>",
@@ -33,10 +36,8 @@ SITE = {
 }
 
 
-@pytest.fixture
-def indexed(store: Store) -> Store:
+def index(store: Store) -> None:
     HtmlWorkshop(store, version=r"/(\d\.\d)/").reindex(SITE)
-    return store
 
 
 @pytest.fixture
@@ -45,17 +46,18 @@ def environment(database_url: str, tmp_path: Path) -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": path, "DATABASE_URL": database_url, "RAYDEX_HOME": str(tmp_path)}
 
 
-def converse(environment: dict[str, str], *calls: tuple[str, dict[str, Any]], flags: tuple[str, ...] = ()) -> list[Any]:
-    """The results of calls to a `raydex mcp` with `flags`."""
+@asynccontextmanager
+async def talking(environment: dict[str, str], *flags: str) -> AsyncIterator[Client]:
+    """A client of a `raydex mcp` with `flags`."""
+    words = ["-m", "jobs", "mcp", "--no-llm", *flags]
+    started = StdioServerParameters(command=sys.executable, args=words, env=environment, cwd=ROOT)
+    async with Client(started) as client:
+        assert [tool.name for tool in (await client.list_tools()).tools][:2] == ["search_docs", "ask_docs"]
+        yield client
 
-    async def all() -> list[Any]:
-        words = ["-m", "jobs", "mcp", "--no-llm", *flags]
-        started = StdioServerParameters(command=sys.executable, args=words, env=environment, cwd=ROOT)
-        async with Client(started) as client:
-            assert [tool.name for tool in (await client.list_tools()).tools][:2] == ["search_docs", "ask_docs"]
-            return [await client.call_tool(name, arguments) for name, arguments in calls]
 
-    return asyncio.run(all())
+async def results(client: Client, *calls: tuple[str, dict[str, Any]]) -> list[Any]:
+    return [await client.call_tool(name, arguments) for name, arguments in calls]
 
 
 CALLS: tuple[tuple[str, dict[str, Any]], ...] = (
@@ -77,58 +79,53 @@ def check(results: list[Any]) -> None:
     assert wrong.is_error and "1.0, 2.0" in wrong.content[0].text
 
 
-def test_it_answers_in_its_own_process(indexed: Store, environment: dict[str, str], database_url: str) -> None:
-    check(converse(environment, *CALLS))
+def test_it_answers_in_its_own_process_as_soon_as_there_is_an_index(store, environment, database_url) -> None:
+    async def talk() -> None:
+        async with talking(environment) as client:
+            listed, found = await results(client, ("list_collections", {}), ("search_docs", {"query": "x"}))
+            assert "raydex index" in listed.content[0].text
+            assert found.is_error and "raydex index" in found.content[0].text
+            await asyncio.to_thread(index, store)
+            check(await results(client, *CALLS))
+
+    asyncio.run(talk())
     with psycopg.connect(database_url) as connection:
         assert connection.execute("select channel, known from question").fetchall() == [("mcp", True)]
 
 
-@pytest.fixture
-def service(indexed: Store, tmp_path: Path) -> Iterator[str]:
+def test_it_forwards_to_a_service_and_says_when_that_is_away(store, environment, tmp_path) -> None:
+    index(store)
     settings = AnswerSettings(home=tmp_path, llm={"off": True})
-    with run_server(create_app(make_engine(settings, make_retriever(settings, indexed)), indexed)) as url:
-        yield url
+    app = create_app(make_engine(settings, make_retriever(settings, store)), store)
+
+    async def talk() -> None:
+        with ExitStack() as service:
+            url = service.enter_context(run_server(app))
+            async with talking(environment | {"DATABASE_URL": AWAY}, "--service", url) as client:
+                check(await results(client, *CALLS))
+                service.close()
+                (result,) = await results(client, ("list_collections", {}))
+                assert result.is_error and "is `raydex serve` running there?" in result.content[0].text
+
+    asyncio.run(talk())
 
 
-def test_it_forwards_to_a_service(service: str, environment: dict[str, str]) -> None:
-    check(
-        converse(
-            {**environment, "DATABASE_URL": "postgresql://nobody@127.0.0.1:9/x"}, *CALLS, flags=("--service", service)
-        )
-    )
+@pytest.mark.parametrize(("flags", "code", "said"), [
+    (("--service", "docs.example.com"), 2, "raydex mcp: the service 'docs.example.com' is no URL"),
+    (("--no-llm",), 1, "raydex mcp: "),
+])  # fmt: skip
+def test_what_it_can_not_begin_with_ends_it_with_a_message(monkeypatch, capfd, tmp_path, flags, code, said) -> None:
+    monkeypatch.setattr("signal.signal", lambda *_: None)
+    monkeypatch.setattr("sys.argv", ["raydex"])
+    monkeypatch.setattr("os.environ", os.environ | {"DATABASE_URL": AWAY, "RAYDEX_HOME": str(tmp_path)})
+    with pytest.raises(SystemExit) as ended:
+        raydex(["mcp", *flags])
+    printed = capfd.readouterr()
+    assert (ended.value.code, printed.out) == (code, "")
+    assert said in printed.err and "Traceback" not in printed.err
 
 
-def test_a_service_that_is_away_is_an_error_of_the_tool(environment: dict[str, str]) -> None:
-    (result,) = converse(environment, ("list_collections", {}), flags=("--service", "http://127.0.0.1:9"))
-    assert result.is_error
-    assert "is `raydex serve` running there?" in result.content[0].text
-
-
-def test_an_address_that_is_no_url_is_refused(environment: dict[str, str]) -> None:
-    words = [sys.executable, "-m", "jobs", "mcp", "--service", "docs.example.com"]
-    ended = subprocess.run(words, env=environment, cwd=ROOT, input="", capture_output=True, text=True, check=False)
-    assert ended.returncode == 2
-    assert "raydex mcp: the service 'docs.example.com' is no URL" in ended.stderr
-
-
-def test_without_an_index_it_says_what_to_do(store: Store, environment: dict[str, str]) -> None:
-    listed, found = converse(environment, ("list_collections", {}), ("search_docs", {"query": "x"}))
-    assert "raydex index" in listed.content[0].text
-    assert found.is_error and "raydex index" in found.content[0].text
-
-
-def test_a_database_that_is_away_ends_it_with_a_message(environment: dict[str, str]) -> None:
-    away = {**environment, "DATABASE_URL": "postgresql://nobody@127.0.0.1:9/x"}
-    ended = subprocess.run(
-        [sys.executable, "-m", "jobs", "mcp", "--no-llm"], env=away, cwd=ROOT, input="", capture_output=True, text=True,
-        check=False,
-    )  # fmt: skip
-    assert ended.returncode == 1
-    assert "raydex mcp: " in ended.stderr and "Traceback" not in ended.stderr
-    assert ended.stdout == ""
-
-
-def test_it_ends_when_it_is_told_to(indexed: Store, environment: dict[str, str]) -> None:
+def test_it_ends_when_it_is_told_to(environment: dict[str, str]) -> None:
     words = [sys.executable, "-m", "jobs", "mcp", "--no-llm"]
     with subprocess.Popen(
         words, env=environment, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
