@@ -47,6 +47,8 @@ class Browser:
 
     def __init__(self) -> None:
         self.events: list[dict[str, Any]] = []
+        self._altered = False  # a page that no test after this one may have
+        self._origins = set[str]()  # of what the page has shown
         self._thread = ThreadPoolExecutor(1, "browser")
 
     def __enter__(self) -> Self:
@@ -74,9 +76,10 @@ class Browser:
         """Let the browser ask for languages, such as "de-AT,en", until it is renewed."""
         agent = self.evaluate("navigator.userAgent")
         self.call("Emulation.setUserAgentOverride", userAgent=agent, acceptLanguage=languages)
+        self._altered = True
 
     def renew(self) -> None:
-        """Close all pages, forget all that they stored, and open an empty one."""
+        """Close all pages but an empty one, and forget all that they stored."""
         self._run(self._renew)
         self.events.clear()
 
@@ -151,17 +154,35 @@ class Browser:
         self._open_page()
 
     def _renew(self) -> None:
-        # A context of its own for each test would be plainer, and costs three times as much.
-        old = self._context.pages
-        self._open_page()
-        for page in old:
+        # A context of its own for each test would be plainer, and costs three times as much as a page of its own, which
+        # costs twice as much as an empty one: that keeps its process, and what this has compiled.
+        others = [page for page in self._context.pages if page is not self._page or not self._is_emptied()]
+        if self._page in others:
+            self._open_page()
+        for page in others:
             page.close()
         self._protocol.send("Storage.clearDataForOrigin", {"origin": "*", "storageTypes": "all"})
         self._context.clear_cookies()
         self._context.clear_permissions()
 
+    def _is_emptied(self) -> bool:
+        """Empty the page, if all that it holds is known; a tab keeps what each origin has put into sessionStorage."""
+        from playwright.sync_api import Error
+
+        if self._altered or len(self._origins) > 1:
+            return False
+        try:
+            self._page.evaluate("sessionStorage.clear()")
+            self._page.goto("about:blank")
+        except Error:
+            return False
+        self._page.unroute_all()
+        self._page.mouse.move(0, 0)
+        return True
+
     def _open_page(self) -> None:
-        self._page = self._context.new_page()
+        self._page, self._altered = self._context.new_page(), False
+        self._origins.clear()
         self._protocol = self._context.new_cdp_session(self._page)
         for method in REPORTED:
             self._protocol.on(method, partial(self._note, method))
@@ -170,6 +191,8 @@ class Browser:
 
     def _note(self, method: str, params: dict[str, Any]) -> None:
         self.events.append({"method": method, "params": params})
+        if params.get("type") == "Document":
+            self._origins.add("/".join(params["request"]["url"].split("/")[:3]))
 
     def _stop(self) -> None:
         self._browser.close()
