@@ -4,6 +4,7 @@ A wheel of it holds what the code reads beside itself, and the documents of the 
 """
 
 import ast
+import functools
 import re
 import sys
 import tomllib
@@ -51,6 +52,7 @@ def modules_of(requirements: list[str]) -> set[str]:
     return {MODULES.get(name, name.replace("-", "_")) for name in map(name_of, requirements)}
 
 
+@functools.cache
 def imported_by(*folders: str) -> dict[str, str]:
     """The top-level modules of others that the folders' files import, each with a file that does."""
     found = {}
