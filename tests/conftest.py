@@ -33,6 +33,7 @@ settings.register_profile("some", deadline=None, max_examples=40, derandomize=Tr
 settings.register_profile("many", deadline=None, max_examples=200)
 
 ROOT = Path(__file__).parents[1]
+WORKER = os.environ.get("PYTEST_XDIST_WORKER", "")
 RAY = ExitStack()  # what of the session's Ray and Serve runs
 
 
@@ -152,6 +153,16 @@ def data() -> Path:
     if not folder.is_dir():
         pytest.skip(f"no real data at {folder}: set RAYDEX_DATA")
     return folder
+
+
+@pytest.fixture(scope="session")
+def exports(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the default model's export, which all workers share: it takes ten seconds of a processor."""
+    from pipelines.embedding.load import load_tokenizer
+    from pipelines.embedding.onnx.export import exported
+
+    folder = tmp_path_factory.getbasetemp()
+    return exported(load_tokenizer("all-MiniLM-L6-v2"), (folder.parent if WORKER else folder) / "exports").parent
 
 
 @pytest.fixture

@@ -98,7 +98,11 @@ def test_a_collection_whose_model_makes_other_vectors(database_url: str, superus
 
 
 @pytest.mark.timeout(300)
-def test_the_command_tries_all_and_starts_a_ray_of_this_machine(database_url: str, tmp_path: Path) -> None:
+def test_the_command_tries_all_and_starts_a_ray_of_this_machine(
+    database_url: str, tmp_path: Path, exports: Path
+) -> None:
+    (tmp_path / "models").symlink_to(exports)
+
     def doctor(**variables: str) -> tuple[int, dict[str, Any]]:
         environment = {"DATABASE_URL": database_url, "RAYDEX_HOME": str(tmp_path), "RAY_ADDRESS": "local"}
         done = subprocess.run(

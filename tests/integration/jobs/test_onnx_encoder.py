@@ -23,14 +23,6 @@ MODEL = "all-MiniLM-L6-v2"
 TEXTS = [f"Text {n} says: {'a Ray actor keeps state. ' * n}" for n in (*range(10), 20, 30, 39)] + ["短い", "\ud800"]
 
 
-@pytest.fixture(scope="module")
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of an export."""
-    folder = tmp_path_factory.mktemp("onnx")
-    _export_into(folder)
-    return folder
-
-
 @pytest.mark.exhaustive
 def test_exporters_at_once_leave_one_whole_file(tmp_path: Path) -> None:
     with multiprocessing.get_context("spawn").Pool(2) as pool:
@@ -40,29 +32,29 @@ def test_exporters_at_once_leave_one_whole_file(tmp_path: Path) -> None:
     assert load_embedder(MODEL, device="cpu", backend="onnx", cache=tmp_path).embed_chunks(["a"]).shape == (1, 384)
 
 
-def test_vectors_are_those_of_torch(cache: Path) -> None:
-    onnx = load_embedder(MODEL, device="cpu", backend="onnx", cache=cache, threads=1)
+def test_vectors_are_those_of_torch(exports: Path) -> None:
+    onnx = load_embedder(MODEL, device="cpu", backend="onnx", cache=exports, threads=1)
     torch = load_embedder(MODEL, device="cpu", backend="torch")
     cosines = (onnx.embed_chunks(TEXTS) * torch.embed_chunks(TEXTS)).sum(axis=1)
     assert cosines.min() > 0.99999
     assert onnx.embed_query("how?") @ torch.embed_query("how?") > 0.99999
 
 
-def test_a_vector_hardly_depends_on_what_else_was_in_its_batch(cache: Path) -> None:
+def test_a_vector_hardly_depends_on_what_else_was_in_its_batch(exports: Path) -> None:
     """A run that goes on after a kill batches the remaining texts anew."""
-    onnx = load_embedder(MODEL, device="cpu", cache=cache, threads=1)
+    onnx = load_embedder(MODEL, device="cpu", cache=exports, threads=1)
     apart = np.concatenate([onnx.embed_chunks(TEXTS[:7]), onnx.embed_chunks(TEXTS[7:])])
     assert (onnx.embed_chunks(TEXTS) * apart).sum(axis=1).min() >= 0.9999
 
 
-def test_auto_takes_it_on_a_cpu_where_there_is_a_cache(cache: Path) -> None:
-    assert isinstance(load_embedder(MODEL, device="cpu", cache=cache), OnnxEmbedder)
+def test_auto_takes_it_on_a_cpu_where_there_is_a_cache(exports: Path) -> None:
+    assert isinstance(load_embedder(MODEL, device="cpu", cache=exports), OnnxEmbedder)
 
 
-def test_a_started_export_is_loaded_without_torch(cache: Path) -> None:
+def test_a_started_export_is_loaded_without_torch(exports: Path) -> None:
     code = (
         "import sys; from pathlib import Path; from pipelines.embedding import load_embedder;"
-        f"e = load_embedder({MODEL!r}, device='cpu', backend='onnx', cache=Path({str(cache)!r}));"
+        f"e = load_embedder({MODEL!r}, device='cpu', backend='onnx', cache=Path({str(exports)!r}));"
         "assert e.embed_chunks(['a']).shape == (1, 384);"
         "assert not {'torch', 'sentence_transformers', 'transformers'} & set(sys.modules)"
     )
@@ -92,10 +84,10 @@ class Other:
         return np.eye(384, dtype=np.float32)[: len(texts)]
 
 
-def test_an_export_that_differs_is_refused(cache: Path) -> None:
+def test_an_export_that_differs_is_refused(exports: Path) -> None:
     counter = load_tokenizer(MODEL)
     with pytest.raises(ExportFailed, match="cosine"):
-        compare(counter, Other(), exported(counter, cache))
+        compare(counter, Other(), exported(counter, exports))
 
 
 def test_a_failed_export_leaves_no_file(tmp_path: Path) -> None:
@@ -113,10 +105,10 @@ def test_without_a_cache_folder_it_says_so() -> None:
 
 
 @pytest.mark.skipif(not multiplies_int8(), reason="int8 needs a CPU with VNNI")
-def test_int8_is_near_and_no_vector_depends_on_its_batch(cache: Path) -> None:
-    int8 = load_embedder(f"int8:{MODEL}", device="cpu", cache=cache, threads=2)
-    fp32 = load_embedder(MODEL, device="cpu", cache=cache, threads=2)
-    assert isinstance(int8, OnnxEmbedder) and len(list(cache.glob("*-int8.onnx"))) == 1
+def test_int8_is_near_and_no_vector_depends_on_its_batch(exports: Path) -> None:
+    int8 = load_embedder(f"int8:{MODEL}", device="cpu", cache=exports, threads=2)
+    fp32 = load_embedder(MODEL, device="cpu", cache=exports, threads=2)
+    assert isinstance(int8, OnnxEmbedder) and len(list(exports.glob("*-int8.onnx"))) == 1
     vectors = int8.embed_chunks(TEXTS)
     cosines = (vectors * fp32.embed_chunks(TEXTS)).sum(axis=1)
     assert 0.995 < cosines.min() < 0.99999
@@ -125,8 +117,8 @@ def test_int8_is_near_and_no_vector_depends_on_its_batch(cache: Path) -> None:
 
 
 @pytest.mark.parametrize("model", [MODEL, f"int8:{MODEL}"])
-def test_a_questions_vector_is_the_same_alone_and_among_others(cache: Path, model: str) -> None:
-    onnx, questions = load_embedder(model, device="cpu", cache=cache, threads=2), TEXTS
+def test_a_questions_vector_is_the_same_alone_and_among_others(exports: Path, model: str) -> None:
+    onnx, questions = load_embedder(model, device="cpu", cache=exports, threads=2), TEXTS
     alone = np.stack([onnx.embed_query(question) for question in questions])
     with ThreadPoolExecutor(8) as threads:
         among = np.stack(list(threads.map(onnx.embed_query, questions)))
@@ -134,22 +126,22 @@ def test_a_questions_vector_is_the_same_alone_and_among_others(cache: Path, mode
     assert np.abs(alone - onnx.embed_chunks(questions)).max() <= 1e-6
 
 
-def test_a_text_that_is_too_long_is_told(cache: Path) -> None:
+def test_a_text_that_is_too_long_is_told(exports: Path) -> None:
     """A text of as many tokens as the model reads, two of them its own, is not."""
-    onnx = load_embedder(MODEL, device="cpu", cache=cache, threads=1)
+    onnx = load_embedder(MODEL, device="cpu", cache=exports, threads=1)
     longer, whole = "word " * 255, "word " * 254
     assert onnx.are_too_long([longer, whole]) == [True, False]
     assert np.abs(np.subtract(*onnx.embed_chunks([longer, longer + "and an end"]))).max() < 1e-6
 
 
-def test_an_int8_model_that_is_far_off_is_refused(cache: Path, tmp_path: Path) -> None:
-    fp32 = exported(load_tokenizer(MODEL), cache)
+def test_an_int8_model_that_is_far_off_is_refused(exports: Path, tmp_path: Path) -> None:
+    fp32 = exported(load_tokenizer(MODEL), exports)
     with pytest.raises(ExportFailed, match=r"cosine of 0\.9"):
         export(load_tokenizer(MODEL), tmp_path / "int8.onnx", fp32, least_int8_cosine=2.0)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_without_an_int8_model_the_exact_one_embeds(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_an_int8_model_the_exact_one_embeds(exports: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(counter: TokenCounter, folder: Path, int8: bool = False) -> tuple[Path, object]:
         if int8:
             raise ExportFailed("far off")
@@ -158,4 +150,4 @@ def test_without_an_int8_model_the_exact_one_embeds(cache: Path, monkeypatch: py
     monkeypatch.setattr("pipelines.embedding.onnx.embedder.open_export", refuse)
     monkeypatch.setattr("pipelines.embedding.load.multiplies_int8", lambda: True)
     with pytest.warns(RuntimeWarning, match="far off"):
-        assert isinstance(load_embedder(f"int8:{MODEL}", device="cpu", cache=cache), OnnxEmbedder)
+        assert isinstance(load_embedder(f"int8:{MODEL}", device="cpu", cache=exports), OnnxEmbedder)
