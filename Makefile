@@ -5,6 +5,9 @@ BIN := $(VENV)/bin
 SITE ?=
 QUESTION ?=
 
+# Images of Python switch this on: each of our processes would compile all that it imports, for three times the seconds.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: help install models chromium demo test test-all test-cluster check check-javascript quality bench wheel lock tree reference docs pictures clean
 
 help:

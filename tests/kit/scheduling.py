@@ -1,10 +1,11 @@
 """Distributes test files to the workers of pytest-xdist.
 
-Files that use the session's Ray go to one worker, first of all, so that it ends when the last of them is done: a Ray
+Tests that use the session's Ray go to one worker, first of all, so that it ends when the last of them is done: a Ray
 that does nothing costs a sixth of a processor. The slowest of the others come next, so that the workers end together.
 """
 
 import functools
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from xdist.scheduler import LoadScopeScheduling
 
 ROOT = Path(__file__).parents[2]
 RAY = "ray"
+USES = re.compile(r"^(?:async )?def (\w+)\([^)]*\b(?:local_ray|service: Service)\b", re.MULTILINE)
 
 
 class FileScheduling(LoadScopeScheduling):
@@ -24,28 +26,43 @@ class FileScheduling(LoadScopeScheduling):
         config.option.loadscopereorder = False
 
     def _split_scope(self, nodeid: str) -> str:
-        return group_of(nodeid.partition("::")[0])
+        return group_of(nodeid.partition("[")[0])
 
 
 @functools.cache
-def group_of(file: str) -> str:
-    """Return RAY for a file whose tests use the session's Ray or Serve, else the file itself."""
-    if file.startswith("tests/unit/"):
-        return file
-    text = (ROOT / file).read_text()
-    return RAY if "local_ray" in text or "kit.cluster import Service" in text else file
+def group_of(test: str) -> str:
+    """Return RAY for a test that uses the session's Ray or Serve itself or by a fixture of its file, else its file."""
+    file, _, name = test.partition("::")
+    using = set() if file.startswith("tests/unit/") else users_of_ray(file)
+    return RAY if name in using or any(not other.startswith("test_") for other in using) else file
+
+
+@functools.cache
+def users_of_ray(file: str) -> set[str]:
+    """Return the tests and fixtures of a file that name the session's Ray or Serve."""
+    return set(USES.findall((ROOT / file).read_text()))
 
 
 def uses_ray(item: pytest.Item | None) -> bool:
     """Return whether a test is of the group of the session's Ray."""
-    return item is not None and group_of(item.nodeid.partition("::")[0]) == RAY
+    return item is not None and group_of(item.nodeid.partition("[")[0]) == RAY
 
 
 def longest_first(items: Sequence[pytest.Item]) -> list[pytest.Item]:
-    """Sort tests that use the session's Ray first, then slow ones, then the others."""
+    """Sort tests that use the session's Ray first, then slow ones, then the others, each by their files."""
 
-    def place(item: pytest.Item) -> int:
+    def place(item: pytest.Item) -> tuple[int, Path]:
         marked = item.get_closest_marker("slow") or item.get_closest_marker("exhaustive")
-        return 0 if uses_ray(item) else 1 if marked else 2
+        return 0 if uses_ray(item) else 1 if marked else 2, item.path
 
     return sorted(items, key=place)
+
+
+def rotated_folders(worker: str) -> list[str]:
+    """Return the folders of tests, of which each of three workers begins with others.
+
+    Pytest rewrites each file for its assertions, and keeps that for whoever reads the file later.
+    """
+    folders = sorted({path.parent.relative_to(ROOT).as_posix() for path in (ROOT / "tests").rglob("test_*.py")})
+    at = int(worker.removeprefix("gw")) * len(folders) // 3
+    return folders[at:] + folders[:at]

@@ -5,6 +5,7 @@ Every step has a deployment of its own; the exhaustive tier runs all of it in th
 
 import asyncio
 import contextlib
+import ipaddress
 import json
 import re
 import time
@@ -13,12 +14,15 @@ from typing import Any
 
 import httpx
 import openai
+import psutil
 import psycopg
 import pytest
+import ray
 from kit.api import leave_when
 from kit.cluster import Service
 from kit.collector import Collector, collecting
 from kit.databases import DatabaseServer
+from kit.reporting import leave_table
 from kit.scripted_llm import Reply, Request, ScriptedLLM, obey
 from kit.workshop import Workshop
 from mcp import Client
@@ -286,3 +290,35 @@ def test_feedback_and_questions_are_kept(deployed: Deployed, database: str) -> N
             time.sleep(0.05)
         assert row is not None and row.answer.agent == "strong" and row.question == LOADING
         assert store.feedback(reply["id"])[0]["rating"] == 1
+
+
+def listeners(pids: set[int]) -> list[tuple[str, str, int]]:
+    """Return the command, address and port of every listening socket of these processes."""
+    return [
+        (psutil.Process(socket.pid).cmdline()[0].rpartition("/")[2], socket.laddr.ip, socket.laddr.port)
+        for socket in psutil.net_connections("inet")
+        if socket.pid in pids and socket.status == psutil.CONN_LISTEN
+    ]
+
+
+def is_loopback(address: str) -> bool:
+    parsed = ipaddress.ip_address(address)
+    return (getattr(parsed, "ipv4_mapped", None) or parsed).is_loopback
+
+
+def test_every_process_of_a_local_ray_and_service_listens_on_loopback_alone(deployed, request):
+    @ray.remote(num_cpus=0.1)
+    class Actor:
+        def ready(self) -> bool:
+            return True
+
+    actor = Actor.remote()
+    assert ray.get(actor.ready.remote())
+    me = psutil.Process()
+    found = listeners({process.pid for process in [me, *me.children(recursive=True)]})
+    leave_table(request.config, "listeners of a local Ray with a service", ("process", "address", "port"),
+                [(name, address, str(port)) for name, address, port in sorted(found)])  # fmt: skip
+    names = {name for name, _, _ in found}
+    assert {"gcs_server", "raylet", "ray::DashboardAgent", "ray::Actor"} <= names
+    assert {name.partition(":raydex:")[0] for name in names} >= {"ray::ProxyActor", "ray::ServeReplica"}
+    assert [one for one in found if not is_loopback(one[1])] == []

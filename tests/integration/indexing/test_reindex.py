@@ -22,13 +22,12 @@ from pipelines.records import IndexSettings
 from pipelines.store import RunLock, Store
 
 pytestmark = pytest.mark.slow
-ON_RAY = pytest.mark.usefixtures("local_ray")
 MODEL = ("--model", "hash:64", "--parallel-workers", 0, "--maintenance-work-mem", "64MB")
 
 
 @pytest.fixture
 def flags(request: pytest.FixtureRequest) -> list:
-    """The flags of each run: in this process, unless the test is ON_RAY."""
+    """The flags of each run: in this process, unless the test has a Ray."""
     return [*MODEL] if "local_ray" in request.fixturenames else ["--no-ray", *MODEL]
 
 
@@ -40,8 +39,7 @@ def folder(jobs: Jobs, tmp_path: Path, flags: list) -> Path:
     return tmp_path / "site"
 
 
-@ON_RAY
-def test_a_folder_is_indexed_and_later_runs_do_only_what_changed(jobs, folder):
+def test_a_folder_is_indexed_and_later_runs_do_only_what_changed(jobs, folder, local_ray):
     """The first run on Ray, the later ones in this process: an index does not tell what built it."""
     first = jobs.reindex()
     assert first.code == 0
@@ -283,8 +281,7 @@ def test_a_page_budget_is_a_normal_end_that_deletes_nothing(jobs, site):
     assert (short.summary["pages"]["deleted"], short.summary["chunks"]["total"]) == (0, 28)
 
 
-@ON_RAY
-def test_pages_of_a_slow_site_are_embedded_while_it_is_crawled(database_url):
+def test_pages_of_a_slow_site_are_embedded_while_it_is_crawled(database_url, local_ray):
     """The last page of the site waits for the first vector: a crawl passes its pages on while it goes on."""
     site = site_sections(12)
     served, embedded = list[str](), threading.Event()

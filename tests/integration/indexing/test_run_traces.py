@@ -1,5 +1,7 @@
-"""Traces of runs: one trace each, with the work of tasks wherever it was done."""
+"""Traces and logs of runs: one trace each, with the work of tasks wherever it was done."""
 
+import json
+import re
 from pathlib import Path
 
 import pytest
@@ -12,7 +14,7 @@ pytestmark = pytest.mark.slow
 MODEL = ("--model", "hash:64", "--parallel-workers", 0, "--maintenance-work-mem", "64MB")
 
 
-def test_a_run_on_ray_is_one_trace_with_the_work_of_its_tasks(jobs: Jobs, local_ray: None) -> None:
+def test_a_run_on_ray_is_one_trace_with_the_work_of_its_tasks_and_is_found_in_their_logs(jobs, local_ray):
     site = {f"/{name}.html": html_page(name, sections) for name, sections in site_sections(4).items()}
     with Site({"/": html_page("Start", {}, links=tuple(site)), **site}) as pages, collecting() as collector:
         done = jobs.reindex(f"{pages.url}/", "--allow-private", *MODEL)
@@ -29,6 +31,17 @@ def test_a_run_on_ray_is_one_trace_with_the_work_of_its_tasks(jobs: Jobs, local_
     for name in ("crawl", "read", "embed", "store"):
         assert around.began <= spans[name].began < spans[name].ended <= around.ended
     assert all(spans[name].attributes["raydex.busy_s"] > 0 for name in ("read", "embed", "store"))
+    found_in_logs(jobs, done.summary["run"])
+
+
+def found_in_logs(jobs: Jobs, run: int) -> None:
+    lines = jobs.text("logs", run).splitlines()
+    assert lines and all(re.match(r"session_\S+/logs/worker-\S+: ", line) for line in lines)
+    assert any(line.endswith(f" info works for run {run}") for line in lines)
+    jobs.capsys.readouterr()
+    entries = [json.loads(line) for line in jobs.text("logs", run, "--json").splitlines()]
+    begun = [entry for entry in entries if entry.get("logger") == "pipelines.logs"]
+    assert begun and all((entry["run"], entry["collection"]) == (run, "docs") for entry in begun)
 
 
 def test_a_night_is_one_trace_of_its_steps(jobs: Jobs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

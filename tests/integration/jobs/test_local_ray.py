@@ -1,21 +1,18 @@
-"""A Ray that a job or the service starts is this machine's own: nobody else reaches it, and it reports to nobody."""
+"""A Ray that a job or the service starts is this machine's own: it reports to nobody, and gives way to others.
 
-import ipaddress
+Nobody else reaches it: see test_answering_service.py.
+"""
+
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
-import psutil
 import pytest
-import ray
-from kit.cluster import Service, free_port
-from kit.reporting import leave_table
+from kit.cluster import free_port
 from kit.web import Site
 
 from pipelines.cluster import connect_ray
-from serve.settings import Settings
 
 pytestmark = pytest.mark.slow
 
@@ -31,56 +28,6 @@ with connect_ray("local", *([SERVICE_NICENESS] if sys.argv[1] == "service" else 
 METRICS = free_port()
 # Ray 2.60 asks these for the cloud that it runs in, as soon as the process runs that counts usage.
 METADATA = ("169.254.169.254", "metadata.google.internal")
-
-
-@pytest.fixture(scope="module")
-def processes(
-    service: Service, database_of_module: str, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[set[int]]:
-    """The pids of a Ray with an actor, and of a service whose retriever has a deployment of its own."""
-
-    @ray.remote(num_cpus=0.1)
-    class Actor:
-        def ready(self) -> bool:
-            return True
-
-    actor = Actor.remote()
-    settings = Settings(database_url=database_of_module, home=tmp_path_factory.mktemp("home"), cpus=0.1,
-                        placement={"retriever": "deployment"})  # fmt: skip
-    with service.deployed(settings):
-        assert ray.get(actor.ready.remote())
-        me = psutil.Process()
-        yield {process.pid for process in [me, *me.children(recursive=True)]}
-
-
-@pytest.fixture(scope="module")
-def database_of_module(server) -> Iterator[str]:
-    with server.database() as url:
-        yield url
-
-
-def listeners(pids: set[int]) -> list[tuple[str, str, int]]:
-    """Return the command, address and port of every listening socket of these processes."""
-    return [
-        (psutil.Process(socket.pid).cmdline()[0].rpartition("/")[2], socket.laddr.ip, socket.laddr.port)
-        for socket in psutil.net_connections("inet")
-        if socket.pid in pids and socket.status == psutil.CONN_LISTEN
-    ]
-
-
-def is_loopback(address: str) -> bool:
-    parsed = ipaddress.ip_address(address)
-    return (getattr(parsed, "ipv4_mapped", None) or parsed).is_loopback
-
-
-def test_every_process_of_a_local_ray_and_service_listens_on_loopback_alone(processes, request):
-    found = listeners(processes)
-    leave_table(request.config, "listeners of a local Ray with a service", ("process", "address", "port"),
-                [(name, address, str(port)) for name, address, port in sorted(found)])  # fmt: skip
-    names = {name for name, _, _ in found}
-    assert {"gcs_server", "raylet", "ray::DashboardAgent", "ray::Actor"} <= names
-    assert {name.partition(":raydex:")[0] for name in names} >= {"ray::ProxyActor", "ray::ServeReplica"}
-    assert [one for one in found if not is_loopback(one[1])] == []
 
 
 def run_locally(what: str, **variables: str) -> tuple[str, list[str]]:
@@ -109,7 +56,7 @@ def test_a_user_may_ask_for_usage_statistics():
     assert [path for path in asked if any(name in path for name in METADATA)] != []
 
 
-def test_another_process_joins_a_local_ray_by_its_address() -> None:
+def test_another_process_joins_a_local_ray_by_its_address(local_ray: None) -> None:
     join = "import sys; from pipelines.cluster import connect_ray\nwith connect_ray(sys.argv[1]): print('joined')"
     with connect_ray() as cluster:
         command = [sys.executable, "-c", join, cluster.address]

@@ -1,28 +1,17 @@
-"""`raydex logs` finds what the processes of a run wrote, and says so where there is nothing."""
+"""`raydex logs` finds what processes of a run wrote, and says so where there is nothing.
+
+What those of a run on Ray wrote: see test_run_traces.py.
+"""
 
 import json
-import re
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 from kit.reindexing import Jobs, html_page, site_sections
-from kit.web import Site
 
 pytestmark = pytest.mark.slow
 MODEL = ("--model", "hash:64", "--parallel-workers", 0, "--maintenance-work-mem", "64MB")
-
-
-def test_a_run_on_ray_is_found_in_the_logs_of_its_workers(jobs: Jobs, local_ray: None) -> None:
-    with Site({"/": html_page("Start", {"usage": "How it is used."})}) as site:
-        run = jobs.reindex(f"{site.url}/", "--allow-private", *MODEL).summary["run"]
-    lines = jobs.text("logs", run).splitlines()
-    assert lines and all(re.match(r"session_\S+/logs/worker-\S+: ", line) for line in lines)
-    assert any(line.endswith(f" info works for run {run}") for line in lines)
-    jobs.capsys.readouterr()
-    entries = [json.loads(line) for line in jobs.text("logs", run, "--json").splitlines()]
-    begun = [entry for entry in entries if entry.get("logger") == "pipelines.logs"]
-    assert begun and all((entry["run"], entry["collection"]) == (run, "docs") for entry in begun)
 
 
 def test_lines_of_another_run_are_left_out(jobs: Jobs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
