@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from html.parser import HTMLParser
 
 import numpy as np
+from kit.scripted_llm import Reply, Request
 
 from pipelines.answering.retrieval.search import Retrieval, Search
 from pipelines.answering.verified.sections import pin, read_sections
@@ -118,6 +119,12 @@ def _hit(chunk: Chunk) -> Hit:
     place = (chunk.id, chunk.url, chunk.anchors, chunk.title, chunk.headings, chunk.text, chunk.text_hash)
     source = f"{chunk.url}#{chunk.anchor}"
     return Hit(*place, 0.9, "rrf", dict.fromkeys(found, 1), found, sources=(source,), ordinal=chunk.ordinal)
+
+
+def repeat_in_pieces(request: Request) -> Reply:
+    """Repeat the prompt, in deltas of seven characters: what runs comes in two, and no tag comes whole."""
+    text = f"{request.prompt} [1][2]"
+    return Reply(deltas=[text[at : at + 7] for at in range(0, len(text), 7)])
 
 
 class PoisonedRetriever:

@@ -49,7 +49,7 @@ def site(running: Site) -> Site:
     return renewed(running)
 
 
-def test_an_answer_is_rendered_markdown(site: Site) -> None:
+def test_an_answer_is_rendered_markdown_and_asks_no_other_host(site: Site) -> None:
     site.engine.says = RICH
     page = site.open()
     site.ask()
@@ -65,6 +65,8 @@ def test_an_answer_is_rendered_markdown(site: Site) -> None:
     assert "not this or a picture" in text and "Raw <b>markup</b>, and [7] is no source." in text
     numbers = page.evaluate("[...document.querySelectorAll('.answer .number')].map(a => [a.textContent, a.href])")
     assert numbers == [["1", "https://d.test/data#csv"]] * 2
+    assert [url for url in page.requests() if not url.startswith((site.url, "data:"))] == []
+    assert page.named("Log.entryAdded") == []
 
 
 def test_only_the_open_block_is_rendered_anew(site: Site) -> None:
@@ -102,8 +104,7 @@ def test_a_long_question_leaves_room_for_its_answer(site: Site) -> None:
     assert page.violations() == []
 
 
-@pytest.mark.parametrize("text", ["A line\n\n- item", "A line\n- item", "A line\n\n1. item", "A **bold** `code`"])
-def test_what_comes_half_is_not_shown_as_something_else(site: Site, text: str) -> None:
+def test_what_comes_half_is_not_shown_as_something_else(site: Site) -> None:
     """A dash below a line would make it a heading until the next word comes."""
     page = site.open()
     grow = """import('/web/chat/markdown.js').then(({LiveMarkdown}) => {
@@ -114,27 +115,25 @@ def test_what_comes_half_is_not_shown_as_something_else(site: Site, text: str) -
         }
         return [...seen];
     })"""
-    assert not set(page.evaluate(f"(text => {grow})({text!r})")) & {"H1", "H2", "H3", "H4", "HR"}
+    for text in ("A line\n\n- item", "A line\n- item", "A line\n\n1. item", "A **bold** `code`"):
+        assert not set(page.evaluate(f"(text => {grow})({text!r})")) & {"H1", "H2", "H3", "H4", "HR"}, text
 
 
-@pytest.mark.parametrize(
-    ("code", "coloured"),
-    [
-        ("import ray\nray.init()", True),
-        (">>> ray.init()\n{}", True),
-        ("ALTER TABLE t ADD COLUMN c text;", True),
-        ("$ echo ray", True),
-        ('{"a": 1}', True),
-        ("Number of trials: 3/3\n| Trial | loss |", False),
-        ("With all of it, nothing from here imports.", False),
-    ],
-)
-def test_code_without_a_language_is_coloured_where_it_tells(site: Site, code: str, coloured: bool) -> None:
-    site.engine.says = f"So:\n\n```\n{code}\n```\n"
+def test_code_without_a_language_is_coloured_where_it_tells(site: Site) -> None:
+    coloured = {
+        "import ray\nray.init()": True,
+        ">>> ray.init()\n{}": True,
+        "ALTER TABLE t ADD COLUMN c text;": True,
+        "$ echo ray": True,
+        '{"a": 1}': True,
+        "Number of trials: 3/3\n| Trial | loss |": False,
+        "With all of it, nothing from here imports.": False,
+    }
+    site.engine.says = "So:\n\n" + "".join(f"```\n{code}\n```\n\n" for code in coloured)
     page = site.open()
     site.ask()
-    assert (page.count(".answer pre span") > 0) is coloured
-    assert page.evaluate("document.querySelector('.answer pre').textContent") == f"{code}\n"
+    shown = "[...document.querySelectorAll('.answer pre')].map(e => [e.textContent, !!e.querySelector('span')])"
+    assert page.evaluate(shown) == [[f"{code}\n", it_is] for code, it_is in coloured.items()]
 
 
 def test_code_is_copied_by_its_button(site: Site) -> None:
@@ -408,19 +407,16 @@ def test_version_and_language_are_chosen_where_there_are_several(site: Site) -> 
     assert site.engine.asks[-1].filters == Filters(version="1.9")
 
 
-def test_an_answer_by_a_person_says_so(site: Site) -> None:
+def test_an_answer_by_a_person_and_quotes_in_place_of_a_model_that_failed_say_so(site: Site) -> None:
+    page = site.open()
+    foot = f"{LAST}.querySelector('.foot').textContent"
     site.engine.changes = {"agent": "verified"}
-    page = site.open()
     site.ask()
-    assert "Answer written by a person" in page.text(".foot")
-
-
-def test_quotes_in_place_of_a_model_that_failed_say_so(site: Site) -> None:
+    assert "Answer written by a person" in page.evaluate(foot)
     site.engine.changes = {"agent": "extractive", "degraded": ("llm:big", "bm25")}
-    page = site.open()
-    site.ask()
-    assert "The language model failed: this is quoted from the documentation." in page.text(".foot")
-    assert "Keyword search was not available." in page.text(".foot")
+    site.ask("And now?")
+    assert "The language model failed: this is quoted from the documentation." in page.evaluate(foot)
+    assert "Keyword search was not available." in page.evaluate(foot)
 
 
 def test_thumbs_are_sent_with_reasons_and_a_comment(site: Site) -> None:
@@ -551,13 +547,6 @@ def test_the_keyboard_alone_does(site: Site) -> None:
         "Edit and ask again",
     }
     assert expected | {"card", "Source 1: CSV"} <= seen
-
-
-def test_a_page_asks_no_other_host_and_stops_nothing(site: Site) -> None:
-    page = site.open()
-    site.ask()
-    assert [url for url in page.requests() if not url.startswith((site.url, "data:"))] == []
-    assert page.named("Log.entryAdded") == []
 
 
 def test_a_quotation_says_where_it_stands_once(site: Site) -> None:

@@ -63,6 +63,7 @@ def test_an_answer_is_shown_with_its_sources(site: Site) -> None:
     assert page.evaluate("document.querySelector('.sources a').href") == "https://d.test/data#csv"
     assert page.evaluate("document.querySelector('.answer .number').href") == "https://d.test/data#csv"
     assert "not complete" not in page.text(".turn")
+    assert page.count("[name=collection]") == 0, "one collection needs no picker"
 
 
 def test_what_was_found_is_shown_while_a_model_reads(site: Site, reading: threading.Event) -> None:
@@ -74,12 +75,6 @@ def test_what_was_found_is_shown_while_a_model_reads(site: Site, reading: thread
     reading.set()
     page.wait_for(ANSWERED)
     assert page.count(".sources li") == 1
-
-
-def test_one_collection_needs_no_picker(site: Site) -> None:
-    page = site.open()
-    site.ask()
-    assert page.count("[name=collection]") == 0
 
 
 def test_the_picker_offers_what_is_published_and_the_url_keeps_the_choice(site: Site) -> None:

@@ -8,8 +8,17 @@ import pytest
 from kit.api import FakeEngine, FakeStore, run_server
 from kit.browser import Browser, needs_browser
 from kit.reporting import leave_table
-from kit.scripted_llm import Reply, Request, ScriptedLLM
-from kit.xss import INDEX, PAYLOADS, QUESTION, SAMPLE, PoisonedAnswers, PoisonedRetriever, held
+from kit.scripted_llm import ScriptedLLM
+from kit.xss import (
+    INDEX,
+    PAYLOADS,
+    QUESTION,
+    SAMPLE,
+    PoisonedAnswers,
+    PoisonedRetriever,
+    held,
+    repeat_in_pieces,
+)
 
 from pipelines.answering.engine import QueryEngine
 from pipelines.answering.retrieval.search import Retrieval
@@ -43,12 +52,6 @@ MAY_HAVE = {
     "align", "aria-describedby", "aria-label", "class", "data-source", "dir", "href", "lang", "rel", "role",
     "start", "tabindex", "target",
 }  # fmt: skip
-
-
-def repeat_in_pieces(request: Request) -> Reply:
-    """Repeat the prompt, in deltas of three characters: what runs may come in two."""
-    text = f"{request.prompt} [1][2]"
-    return Reply(deltas=[text[at : at + 3] for at in range(0, len(text), 3)])
 
 
 @pytest.fixture(scope="module")

@@ -6,8 +6,8 @@ import pytest
 from kit.browser import Browser, needs_browser
 from kit.hosting import Hosting, run_hosting
 from kit.reporting import leave_table
-from kit.scripted_llm import Reply, Request, ScriptedLLM
-from kit.xss import PAYLOADS, SAMPLE, PoisonedRetriever, held
+from kit.scripted_llm import ScriptedLLM
+from kit.xss import PAYLOADS, SAMPLE, PoisonedRetriever, held, repeat_in_pieces
 
 from pipelines.answering.engine import QueryEngine
 from pipelines.llm.client import LLM
@@ -53,12 +53,6 @@ SURROUND = """(payload => {
   getSelection().selectAllChildren(text);
 })"""
 TYPE = "((box, text) => { box.value = text; box.dispatchEvent(new Event('input')) })"
-
-
-def repeat_in_pieces(request: Request) -> Reply:
-    """The prompt, in deltas of three characters: what runs may come in two."""
-    text = f"{request.prompt} [1][2]"
-    return Reply(deltas=[text[at : at + 3] for at in range(0, len(text), 3)])
 
 
 @pytest.fixture(scope="module")
