@@ -20,11 +20,11 @@ from kit.workshop import Workshop, small_site
 from pipelines import embedded
 from pipelines.store import DatabaseFull, Store, StoreUnavailable
 
-SIZE_MB, LEFT_MB = 400, 3
+SIZE_MB, LEFT_MB = 400, 1
 SITE = small_site(20)
 LARGE = SITE | {
     f"q{page:03}": {f"s{part}": f"Subject {page * 40 + part} " + f"of {page} " * 400 for part in range(10)}
-    for page in range(60)
+    for page in range(20)
 }
 
 

@@ -20,13 +20,13 @@ from pipelines.store.publish import index_chunks
 
 pytestmark = pytest.mark.slow
 
-CHUNKS, DIMENSION, CLUSTERS = 50_000, 64, 500
+CHUNKS, DIMENSION, CLUSTERS = 20_000, 64, 200
 QUERIES, K = 20, 10
 
 
 @dataclass(frozen=True)
 class Corpus:
-    """50,000 chunks in the database, what each is filtered by, and questions near some of them."""
+    """CHUNKS chunks in the database, what each is filtered by, and questions near some of them."""
 
     store: Store
     index: Index
@@ -179,6 +179,6 @@ def test_several_vectors_are_searched_at_one_revision(corpus: Corpus) -> None:
 
 
 def test_a_search_that_takes_too_long_loses_its_vectors_not_what_was_named(corpus: Corpus) -> None:
-    found = search_index(corpus.store, corpus.index, [corpus.questions[0]] * 2, ["7"], 40_000, Filters(), 0.02)
+    found = search_index(corpus.store, corpus.index, [corpus.questions[0]] * 2, ["7"], CHUNKS, Filters(), 0.01)
     assert found.too_slow and found.nearest == [[], []] and list(found.by_id) == ["7"]
     assert not search_index(corpus.store, corpus.index, [corpus.questions[0]], [], K).too_slow
