@@ -8,7 +8,7 @@ QUESTION ?=
 # Images of Python switch this on: each of our processes would compile all that it imports, for three times the seconds.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help install models chromium demo test test-all test-cluster check check-javascript quality bench wheel lock tree reference docs pictures clean
+.PHONY: help install models chromium demo test test-all test-cluster check check-types check-style check-javascript check-house quality bench wheel lock tree reference docs pictures clean
 
 help:
 	@echo "make demo [SITE=https://…] [QUESTION=…]   index a documentation site, serve it, ask a question"
@@ -69,21 +69,27 @@ test-all: $(VENV)/.installed
 test-cluster: $(VENV)/.installed
 	@$(BIN)/python -m pytest tests/cluster
 
-check: $(VENV)/.installed
+# With --jobs the types are read beside all else.
+check: check-types check-style check-javascript check-house
+
+check-types: $(VENV)/.installed
+	@$(BIN)/mypy pipelines serve jobs
+
+check-style: $(VENV)/.installed
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
 	@$(BIN)/oxlint --quiet pipelines serve
 	@$(BIN)/check-jsonschema --quiet --builtin-schema vendor.github-workflows .github/workflows/*.yaml deploy/github/raydex.yaml
 	@$(BIN)/check-jsonschema --quiet --builtin-schema vendor.compose-spec deploy/compose.yaml
-	@$(MAKE) --no-print-directory check-javascript
-	@$(BIN)/mypy pipelines serve jobs
+
+check-house: $(VENV)/.installed
 	@$(BIN)/python -m pytest -q tests/unit/house/test_architecture.py
 
 # The types of JavaScript are checked where npm can install the compiler: nothing else of ours needs Node.
 TYPESCRIPT := 5.9.3
 TSC := $(VENV)/js/node_modules/.bin/tsc
 SCRIPTS := jsconfig.json pipelines/insights/page/jsconfig.json pipelines/evaluation/experiments/jsconfig.json
-check-javascript:
+check-javascript: $(VENV)/.installed
 	@if $(MAKE) --no-print-directory --silent $(VENV)/js/.typescript-$(TYPESCRIPT) 2> /dev/null; \
 	then for config in $(SCRIPTS); do $(TSC) --project $$config || exit; done; \
 	else echo "npm can't install TypeScript here: the types of JavaScript were not checked"; fi

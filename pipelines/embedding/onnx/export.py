@@ -149,7 +149,7 @@ def _export(counter: TokenCounter, target: Path) -> None:
     if counter.chunk_prefix and not all(getattr(module, "include_prompt", True) for module in model):
         raise ExportFailed("its pooling excludes the prompt, which the export can't do")
 
-    class Whole(torch.nn.Module):
+    class Whole(torch.nn.Module):  # type: ignore[misc]
         def forward(self, input_ids: Any, attention_mask: Any) -> Any:
             return model({"input_ids": input_ids, "attention_mask": attention_mask})["sentence_embedding"]
 
