@@ -22,14 +22,18 @@ from kit.api import leave_when
 from kit.cluster import Service
 from kit.collector import Collector, collecting
 from kit.databases import DatabaseServer
+from kit.processes import kill_9
 from kit.reporting import leave_table
 from kit.scripted_llm import Reply, Request, ScriptedLLM, obey
+from kit.slack_server import APP_TOKEN, SlackServer
 from kit.workshop import Workshop
 from mcp import Client
 
 from pipelines.answering.grounding.answerable import UNKNOWN
 from pipelines.store import Store
+from serve.app import build
 from serve.settings import Settings
+from serve.slack.settings import SlackRefused
 
 pytestmark = pytest.mark.slow
 
@@ -88,12 +92,20 @@ def models() -> Iterator[tuple[ScriptedLLM, ScriptedLLM]]:
         yield strong, weak
 
 
+@pytest.fixture(scope="module")
+def slack() -> Iterator[SlackServer]:
+    """Slack, to which the application's bot connects."""
+    with SlackServer() as stand_in:
+        yield stand_in
+
+
 @pytest.fixture(scope="module", params=[pytest.param("ingress", marks=pytest.mark.exhaustive), "deployment"])
 def deployed(
     request: pytest.FixtureRequest,
     service: Service,
     database: str,
     models: tuple[ScriptedLLM, ScriptedLLM],
+    slack: SlackServer,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Deployed]:
     strong, weak = models
@@ -111,6 +123,11 @@ def deployed(
             "router": {"kind": "rules", "rules": [{"agent": "weak", "pattern": "(?i)^quick"}]},
             "placement": {"retriever": request.param, "agents": request.param},
             "vector_weight": 0.1,
+            "slack": True,
+            "slack_service": service.url,
+            "slack_bot_token": "xoxb-T1",
+            "slack_app_token": APP_TOKEN,
+            "slack_api_url": slack.url,
         }
     )
     with collecting(OTEL_BSP_SCHEDULE_DELAY="100") as collector, service.deployed(settings):
@@ -322,3 +339,35 @@ def test_every_process_of_a_local_ray_and_service_listens_on_loopback_alone(depl
     assert {"gcs_server", "raylet", "ray::DashboardAgent", "ray::Actor"} <= names
     assert {name.partition(":raydex:")[0] for name in names} >= {"ray::ProxyActor", "ray::ServeReplica"}
     assert [one for one in found if not is_loopback(one[1])] == []
+
+
+def bots() -> list[int]:
+    """The processes of the replicas of the bot in Slack."""
+    found = []
+    for process in psutil.Process().children(recursive=True):
+        with contextlib.suppress(psutil.Error):
+            if " ".join(process.cmdline()).startswith("ray::ServeReplica:raydex:Slack"):
+                found.append(process.pid)
+    return found
+
+
+def test_the_bot_in_slack_answers_and_a_new_replica_goes_on(deployed: Deployed, slack: SlackServer) -> None:
+    slack.wait_for(lambda: slack.sockets, 60)
+    event = slack.mention(LOADING)
+    slack.deliver(event)
+    (message,) = slack.wait_for_answer(event["ts"], seconds=90)
+    assert "https://docs.test/data.html#loading-csv" in message["text"]
+    connected = len(slack.sockets)
+    kill_9(*bots())
+    slack.wait_for(lambda: len(slack.sockets) > connected, 60)
+    envelope = slack.deliver(event, attempt=1)
+    slack.wait_for(lambda: envelope in slack.acknowledged)
+    slack.say("And what does it return?", thread=event["ts"])
+    slack.wait_for(lambda: len(slack.thread(event["ts"])) == 2, 30)
+    slack.wait_for_answer(event["ts"], seconds=90)
+    assert len(slack.of("chat.postMessage")) == 2
+
+
+def test_an_application_without_tokens_is_not_built() -> None:
+    with pytest.raises(SlackRefused, match="SLACK_APP_TOKEN is not set"):
+        build(Settings(database_url="postgresql://", slack=True))
