@@ -22,25 +22,18 @@ from pipelines.records import IndexSettings
 from pipelines.store import RunLock, Store
 
 pytestmark = pytest.mark.slow
-MODEL = ("--model", "hash:64", "--parallel-workers", 0, "--maintenance-work-mem", "64MB")
+MODEL = ("--no-ray", "--model", "hash:64", "--parallel-workers", 0, "--maintenance-work-mem", "64MB")
 
 
 @pytest.fixture
-def flags(request: pytest.FixtureRequest) -> list:
-    """The flags of each run: in this process, unless the test has a Ray."""
-    return [*MODEL] if "local_ray" in request.fixturenames else ["--no-ray", *MODEL]
-
-
-@pytest.fixture
-def folder(jobs: Jobs, tmp_path: Path, flags: list) -> Path:
+def folder(jobs: Jobs, tmp_path: Path) -> Path:
     """A folder of twelve pages, and the flags that index it."""
     write_site(tmp_path / "site", site_sections(12))
-    jobs.common = ["--path", tmp_path / "site", "--base-url", BASE, *flags]
+    jobs.common = ["--path", tmp_path / "site", "--base-url", BASE, *MODEL]
     return tmp_path / "site"
 
 
-def test_a_folder_is_indexed_and_later_runs_do_only_what_changed(jobs, folder, local_ray):
-    """The first run on Ray, the later ones in this process: an index does not tell what built it."""
+def test_a_folder_is_indexed_and_later_runs_do_only_what_changed(jobs, folder):
     first = jobs.reindex()
     assert first.code == 0
     summary = first.summary
@@ -49,14 +42,14 @@ def test_a_folder_is_indexed_and_later_runs_do_only_what_changed(jobs, folder, l
     }.items()  # fmt: skip
     assert summary["sections"] >= 36
     assert summary["chunks"] == {"total": 36, "embedded": 36, "reused": 0, "written": 36, "deleted": 0}
-    assert set(summary["seconds"]) >= {"total", "ray_start", "embed", "publish"}
+    assert set(summary["seconds"]) >= {"total", "embed", "publish"}
     assert all(isinstance(value, (int, float)) for value in summary["seconds"].values())
     assert (summary["revision"], summary["published"]) == (1, True)
     assert isinstance(summary["index"], int)
     assert jobs.texts()["p03.html#usage"] == site_sections(12)["p03"]["usage"]
     rows = jobs.rows()
 
-    again = jobs.reindex("--no-ray").summary
+    again = jobs.reindex().summary
     assert again["pages"].items() >= {"seen": 12, "new": 0, "changed": 0, "unchanged": 12}.items()
     assert again["chunks"] == {"total": 36, "embedded": 0, "reused": 0, "written": 0, "deleted": 0}
     assert (again["index"], again["revision"], again["published"]) == (summary["index"], 1, True)
@@ -64,7 +57,7 @@ def test_a_folder_is_indexed_and_later_runs_do_only_what_changed(jobs, folder, l
 
     words = "First this. Then that."
     write_site(folder, {"p05": site_sections(12)["p05"] | {"usage": words}, "new": {"purpose": "A new page."}})
-    changed = jobs.reindex("--no-ray").summary
+    changed = jobs.reindex().summary
     assert changed["pages"].items() >= {"seen": 13, "new": 1, "changed": 1, "unchanged": 11}.items()
     assert changed["chunks"] == {"total": 37, "embedded": 2, "reused": 2, "written": 2, "deleted": 1}
     assert changed["revision"] == 2
@@ -186,13 +179,13 @@ def routes_of(site: dict[str, dict[str, str]]) -> dict[str, str]:
 
 
 @pytest.fixture
-def site(jobs: Jobs, tmp_path: Path, flags: list) -> Iterator[Site]:
+def site(jobs: Jobs, tmp_path: Path) -> Iterator[Site]:
     """A web site of nine pages and a start page, and the collection file that indexes it."""
     with Site(routes_of(site_sections(9))) as site:
         file = tmp_path / "docs.yaml"
         crawling = {"start_urls": [f"{site.url}/"], "allow_private": True, "retries": 0, "sitemap": False}
         file.write_text(yaml.safe_dump({"sites": [crawling], "tags": {"/p0[0-4]": "early"}}))
-        jobs.common = [file, *flags]
+        jobs.common = [file, *MODEL]
         yield site
 
 
@@ -266,7 +259,7 @@ def test_pages_that_name_each_other_canonical_leave_no_negative_count(jobs):
             sections = {"one": f"What only page {name} says.", "two": f"More of what {name} says."}
             pages[f"/{name}"] = html_page("Page", sections, head, links=("/a", "/b"))
         site.routes |= pages
-        jobs.common = ["--start-url", f"{site.url}/a", "--allow-private", "--no-ray", *MODEL]
+        jobs.common = ["--start-url", f"{site.url}/a", "--allow-private", *MODEL]
         done = jobs.reindex()
     assert (done.code, done.summary["pages"]["duplicate"], done.summary["pages"]["indexed"]) == (0, 1, 1)
     chunks = done.summary["chunks"]

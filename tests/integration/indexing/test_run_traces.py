@@ -15,10 +15,17 @@ MODEL = ("--model", "hash:64", "--parallel-workers", 0, "--maintenance-work-mem"
 
 
 def test_a_run_on_ray_is_one_trace_with_the_work_of_its_tasks_and_is_found_in_their_logs(jobs, local_ray):
+    """The next run in this process finds nothing to do: an index does not tell what built it."""
     site = {f"/{name}.html": html_page(name, sections) for name, sections in site_sections(4).items()}
-    with Site({"/": html_page("Start", {}, links=tuple(site)), **site}) as pages, collecting() as collector:
-        done = jobs.reindex(f"{pages.url}/", "--allow-private", *MODEL)
+    with Site({"/": html_page("Start", {}, links=tuple(site)), **site}) as pages:
+        with collecting() as collector:
+            done = jobs.reindex(f"{pages.url}/", "--allow-private", *MODEL)
+        again = jobs.reindex(f"{pages.url}/", "--allow-private", "--no-ray", *MODEL).summary
     assert done.code == 0, done.messages
+    assert done.summary["chunks"].items() >= {"total": 12, "embedded": 12, "written": 12}.items()
+    assert set(done.summary["seconds"]) >= {"total", "ray_start", "crawl_and_embed", "publish"}
+    assert again["chunks"] == {"total": 12, "embedded": 0, "reused": 0, "written": 0, "deleted": 0}
+    assert (again["index"], again["revision"]) == (done.summary["index"], 1)
     ((kind, ((total, steps),)),) = collector.tree()
     assert (kind, total) == ("reindex", "total")
     gathered, learned, publish = [(name, [work for work, _ in within]) for name, within in steps]
