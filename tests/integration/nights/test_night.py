@@ -233,24 +233,23 @@ def test_a_stopped_night_is_not_gone_on_with_once_the_file_says_something_else(n
     assert "step index" in nights().messages
 
 
-@pytest.mark.parametrize(
-    ("night", "said"),
-    [
-        ({"may_fall": {"recal@9": 0.1}}, "night.may_fall: there is no measure 'recal@9'; there are: retrieval_score@9"),
-        ({"may_fall": {"mrr": 2}}, "night.may_fall.mrr"),
-        ({"nightly": 1}, "night.nightly"),
-        ({"questions": ["none.jsonl"]}, "none.jsonl"),
-        ({"train": [{"kind": "reranker", "dataset": "none.jsonl", "output": "x"}]}, "none.jsonl"),
-        (
-            {"train": [{"kind": "reranker", "dataset": "rows.jsonl", "output": "x", "plan": {"fold": 2}}]},
-            "night.train: reranker: setting fold: ",
-        ),
-    ],
-)
-def test_what_a_file_says_wrongly_is_named_before_anything_is_done(nights, night, said):
-    nights.night = night
-    result = nights()
-    assert result.code == 2 and said in result.messages
+WRONG = [
+    ({"may_fall": {"recal@9": 0.1}}, "night.may_fall: there is no measure 'recal@9'; there are: retrieval_score@9"),
+    ({"may_fall": {"mrr": 2}}, "night.may_fall.mrr"),
+    ({"nightly": 1}, "night.nightly"),
+    ({"questions": ["none.jsonl"]}, "none.jsonl"),
+    ({"train": [{"kind": "reranker", "dataset": "none.jsonl", "output": "x"}]}, "none.jsonl"),
+    (
+        {"train": [{"kind": "reranker", "dataset": "rows.jsonl", "output": "x", "plan": {"fold": 2}}]},
+        "night.train: reranker: setting fold: ",
+    ),
+]
+
+
+def test_what_a_file_says_wrongly_is_named_before_anything_is_done(nights):
+    for nights.night, said in WRONG:
+        result = nights()
+        assert result.code == 2 and said in result.messages, said
 
 
 def test_what_the_file_names_is_done_afterwards_and_the_dump_is_restored_on_trial(nights, store):

@@ -91,14 +91,6 @@ def test_size_colours_and_motion_are_emulated(browser: Browser, url: str) -> Non
     assert browser.evaluate(f"[innerWidth, ...{matches}]") == [800, False, False]
 
 
-def test_a_renewed_page_remembers_nothing(browser: Browser, url: str) -> None:
-    browser.open(url)
-    browser.evaluate("localStorage.setItem('a', 1)")
-    browser.renew()
-    browser.open(url)
-    assert browser.evaluate("localStorage.length") == 0
-
-
 def test_what_is_not_accessible_is_found(browser: Browser, url: str) -> None:
     browser.open(url)
     assert browser.violations() == []
