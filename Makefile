@@ -99,11 +99,9 @@ $(VENV)/js/.typescript-$(TYPESCRIPT):
 	@touch $@
 
 # One table for each sweep; what is trained is read from models/ (docs/training.md), and a run without it is listed as failed.
-DATA ?= ../shared/data
 quality: install
 	@for sweep in ray-docs ray-docs-chunks ray-docs-trained; do \
-	  $(BIN)/python -m jobs.experiment benchmarks/sweeps/$$sweep.yaml --baseline default --write docs/quality.md \
-	    `test $$sweep = ray-docs && echo --study $(DATA)/study-results.json` || exit; \
+	  $(BIN)/python -m jobs.experiment benchmarks/sweeps/$$sweep.yaml --baseline default --write docs/quality.md || exit; \
 	done
 
 # One table for each benchmark; what can't run here is skipped with the reason.

@@ -34,7 +34,6 @@ def arguments() -> argparse.ArgumentParser:
     parser.add_argument("--metric", help="what runs are ranked by (default: retrieval_score at the largest k ≤ 9)")
     parser.add_argument("--write", type=Path, metavar="PAGE.md", help="put the table into this page, between its marks")
     parser.add_argument("--prices", type=Path, metavar="FILE", help="prices of models; they replace the known ones")
-    parser.add_argument("--study", type=Path, metavar="FILE", help="the study's results, for a table beside ours")
     gating = parser.add_argument_group("gate")
     gating.add_argument("--baseline", metavar="RUN", help="compare with this run, or with an earlier results.json")
     gating.add_argument("--fail-below", type=how_far, metavar="X", help="exit 4 if a run scores more than X below it")
@@ -90,7 +89,7 @@ def run(args: argparse.Namespace) -> int:
     check_names(sweep, args.metric, args.challenger)
     names = score_names(sweep.ks, sweep.answers, sweep.dimensions if sweep.judge else ())
     floors = gate.read_floors(args.at_least, names)
-    earlier, study = read_baseline(args.baseline, sweep), table.read_study(args.study) if args.study else []
+    earlier = read_baseline(args.baseline, sweep)
     examples = read_datasets(sweep.datasets)
     if earlier:
         gate.check_same_questions(earlier, describe_dataset(name_datasets(sweep.datasets), examples))
@@ -114,7 +113,7 @@ def run(args: argparse.Namespace) -> int:
     results = gate.judge_runs(found, earlier, args.fail_below, args.challenger, floors)
     summary = write_report(args.out or home() / "experiments" / table.file_name(sweep.name), found, results)
     if args.write:
-        table.write_into_page(args.write, sweep.name, table.as_markdown(found, study))
+        table.write_into_page(args.write, sweep.name, table.as_markdown(found))
     cli.say("\n".join([table.as_text(found), *(f"gate {result}" for result in results)]))
     cli.finish(summary, args.json, summary["report"])
     judged = cli.DONE if all(result.passed for result in results) else cli.NOT_ACCEPTED

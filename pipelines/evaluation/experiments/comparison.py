@@ -1,7 +1,6 @@
 """Sets the runs of a sweep side by side, with paired differences to a baseline.
 
-Names the best run and those that none beats in score and cost. Knows records as they stand in results.json; no engine
-and no database.
+Names the best run. Knows records as they stand in results.json; no engine and no database.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,7 +10,6 @@ from typing import Any
 from pipelines.evaluation.dataset import Example, as_row, name_datasets
 from pipelines.evaluation.experiments.effects import effects, label_runs
 from pipelines.evaluation.experiments.record import DECIMALS, Record
-from pipelines.evaluation.experiments.routing import compare_routers
 from pipelines.evaluation.experiments.sweep import Sweep
 from pipelines.evaluation.metrics import answer_metrics, hit_metrics
 from pipelines.evaluation.statistics import paired_test
@@ -56,8 +54,6 @@ def compare_runs(
         "parameters": list(sweep.parameters),
         "questions": [{"id": example.id, **as_row(example)} for example in examples],
         "effects": effects(runs, sweep.parameters),
-        "frontier": frontier(runs, metric),
-        "routers": compare_routers(runs),
         "places": _number_places(runs),
         "runs": runs,
     }
@@ -112,23 +108,6 @@ def best_run(runs: Iterable[Record], metric: str) -> Record | None:
     return max(measured, key=lambda run: run["scores"][metric][0], default=None)
 
 
-def frontier(runs: Iterable[Record], metric: str) -> list[str]:
-    """Return the names of the runs that none beats in both score and cost, from the cheapest to the best.
-
-    The Pareto frontier: no other run is cheaper with at least the score, or better at no more cost; of equals the
-    first.
-    """
-    measured = [
-        (run["cost_per_1000"] or 0.0, run["scores"][metric][0], run["name"]) for run in runs if metric in run["scores"]
-    ]
-    names, best = [], float("-inf")
-    for _, score, name in sorted(measured, key=lambda one: (one[0], -one[1])):
-        if score > best:
-            names.append(name)
-            best = score
-    return names
-
-
 def differences(run: Record, other: Record) -> dict[str, list[float]]:
     """Return by metric [difference, low, high, p]: how much better `run` is than `other` where both answered."""
     return {name: difference(run, other, name) for name in run["values"] if _pairs(run, other, name)}
@@ -165,7 +144,5 @@ def summarise_experiment(found: Mapping[str, Any]) -> dict[str, Any]:
         "best": leader and leader["name"],
         "num_questions": found["dataset"]["questions"],
         "num_failed": sum(run["state"] == "failed" for run in found["runs"]),
-        "frontier": found["frontier"],
-        "routers": found["routers"],
         "runs": [{key: run[key] for key in IN_SUMMARY if key in run} for run in found["runs"]],
     }

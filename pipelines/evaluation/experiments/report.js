@@ -119,15 +119,6 @@ function bill() {
     runs.length || prices.length ? el("p", { class: "note", style: "margin-top:18px" }, "Prices in US dollars per million tokens. A model that is not listed counts as free.") : null,
     prices.length ? grid(["model", "prompt", "completion", "embedding"], prices.map(([m, p]) => [m, ...[p.prompt, p.completion, p.embedding].map(v => v ? "$" + v : "–")])) : null);
 }
-function routing() {
-  const rows = (X.routers || []).map(r => { const m = ofAnswers(Object.keys(r.metrics)); return { ...r, metric: m, at: r.metrics[m] }; }).filter(r => r.at);
-  $("router-section").hidden = !rows.length; if (!rows.length) return;
-  $("router-note").textContent = `${words(rows[0].metric)} and dollars for 1,000 questions, beside the runs that ask one agent alone. The coin sends as many questions to the cheaper agent, chosen at random; the gain over it is paired, with its 95 % interval.`;
-  const both = (score, cost) => `${f3(score)} for ${dollars(1000 * cost)}`;
-  put("router", el("table", { class: "plain bill" }, el("thead", {}, el("tr", {}, ...["run", "to the cheaper", "routed", "cheaper alone", "expensive alone", "a coin", "gain over it"].map(h => el("th", {}, h)))),
-    el("tbody", {}, ...rows.map(({ run, easy, easy_run, hard_run, at }) => el("tr", {}, el("td", { class: "name" }, run), el("td", {}, `${(100 * at.easy_share).toFixed(0)} % (${easy})`), el("td", {}, both(at.score, at.cost)), el("td", { title: easy_run }, both(...at.easy)), el("td", { title: hard_run }, both(...at.hard)),
-      el("td", {}, both(at.random_score, at.random_cost)), el("td", { class: toneClass(at.difference) }, `${sign(at.difference[0])} [${sign(at.difference[1])}, ${sign(at.difference[2])}]`))))));
-}
 function scatter(metric, of, show, title) {
   const runs = measured.filter(r => r.scores[metric]); if (!runs.length) return null;
   const wide = !measured.some(r => r.cost_per_1000 > 0), W = wide ? 1100 : 540, H = 300, left = 48, top = 14, bottom = 46, [low, high] = (v => [Math.min(...v), Math.max(...v)])(runs.map(r => r.scores[metric][0])), pad = (high - low) * .12 || .05;
@@ -221,7 +212,7 @@ function side(run, found, value) {
   return el("div", {}, el("h3", {}, run.name, el("span", { class: "tag" }, value == null ? whyMissing(found) : f3(value))), found && found.error ? el("div", { class: "down small" }, found.error) : null,
     found && found.answer ? el("div", { class: "said" }, found.answer) : null, found ? el("ol", { class: "hits" }, ...hits) : el("p", { class: "small" }, "its hits are in results.json alone"));
 }
-function draw() { cards(); forest(); effects(); price(); routing(); steps(); table(); questions(); }
+function draw() { cards(); forest(); effects(); price(); steps(); table(); questions(); }
 function gateLines() {
   const passed = X.gate.filter(l => l.startsWith("passed")), rest = X.gate.filter(l => !l.startsWith("passed")), line = (l, cls) => el("div", { class: cls }, l);
   const all = passed.map(l => line(l, "up")), many = passed.length > 3 ? [el("details", {}, el("summary", { class: "up" }, `${passed.length} passed`), ...all)] : all;

@@ -3,7 +3,6 @@
 Knows results.json and nothing else.
 """
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -14,18 +13,8 @@ from pipelines.evaluation.metrics import answer_metrics, hit_metrics, is_of_hits
 from pipelines.text.tables import Table, as_columns, in_cell, split_between, with_interval
 from pipelines.text.tables import as_markdown as table_as_markdown
 
-# The study's columns at its own numbers of chunks, with their headings.
-STUDY = {
-    "experiment": "the study's run", "embedding_model_name": "embedding model", "chunk_size": "chunk size",
-    "num_chunks": "chunks", "retrieval_score": "retrieval score", "quality_score": "quality score",
-}  # fmt: skip
-
 # A heading, and what stands below it for a measured run.
 Column = tuple[str, Callable[[Record], str]]
-
-
-class BadStudy(ValueError):
-    """A file can't be read as the study's results."""
 
 
 def score_names_of(found: Mapping[str, Any]) -> list[str]:
@@ -143,8 +132,8 @@ def plan_as_text(plan: Mapping[str, Any]) -> str:
 # ------------------------------------------------------------------------------------------- Markdown
 
 
-def as_markdown(found: Mapping[str, Any], study: Sequence[Mapping[str, Any]] = ()) -> str:
-    """Return the runs as tables, best first: of their hits, of their answers, and the study's published runs.
+def as_markdown(found: Mapping[str, Any]) -> str:
+    """Return the runs as tables, best first: of their hits, and of their answers.
 
     An experiment that is ranked by a score of the answers has no table of hits.
     """
@@ -152,7 +141,6 @@ def as_markdown(found: Mapping[str, Any], study: Sequence[Mapping[str, Any]] = (
     parts = [
         *([table_as_markdown(_hit_table(found))] if is_of_hits(found["metric"]) else []),
         *([table_as_markdown(_answer_table(found)), *map(in_cell, stand_ins(found))] if of_answers else []),
-        *([table_as_markdown(_study_table(study))] if study else []),
     ]
     return "\n\n".join(parts) + "\n"
 
@@ -201,26 +189,6 @@ def _answer_table(found: Mapping[str, Any]) -> Table:
         "questions that a language model replied to; differences are paired."
     )
     return _tabulate(found, title, columns)
-
-
-def read_study(path: Path) -> list[dict[str, Any]]:
-    """Return the runs of the study, a JSON list of objects with retrieval_score. Raises BadStudy."""
-    try:
-        runs = json.loads(path.read_text(encoding="utf-8"))
-        return [{**run, "retrieval_score": float(run["retrieval_score"])} for run in runs]
-    except (OSError, ValueError, TypeError, KeyError) as error:
-        raise BadStudy(f"--study {path} can't be read as a list of runs with retrieval_score: {error!r}") from error
-
-
-def _study_table(study: Sequence[Mapping[str, Any]]) -> Table:
-    """Return the study's runs, best first."""
-    ranked = sorted(study, key=lambda run: -run["retrieval_score"])
-    rows = [[_number(run.get(name)) for name in STUDY] for run in ranked]
-    return Table(f"The study's {len(rows)} published runs (its own 177 questions):", list(STUDY.values()), rows)
-
-
-def _number(value: Any) -> str:
-    return f"{value:.3f}" if isinstance(value, float) else "" if value is None else str(value)
 
 
 # ------------------------------------------------------------------------------------------- the page

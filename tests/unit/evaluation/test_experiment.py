@@ -16,7 +16,6 @@ from pipelines.evaluation.experiments.comparison import (
     best_run,
     check_names,
     compare_runs,
-    frontier,
     main_metric,
 )
 from pipelines.evaluation.experiments.effects import effects
@@ -215,39 +214,6 @@ def routed_record(name: str, agents: list[str], **settings: object) -> dict:
     return measured_record(
         Cell(name, settings), settings, {"id": 1}, EXAMPLES, rows, EvaluationPlan("docs", (1, 3), answers=True)
     )
-
-
-def test_a_routers_effect_is_shown_beside_either_agent_alone_and_a_coin():
-    easy, hard = ["easy"] * 4, ["hard"] * 4
-    alone = [routed_record("cheap", easy * 2, **{"router.default": "easy"}), routed_record("dear", hard * 2)]
-    found = compared(*alone, routed_record("routed", easy + hard, **{"router.kind": "rules"}))
-    (effect,) = found["routers"]
-    assert (effect["run"], effect["easy_run"], effect["hard_run"]) == ("routed", "cheap", "dear")
-    quality = effect["metrics"]["quality"]
-    assert quality["easy"] == pytest.approx([3.0, 0.001]) and quality["hard"] == pytest.approx([5.0, 0.01])
-    assert (quality["easy_share"], quality["score"], quality["random_score"]) == (0.5, 5.0, 4.0)
-    assert quality["gain"] == pytest.approx(1.0) and quality["difference"][0] == pytest.approx(1.0)
-    assert found["runs"][2]["agents"] == {"easy": 4, "hard": 4}
-    json.dumps(found)
-    other = routed_record("other", easy + hard, **{"router.kind": "rules", "retrieval.k": 9})
-    assert compared(*alone, other)["routers"] == []
-
-
-def test_the_frontier_are_the_runs_that_none_beats_in_both_score_and_cost():
-    cheap, dear, waste = (
-        record("cheap", [1] * 4 + [None] * 4, cost=0.001),
-        record("dear", [1] * 8, cost=0.01),
-        record("waste", [1] * 4 + [None] * 4, cost=0.005),
-    )
-    assert compared(waste, dear, cheap)["frontier"] == ["cheap", "dear"]
-
-
-def test_the_frontier_holds_what_no_other_run_beats():
-    points = {"dear": (4.0, 9.0), "cheap": (3.0, 1.0), "worse": (2.9, 2.0), "best": (4.0, 8.0), "free": (1.0, None),
-              "same": (3.0, 1.0)}  # fmt: skip
-    runs = [{"name": name, "scores": {"m": [score]}, "cost_per_1000": cost} for name, (score, cost) in points.items()]
-    assert frontier(runs, "m") == ["free", "cheap", "best"]
-    assert frontier([], "m") == frontier(runs, "other") == []
 
 
 def test_a_name_that_the_experiment_will_not_have_is_refused_before_it_runs():

@@ -152,7 +152,7 @@ LAYERS = {
     "pipelines/evaluation/experiments": (
         "prices sweep",
         "record",
-        "effects routing table",
+        "effects table",
         "comparison",
         "gate indexes",
         "report runner",
