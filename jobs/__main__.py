@@ -1,6 +1,6 @@
 """The `raydex` command: its verbs, their files, and the help that lists them.
 
-Verbs stand in the order in which a person meets them. Each is a module of its own, imported when it is called.
+verbs.yaml has them. Each is a module of its own, imported when it is called.
 """
 
 import difflib
@@ -10,39 +10,11 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from jobs.cli import BAD_INPUT, main, quiet_when_piped
+from pipelines.text.phrases import read_table
 
 # verb: (module, line of the help)
-VERBS = {
-    "demo": ("jobs.demo", "try it: index a site, serve it, ask it a question"),
-    "index": ("jobs.reindex", "index a site, folder or collection file; again: update it"),
-    "ask": ("jobs.ask", "ask a question in the terminal"),
-    "serve": ("jobs.serve", "serve the page to ask at and the HTTP APIs, until Ctrl-C"),
-    "doctor": ("jobs.doctor", "check database, models, Ray and language model; say what to do"),
-    "submit": ("jobs.submit", "run a verb on a Ray cluster, whose nodes need only Ray"),
-    "mcp": ("jobs.mcp", "let coding agents look things up, over stdio (MCP)"),
-    "slack": ("jobs.slack", "answer in Slack: mentions and direct messages, in their threads"),
-    "status": ("jobs.status", "show collections, indexes, pages by state and last runs"),
-    "logs": ("jobs.logs", "show what the processes of a run wrote, on every node"),
-    "default": ("jobs.default", "set the collection that is asked when none is named"),
-    "keys": ("jobs.keys", "create, list and revoke API keys"),
-    "nightly": ("jobs.nightly", "update a collection by night; publish only what is not worse"),
-    "plan": ("jobs.plan", "say what the next night would do"),
-    "report": ("jobs.report", "report on the last days of a collection, and send it"),
-    "publish": ("jobs.publish", "make a candidate index live"),
-    "rollback": ("jobs.rollback", "undo updates, or make the previous index live again"),
-    "prune": ("jobs.prune", "delete retired indexes"),
-    "drop": ("jobs.drop", "delete a collection"),
-    "dump": ("jobs.dump", "write an index with its pages to a file"),
-    "restore": ("jobs.restore", "load an index from such a file"),
-    "database": ("jobs.database", "keep the embedded Postgres running and print its URL"),
-    "insights": ("jobs.insights", "show what is asked and what the documentation lacks"),
-    "questions": ("jobs.questions", "write questions about a collection, to evaluate it with"),
-    "answers": ("jobs.answers", "write answers that a person verified; review them"),
-    "models": ("jobs.models", "try how good a language model is for a collection"),
-    "evaluate": ("jobs.evaluate", "score a collection on questions with known sources"),
-    "experiment": ("jobs.experiment", "compare configurations on the same questions"),
-    "train": ("jobs.train", "train a model on questions: embedder, reranker, router"),
-}
+MODULES = {"index": "reindex"}  # those that do not have the name of their verb
+VERBS = {verb: (f"jobs.{MODULES.get(verb, verb)}", line) for verb, line in read_table("jobs.verbs").items()}
 
 
 def raydex(argv: Sequence[str] | None = None) -> NoReturn:
