@@ -6,19 +6,17 @@ would both start, and each would get a part of the requests. Knows neither Ray n
 
 import contextlib
 import errno
-import os
 import socket
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import psutil
 from platformdirs import user_data_path
 
 from pipelines.files.services import find_services
 
-PROC = Path("/proc")
 EVERY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # where it can be listened, but not asked
-LISTENING = "0A"  # the state in /proc/net/tcp
 MOST_COMMAND_CHARACTERS = 120
 # A proposal that is also taken helps nobody; twenty services on one machine are more than anyone starts by hand.
 MOST_PROPOSALS = 20
@@ -97,40 +95,27 @@ def _next_free(host: str, port: int) -> int:
     return 0
 
 
-# ---------------------------------------------------------------------------------------------- processes, on Linux
+# ---------------------------------------------------------------------------------------------- processes
 
 
 def _listener(port: int) -> int | None:
     """Return the process that listens on `port`; None if it can't be seen."""
-    links = {f"socket:[{inode}]" for inode in _listening_sockets(port)}
-    for file in PROC.glob("[0-9]*/fd/*") if links else ():
-        with contextlib.suppress(OSError):  # another account's, or it has just been closed
-            if str(file.readlink()) in links:
-                return int(file.parts[-3])
+    with contextlib.suppress(psutil.AccessDenied):  # of macOS; Linux leaves out what another account's process has
+        for seen in psutil.net_connections("tcp"):
+            if seen.pid and seen.status == psutil.CONN_LISTEN and seen.laddr.port == port:
+                return int(seen.pid)
     return None
-
-
-def _listening_sockets(port: int) -> Iterator[str]:
-    """Yield the inodes of the sockets that listen on `port`."""
-    for table in ("tcp", "tcp6"):
-        with contextlib.suppress(OSError):
-            for line in (PROC / "net" / table).read_text().splitlines()[1:]:
-                fields = line.split()
-                if fields[3] == LISTENING and int(fields[1].rpartition(":")[2], 16) == port:
-                    yield fields[9]
 
 
 def _home_of(pid: int) -> Path:
     """Return the home folder that a process was started with; the default one if it can't be read."""
-    with contextlib.suppress(OSError):
-        for entry in (PROC / str(pid) / "environ").read_bytes().split(b"\0"):
-            if entry.startswith(b"RAYDEX_HOME="):
-                return Path(os.fsdecode(entry.partition(b"=")[2])).expanduser().absolute()
+    with contextlib.suppress(psutil.Error):
+        if home := psutil.Process(pid).environ().get("RAYDEX_HOME"):
+            return Path(home).expanduser().absolute()
     return user_data_path("raydex")
 
 
 def _command_of(pid: int) -> str:
-    with contextlib.suppress(OSError):
-        words = (PROC / str(pid) / "cmdline").read_bytes().rstrip(b"\0").split(b"\0")
-        return " ".join(map(os.fsdecode, words))[:MOST_COMMAND_CHARACTERS]
+    with contextlib.suppress(psutil.Error):
+        return " ".join(psutil.Process(pid).cmdline())[:MOST_COMMAND_CHARACTERS]
     return "its command can't be read"

@@ -7,6 +7,8 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
+
 from pipelines.diagnosis.check import Finding, failed, fine, warning
 
 GIB = 1 << 30
@@ -38,11 +40,10 @@ def check_disk(home: Path) -> Iterator[Finding]:
         yield warning(f"the disk of {temporary} is {share} full: Ray stores nothing beyond 95%", "free space there")
 
 
-def check_memory(meminfo: Path = Path("/proc/meminfo"), cgroup: Path = Path("/sys/fs/cgroup")) -> Iterator[Finding]:
-    """Look for memory to start with, where the system tells it."""
-    free = min([*_available(meminfo), *_allowed(cgroup)], default=None)
-    if free is None:
-        return
+def check_memory(here: int | None = None, cgroup: Path = Path("/sys/fs/cgroup")) -> Iterator[Finding]:
+    """Look for memory to start with; `here` are the bytes that this machine has without swapping (None: ask it)."""
+    here = psutil.virtual_memory().available if here is None else here
+    free = min([here, *_allowed(cgroup)])
     said = f"{free / GIB:.1f} GiB of memory available"
     if free < DEMO_MEMORY:
         yield warning(said, f"a run with Ray and a model takes up to {DEMO_MEMORY / GIB:.0f} GiB: end other programs")
@@ -77,14 +78,6 @@ def check_port(port: int, services: list[str]) -> Iterator[Finding]:
             yield warning(f"port {port} cannot be used: {error.strerror or error}", other)
             return
     yield fine(f"`raydex serve` does not run; port {port} is free")
-
-
-def _available(meminfo: Path) -> Iterator[int]:
-    """Yield the bytes that Linux says can be had without swapping."""
-    if meminfo.exists():
-        for line in meminfo.read_text().splitlines():
-            if line.startswith("MemAvailable:"):
-                yield int(line.split()[1]) * 1024
 
 
 def _allowed(cgroup: Path) -> Iterator[int]:

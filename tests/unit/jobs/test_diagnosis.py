@@ -70,17 +70,17 @@ def test_a_home_that_cannot_be_used(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 @pytest.mark.parametrize(("kib", "state"), [(8 << 20, "ok"), (1 << 20, "warn")])
 def test_memory(tmp_path: Path, kib: int, state: str) -> None:
-    (tmp_path / "meminfo").write_text(f"MemTotal: 9 kB\nMemAvailable:   {kib} kB\n")
-    assert states(run(lambda: machine.check_memory(tmp_path / "meminfo", tmp_path))) == [state]
+    assert states(run(lambda: machine.check_memory(kib << 10, tmp_path))) == [state]
+    assert len(run(lambda: machine.check_memory(cgroup=tmp_path))) == 1
 
 
 def test_memory_of_a_container(tmp_path: Path) -> None:
     (tmp_path / "memory.max").write_text(f"{2 << 30}\n")
     (tmp_path / "memory.current").write_text(f"{1 << 30}\n")
-    [finding] = run(lambda: machine.check_memory(tmp_path / "none", tmp_path))
+    [finding] = run(lambda: machine.check_memory(8 << 30, tmp_path))
     assert finding.state == "warn" and finding.found.startswith("1.0 GiB")
     (tmp_path / "memory.max").write_text("max\n")
-    assert run(lambda: machine.check_memory(tmp_path / "none", tmp_path)) == []
+    assert states(run(lambda: machine.check_memory(8 << 30, tmp_path))) == ["ok"]
 
 
 def test_the_port_of_the_service() -> None:
