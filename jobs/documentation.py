@@ -5,11 +5,11 @@ import html
 import posixpath
 import re
 import sys
+import tempfile
 import threading
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import partial
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,6 @@ from markdown_it import MarkdownIt
 from mdit_py_plugins.anchors import anchors_plugin
 
 from jobs.cli import BadInput
-from pipelines.records import digest
 
 # Page URLs hold the port: with the same one, the next demo finds its pages unchanged.
 PORT, OTHER_PORTS = 8765, 20
@@ -29,26 +28,23 @@ LAYOUT = """<!doctype html>
 """
 
 
-@dataclass(frozen=True, slots=True)
-class HtmlPage:
-    """A rendered page and its validator."""
-
-    html: bytes
-    etag: str
-
-
 @contextlib.contextmanager
 def serve_documentation(root: Path) -> Iterator[str]:
     """Serve the documentation at `root` (README.md and docs/) on loopback; yield the site's URL. Raises BadInput."""
-    server = _listen(render_documentation(root))
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    try:
-        yield f"http://127.0.0.1:{server.server_address[1]}/"
-    finally:
-        server.shutdown()
+    with tempfile.TemporaryDirectory() as folder:
+        for path, page in render_documentation(root).items():
+            file = Path(f"{folder}{path}index.html" if path == "/" else f"{folder}{path}")
+            file.parent.mkdir(exist_ok=True)
+            file.write_text(page, encoding="utf-8")
+        with _listen(folder) as server:
+            threading.Thread(target=server.serve_forever, daemon=True).start()
+            try:
+                yield f"http://127.0.0.1:{server.server_address[1]}/"
+            finally:
+                server.shutdown()
 
 
-def render_documentation(root: Path) -> dict[str, HtmlPage]:
+def render_documentation(root: Path) -> dict[str, str]:
     """Return the site's pages by path: README.md is `/`, docs/NAME.md is `/NAME.html`.
 
     Raises BadInput if `root` holds no documentation.
@@ -68,7 +64,7 @@ def _title(text: str, name: str) -> str:
     return match[1].strip() if match else Path(name).stem
 
 
-def _render(text: str, title: str, links: str, name: str, paths: Mapping[str, str]) -> HtmlPage:
+def _render(text: str, title: str, links: str, name: str, paths: Mapping[str, str]) -> str:
     """Render one page; a link to a file that is no page of the site loses its target."""
 
     def link(match: re.Match[str]) -> str:
@@ -77,31 +73,11 @@ def _render(text: str, title: str, links: str, name: str, paths: Mapping[str, st
 
     markdown = MarkdownIt("commonmark").enable("table").use(anchors_plugin, max_level=4)
     body = re.sub(r'href="(?![a-z]+:)([^"#]+)(#[^"]*)?"', link, markdown.render(text))
-    data = LAYOUT.format(title=html.escape(title), links=links, body=body).encode()
-    return HtmlPage(data, f'"{digest(data)}"')
+    return LAYOUT.format(title=html.escape(title), links=links, body=body)
 
 
-class _Site(BaseHTTPRequestHandler):
-    """Answers with the pages, or 304 for one that the crawler has."""
-
-    def __init__(self, pages: Mapping[str, HtmlPage], *connection: Any) -> None:
-        self.pages = pages
-        super().__init__(*connection)
-
-    def do_GET(self) -> None:
-        page = self.pages.get(self.path.split("?")[0])
-        if page is None:
-            self.send_error(404)
-            return
-        known = self.headers.get("If-None-Match") == page.etag
-        self.send_response(304 if known else 200)
-        if not known:
-            self.send_header("Content-Type", "text/html; charset=utf-8")
-            self.send_header("Content-Length", str(len(page.html)))
-            self.send_header("ETag", page.etag)
-        self.end_headers()
-        if not known:
-            self.wfile.write(page.html)
+class _Site(SimpleHTTPRequestHandler):
+    """Answers with the files of a folder, and logs nothing."""
 
     def log_message(self, format: str, *args: object) -> None:
         """Log nothing."""
@@ -115,8 +91,8 @@ class _Server(ThreadingHTTPServer):
             super().handle_error(request, client_address)
 
 
-def _listen(pages: Mapping[str, HtmlPage]) -> ThreadingHTTPServer:
+def _listen(folder: str) -> ThreadingHTTPServer:
     for port in range(PORT, PORT + OTHER_PORTS):
         with contextlib.suppress(OSError):
-            return _Server(("127.0.0.1", port), partial(_Site, pages))
+            return _Server(("127.0.0.1", port), partial(_Site, directory=folder))
     raise BadInput(f"no port from {PORT} to {PORT + OTHER_PORTS - 1} is free for the documentation site")
