@@ -25,7 +25,7 @@ from pipelines.answering.events import Delta
 from pipelines.answering.factory import make_engine, make_retriever
 from pipelines.answering.question import Question
 from pipelines.answering.retrieval.search import Retrieval
-from pipelines.answering.settings import EXTRACTIVE
+from pipelines.answering.settings import EXTRACTIVE, AnswerSettings, change
 from pipelines.answering.writing.text import Code, Piece, Statement, TextReader
 from pipelines.files.services import find_services
 from pipelines.llm.session import LOADING, READING, Status
@@ -159,11 +159,16 @@ def refusal(url: str, response: httpx.Response) -> Exception:
 
 def ask_here(question: Mapping[str, Any], tell: Tell) -> Mapping[str, Any]:
     """Return the reply of an engine in this process, configured by the variables that the service reads."""
-    configuration = read_configuration().model_copy(update={"patience_s": PATIENCE_S})
+    configuration = patient_configuration()
     with open_store() as store, contextlib.closing(make_retriever(configuration, store)) as retriever:
         if question["collection"] is not None:
             store.find_collection(question["collection"])
         return asyncio.run(_stream(make_engine(configuration, retriever, store=store), Question(**question), tell))
+
+
+def patient_configuration() -> AnswerSettings:
+    """Return the configuration of answers for a person who waits for the index."""
+    return change(read_configuration(), {"retrieval.patience_s": PATIENCE_S})
 
 
 async def _stream(engine: QueryEngine, question: Question, tell: Tell) -> Mapping[str, Any]:

@@ -81,6 +81,10 @@ def run(*words: str) -> int:
     return run_job(ask.arguments(), ask.run, ["Why?", *words])
 
 
+def test_without_a_service_a_person_waits_for_the_index(home):
+    assert ask.patient_configuration().retrieval.patience_s == ask.PATIENCE_S
+
+
 def test_the_service_of_the_home_is_asked_and_named(service, home, capsys):
     with announce(home, service.url):
         assert run("--collection", "docs", "-k", "3") == 0
