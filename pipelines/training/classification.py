@@ -71,10 +71,3 @@ def area_under_curve(score: Sequence[float], happened: Sequence[bool]) -> float:
     from sklearn.metrics import roc_auc_score
 
     return float(roc_auc_score(list(happened), list(score))) if 0 < sum(happened) < len(happened) else 0.5
-
-
-def markdown_table(rows: Sequence[Mapping[str, float]]) -> str:
-    """Return rows of numbers as a Markdown table."""
-    names = list(rows[0])
-    lines = ["| " + " | ".join(names) + " |", "|---" * len(names) + "|"]
-    return "\n".join([*lines, *("| " + " | ".join(f"{row[name]:.3f}" for name in names) + " |" for row in rows)])

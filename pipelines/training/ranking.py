@@ -17,7 +17,7 @@ from pipelines.answering.settings import AnswerSettings
 from pipelines.evaluation.dataset import Example
 from pipelines.evaluation.statistics import Interval, PairedTest, bootstrap, paired_test
 from pipelines.records import Hit
-from pipelines.text.tables import with_interval
+from pipelines.text.tables import as_columns, with_interval
 from pipelines.training.mining import Corpus, IndexedCollection, embedding_text, pages_of
 
 Hits = Sequence[Hit]
@@ -49,6 +49,10 @@ class GateScores:
         means = bootstrap({**{str(k): within(ranks, k) for k in ks}, "mrr": [1 / r if r else 0.0 for r in ranks]})
         return cls({k: means[str(k)] for k in ks}, means["mrr"])
 
+    def cells(self) -> list[str]:
+        """Return each score with its interval, for a person."""
+        return [with_interval((v.value, v.low, v.high)) for v in (*self.retrieval_score.values(), self.mrr)]
+
 
 @dataclass(frozen=True, slots=True)
 class GateVerdict:
@@ -66,12 +70,11 @@ class GateVerdict:
         return self.gain.low > 0
 
     def __str__(self) -> str:
-        head = "| | " + " | ".join(f"@{k}" for k in self.before.retrieval_score) + " | MRR |"
-        rule = "|---" * (len(self.before.retrieval_score) + 2) + "|"
-        rows = [_row("before", self.before), _row("after", self.after)]
+        head = ["", *(f"@{k}" for k in self.before.retrieval_score), "MRR"]
+        rows = as_columns([head, ["before", *self.before.cells()], ["after", *self.after.cells()]])
         gain = f"gain@{self.k} {self.gain.difference:+.3f} [{self.gain.low:+.3f}, {self.gain.high:+.3f}]"
         verdict = f"p = {self.gain.p:.4f}, {self.questions:,} questions: {'' if self.accepted else 'not '}accepted"
-        return "\n".join([head, rule, *rows, f"\n{gain}, {verdict}"])
+        return "\n".join([*rows, f"\n{gain}, {verdict}"])
 
 
 def judge_ranks(before: Ranks, after: Ranks, k: int = GATE_K, ks: Sequence[int] = KS) -> GateVerdict:
@@ -86,11 +89,6 @@ def judge_ranks(before: Ranks, after: Ranks, k: int = GATE_K, ks: Sequence[int] 
 def within(ranks: Ranks, k: int) -> list[float]:
     """Return for each question 1 if the right hit is among the first `k`, else 0."""
     return [float(0 < rank <= k) for rank in ranks]
-
-
-def _row(name: str, scores: GateScores) -> str:
-    values = [*scores.retrieval_score.values(), scores.mrr]
-    return f"| {name} | " + " | ".join(with_interval((v.value, v.low, v.high)) for v in values) + " |"
 
 
 # ------------------------------------------------------------------------------------------- as served

@@ -14,8 +14,9 @@ from pipelines.answering.routing.classifier import ClassifierShape, TextClassifi
 from pipelines.evaluation.questions.alike import question_groups
 from pipelines.evaluation.questions.labelled import LabelledQuestion, fingerprint_labelled, read_labelled
 from pipelines.evaluation.statistics import PairedTest, paired_test
+from pipelines.text.tables import as_columns
 from pipelines.training import classification
-from pipelines.training.classification import ClassifierKind, markdown_table
+from pipelines.training.classification import ClassifierKind
 from pipelines.training.folds import FOLDS, group_folds, predict_out_of_fold
 from pipelines.training.run import TrainingOrder, TrainingPlan, TrainingScores, Workplace
 
@@ -193,7 +194,7 @@ def describe(metrics: Mapping[str, Any], gain: PairedTest, threshold: float) -> 
         f"Brier {of['brier']:.3f} (of the rate {of['brier_of_rate']:.3f}), ECE {ece:.3f}",
         f"confusion (true: predicted) {of['confusion']}",
         "",
-        markdown_table(of["costs"]),
+        *as_columns([list(of["costs"][0]), *([f"{value:.3f}" for value in point.values()] for point in of["costs"])]),
         "",
         f"area {area['served']:.3f}, by chance {area['random']:.3f}, of one that knows {area['perfect']:.3f}",
         f"gain over chance {gain.difference:+.3f} [{gain.low:+.3f}, {gain.high:+.3f}], p = {gain.p:.4f}",

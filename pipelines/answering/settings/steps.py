@@ -20,10 +20,7 @@ from pipelines.llm.client import LLMSettings
 from pipelines.llm.session import AT_ONCE
 
 NONE = "none"
-NO_LLM = (
-    "the reranker 'llm', a language model that picked hits, is gone: it lost pages (docs/quality.md). Unset it, or "
-    "use 'cross-encoder' or 'endpoint'"
-)
+NO_LLM = "'llm', by which a model picked hits, is gone: it lost pages. Unset it, or use cross-encoder or endpoint"
 MOST_HITS = 100
 
 _MODEL, _RETRIEVAL, _ENGINE, _RERANKER = LLMSettings(), RetrievalSettings(), EngineSettings(), RerankerOptions()

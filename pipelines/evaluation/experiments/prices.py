@@ -96,8 +96,6 @@ def bill(usages: Sequence[Usage], embedding: float = 0.0) -> dict[str, float]:
     n, used = len(usages) or 1, sum(usages, Usage())
     total = used.cost + embedding
     return {
-        "questions": len(usages),
-        "total": total,
         "per_question": total / n,
         "per_1000": 1_000 * (total / n),
         "prompt_tokens": used.prompt_tokens / n,

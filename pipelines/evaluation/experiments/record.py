@@ -89,7 +89,6 @@ def _costs(examples: Sequence[Example], rows: Rows, price: Price) -> Record:
     return {
         "cost_per_question": round(made["per_question"], 9) if known else None,
         "cost_per_1000": round(made["per_1000"], 6) if known else None,
-        "embedding_per_1000": round(1000 * embedding / max(1, made["questions"]), 6),
         "bill": made if answers else None,
     }
 

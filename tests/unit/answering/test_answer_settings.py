@@ -31,7 +31,7 @@ def make_settings(**settings: Any) -> AnswerSettings:
         ({"agents": [{**BIG, "temprature": 1}]}, "temprature"),
         ({"reranker": "cross-encoder"}, "needs reranker.model"),
         ({"reranker": "endpoint"}, "needs reranker.url"),
-        ({"reranker": "llm"}, "'llm'.* is gone: .*Unset it, or use 'cross-encoder'"),
+        ({"reranker": "llm"}, "'llm', .* is gone: .*Unset it, or use cross-encoder"),
         ({"router": "classifier"}, "router.model and router.easy and router.hard"),
         ({"hyde": True}, "needs a language model"),
         ({"mode": "poem"}, "compact"),

@@ -58,8 +58,8 @@ def test_a_price_file_that_can_not_be_used_says_why(tmp_path, text, words):
 def test_a_bill_is_of_one_question_and_of_a_thousand():
     usages = [Usage(1_000, 100, 1, 0.5), Usage(3_000, 300, 3, 1.5)]
     each = {"prompt_tokens": 2_000, "completion_tokens": 200, "calls": 2}
-    assert bill(usages) == {"questions": 2, "total": 2.0, "per_question": 1.0, "per_1000": 1_000.0, **each}
-    assert bill(usages, embedding=0.5)["total"] == pytest.approx(2.5)
+    assert bill(usages) == {"per_question": 1.0, "per_1000": 1_000.0, **each}
+    assert bill(usages, embedding=0.5)["per_question"] == pytest.approx(1.25)
     assert bill([])["per_1000"] == 0
 
 
