@@ -4,9 +4,9 @@ import hashlib
 from dataclasses import dataclass, field
 from typing import Literal
 
-# Raise it whenever reading, sectioning or chunking gives other texts or anchors for the same bytes: it is part of an
+# Raise it whenever reading, sectioning or chunking gives other text or anchors for the same bytes: it is part of an
 # index's fingerprint, so the next run rebuilds from the stored pages.
-SECTIONING_VERSION = 7
+SECTIONING_VERSION = 6
 
 BlockKind = Literal["prose", "code", "table"]
 

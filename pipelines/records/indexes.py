@@ -18,8 +18,7 @@ class Chunk:
 
     `text` is Markdown (pipelines/markdown); all hashes and counts are of its plain text. `id` depends on the url, the
     anchor, the plain text and the count of equal ones before it under that anchor, never on a position or a setting.
-    `embed_hash` is the hash of exactly what the model reads, the only key for reusing vectors. The first chunk of a
-    section has the summary of the section too, which the model reads as a text of its own.
+    `embed_hash` is the hash of exactly what the model reads, the only key for reusing vectors.
     To store one more thing of a chunk, add a field here and a column to CHUNK_COLUMNS in pipelines/store/chunks.py.
     """
 
@@ -34,19 +33,11 @@ class Chunk:
     embed_text: str
     embed_hash: str
     tokens: int
-    summary_text: str = ""
-    summary_hash: str | None = None
 
     @property
     def anchor(self) -> str:
         """The finest anchor, "" for the page itself."""
         return self.anchors[-1] if self.anchors else ""
-
-    @property
-    def embed_texts(self) -> dict[str, str]:
-        """What the model reads, by its hash."""
-        summary = {self.summary_hash: self.summary_text} if self.summary_hash else {}
-        return {**summary, self.embed_hash: self.embed_text}
 
 
 @dataclass(frozen=True, slots=True)

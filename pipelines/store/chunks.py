@@ -48,15 +48,15 @@ class RankableChunk(NamedTuple):
 class Column:
     """One column of every chunk table.
 
-    Its value is the attribute `name` of the chunk or of its page (`of`); a "vector" comes when a run is published.
-    `hit` names the field of Hit that reads it; "" if none does. `fixed` columns decide the chunk's id, so they never
-    change in a stored chunk. `default` is SQL: the value in chunks that were stored before the column was added. The
-    columns of the first release have none; every later column needs one ("null" will do if it is `nullable`).
+    Its value is the attribute `name` of the chunk or of its page (`of`). `hit` names the field of Hit that reads it;
+    "" if none does. `fixed` columns decide the chunk's id, so they never change in a stored chunk. `default` is SQL:
+    the value in chunks that were stored before the column was added. The columns of the first release have none;
+    every later column needs one ("null" will do if it is `nullable`).
     """
 
     name: str
     type: str
-    of: Literal["chunk", "page", "vector"] = "chunk"
+    of: Literal["chunk", "page"] = "chunk"
     hit: str = ""
     fixed: bool = False
     nullable: bool = False
@@ -130,10 +130,7 @@ class ChunkColumns:
 
     def values(self, page: object, chunk: object) -> list[Any]:
         """Return what is stored of a chunk of a page, in the order of the columns."""
-        of = {"chunk": chunk, "page": page}
-        return [
-            clean_value(getattr(of[column.of], column.name)) if column.of in of else None for column in self._columns
-        ]
+        return [clean_value(getattr(page if column.of == "page" else chunk, column.name)) for column in self._columns]
 
     def read_hit(self, row: Mapping[str, Any]) -> Hit:
         """Return a row of {hit} as a Hit, which has no score."""
@@ -157,9 +154,6 @@ CHUNK_COLUMNS = ChunkColumns(
         Column("tags", "text[]", "page", hit="tags"),
         Column("version", "text", "page", hit="version", nullable=True),
         Column("language", "text", "page", hit="language"),
-        # Of the first chunk of each section; without the vector where that is the chunk's own.
-        Column("summary_hash", "text", nullable=True, default="null"),
-        Column("summary", "halfvec", "vector", nullable=True, default="null"),
     )
 )
 
@@ -198,14 +192,9 @@ def missing_columns(connection: Connection, columns: ChunkColumns) -> list[tuple
 
 
 def add_missing_columns(connection: Connection, columns: ChunkColumns) -> None:
-    """Add to every chunk table, and the staging table, the columns that were declared after it was created.
-
-    This is no migration, so a process of the version before still reads the database.
-    """
+    """Add to every chunk table, and the staging table, the columns that were declared after it was created."""
     for table, name in missing_columns(connection, columns):
         connection.execute(statement("add_column", table=sql.Identifier(table), definition=columns.definition(name)))
-        if name == "summary" and table != "staged_chunk":
-            connection.execute(statement("index_chunks_summary", chunk=sql.Identifier(table)))
 
 
 def vectors_of(connection: Connection) -> sql.Composable:

@@ -32,4 +32,3 @@ select embed_hash, embedding from staged_vector
 
 -- name: vectors_of_index
 select embed_hash, embedding::vector from {chunk}
-union all select summary_hash, summary::vector from {chunk} where summary is not null

@@ -27,8 +27,6 @@ T = TypeVar("T")
 # 20 % 15 ms (0.91), 40 % 9 ms (0.98).
 EXACT_SHARE, EXACT_LEAST, EXACT_MOST = 0.05, 1_000, 20_000
 
-SUMMARY = "summary"  # the score of a hit: the cosine of the summary of its section
-
 MOST_EF_SEARCH = 1000  # what pgvector allows
 
 # The condition for each field of Filters.
@@ -116,11 +114,10 @@ class IndexSnapshot:
             raise
         return [RankableChunk(*row) for row in rows]
 
-    def hits(self, ids: Sequence[str], vector: np.ndarray | None = None) -> dict[str, Hit]:
-        """Return the chunks with these ids, with their score SUMMARY for a `vector`; unknown ids are left out."""
-        cursor = self._send("get_chunks", {"ids": list(ids), "vector": vector}, row_factory=dict_row)
-        hits = ((row[SUMMARY], self.columns.read_hit(row)) for row in cursor.fetchall())
-        return {hit.chunk_id: hit if cosine is None else replace(hit, scores={SUMMARY: cosine}) for cosine, hit in hits}
+    def hits(self, ids: Sequence[str]) -> dict[str, Hit]:
+        """Return the chunks with these ids; unknown ids are left out."""
+        cursor = self._send("get_chunks", {"ids": list(ids)}, row_factory=dict_row)
+        return {row["id"]: self.columns.read_hit(row) for row in cursor.fetchall()}
 
     def _search(
         self, vectors: Sequence[np.ndarray], ids: Sequence[str], k: int, kept: Mapping[str, Any], name: str | None
@@ -314,7 +311,7 @@ class Indexes(ChunkTables):
                 values = {"index": index, "revision": revision}
                 ids = [row["chunk_id"] for row in connection.execute(statement("changes_since"), values)]
                 parts = {**self.columns.parts, "chunk": chunk_table(index), "kept": sql.SQL("true")}
-                rows = connection.execute(statement("get_chunks", **parts), {"ids": ids, "vector": None}).fetchall()
+                rows = connection.execute(statement("get_chunks", **parts), {"ids": ids}).fetchall()
                 chunks = {row["id"]: self.columns.read_hit(row) for row in rows}
                 return row["revision"], [(name, chunks.get(name)) for name in ids]
 

@@ -69,10 +69,6 @@ create index on {chunk} (url collate "C");
 -- name: index_chunks_embed_hash
 create index on {chunk} (embed_hash);
 
--- name: index_chunks_summary
-create index on {chunk} (url, anchor) where summary_hash is not null;
-create index on {chunk} (summary_hash) where summary is not null;
-
 -- name: index_chunks_vector
 create index on {chunk} using hnsw (embedding {ops}) with (m = 16, ef_construction = {ef_construction});
 

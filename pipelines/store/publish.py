@@ -112,7 +112,7 @@ def publish_in_place(lock: RunLock, run: int, index: Index, delete: Deleting) ->
         revision = current["revision"] + 1
         values = {"run": run, "index": index.id, "collection": lock.collection, "revision": revision,
                   **_deleting(delete), "returned_to": None}  # fmt: skip
-        _put_vectors(connection, run, vectors)
+        _require_vectors(connection, run, vectors)
         for name in ("begin_publication", "replaced_pages", "keep_pages"):
             connection.execute(statement(name), values)
         deleted = connection.execute(statement("delete_chunks", chunk=chunk), values).rowcount
@@ -147,7 +147,7 @@ def build_index(
 
     def build(connection: Connection) -> dict[str, Any]:
         vectors, columns = vectors_of(connection), lock.store.columns
-        _put_vectors(connection, run, vectors)
+        _require_vectors(connection, run, vectors)
         vector_type = choose_vector_type(settings, _expected_chunks(connection, run, base))
         built = replace(settings, vector_type=vector_type)
         values: dict[str, Any] = {
@@ -260,14 +260,12 @@ def _drop_superseded(connection: Connection, collection: str, candidate: int) ->
     return superseded
 
 
-def _put_vectors(connection: Connection, run: int, vectors: sql.Composable) -> None:
-    """Put the vectors of summaries to the staged chunks. Raises VectorsMissing."""
+def _require_vectors(connection: Connection, run: int, vectors: sql.Composable) -> None:
     row = connection.execute(statement("vectors_missing", vectors=vectors), {"run": run}).fetchone()
     if row and row["chunks"]:
         raise VectorsMissing(
             f"{row['chunks']} staged chunks of run {run} have no vector: run the command again, it continues from there"
         )
-    connection.execute(statement("put_summaries", vectors=vectors), {"run": run})
 
 
 def index_chunks(connection: Connection, chunk: sql.Identifier, vector_type: str, resources: BuildResources) -> None:
@@ -281,8 +279,7 @@ def index_chunks(connection: Connection, chunk: sql.Identifier, vector_type: str
         connection.execute(sql.SQL("set local max_parallel_maintenance_workers = {}").format(workers))
     ef_construction = LARGE_EF_CONSTRUCTION if graph["chunks"] > LARGE_GRAPH else EF_CONSTRUCTION
     vector = {"ops": sql.SQL(f"{vector_type}_cosine_ops"), "ef_construction": sql.Literal(ef_construction)}
-    for name in ("index_chunks_id", "index_chunks_url", "index_chunks_filters", "index_chunks_embed_hash",
-                 "index_chunks_summary"):  # fmt: skip
+    for name in ("index_chunks_id", "index_chunks_url", "index_chunks_filters", "index_chunks_embed_hash"):
         connection.execute(statement(name, chunk=chunk))
     _build_graph(connection, statement("index_chunks_vector", chunk=chunk, **vector))
     connection.execute(statement("analyze_chunks", chunk=chunk))

@@ -57,11 +57,7 @@ select {ranked}, best.distance, coalesce(nullif(1 - best.distance, 'NaN'), 0) as
 from best join {chunk} c using (id);
 
 -- name: get_chunks
--- With the cosine of the summary of its section, which stands with the first chunk f. An index of before has none.
-select {hit}, nullif(1 - (
-    coalesce(f.summary, f.embedding::halfvec, c.embedding::halfvec) <=> %(vector)s::halfvec), 'NaN') as summary
-from {chunk} c left join {chunk} f on f.url = c.url and f.anchor = c.anchor and f.summary_hash is not null
-where c.id = any(%(ids)s) and {kept};
+select {hit} from {chunk} c where c.id = any(%(ids)s) and {kept};
 
 -- name: get_rankable
 select {ranked} from {chunk} c where c.id = any(%(ids)s) and {kept};

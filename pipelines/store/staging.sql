@@ -48,9 +48,7 @@ on conflict (embed_hash) do nothing;
 select (select count(*) from staged_page where run = %(run)s) as pages,
        (select coalesce(sum(sections), 0) from staged_page where run = %(run)s)::bigint as sections,
        (select count(*) from staged_chunk where run = %(run)s) as chunks,
-       (select count(*) from staged_vector v where v.run = %(run)s and not exists (
-            select from staged_chunk s
-            where s.run = v.run and s.summary_hash = v.embed_hash and s.embed_hash <> v.embed_hash)) as embedded;
+       (select count(*) from staged_vector where run = %(run)s) as embedded;
 
 -- name: staging_progress
 with read as materialized (
@@ -84,13 +82,7 @@ full join (select c.id, c.embed_hash from {chunk} c join staged_page p on p.run 
 
 -- name: vectors_missing
 select count(*) as chunks from staged_chunk s
-where s.run = %(run)s and (not exists (select from {vectors} v where v.embed_hash = s.embed_hash)
-    or s.summary_hash is not null and not exists (select from {vectors} v where v.embed_hash = s.summary_hash));
-
--- name: put_summaries
-update staged_chunk s
-set summary = (select embedding::halfvec from {vectors} v where v.embed_hash = s.summary_hash limit 1)
-where s.run = %(run)s and s.summary_hash <> s.embed_hash;
+where s.run = %(run)s and not exists (select from {vectors} v where v.embed_hash = s.embed_hash);
 
 -- name: clear_staged_chunks
 delete from staged_chunk where run in (select id from run where collection = %(collection)s and id between %(first)s and %(run)s);
@@ -103,5 +95,4 @@ delete from embedding_claim where run in (select id from run where collection = 
 
 -- name: clear_staged_vectors
 delete from staged_vector v where run in (select id from run where collection = %(collection)s and id between %(first)s and %(run)s)
-  and not exists (select from staged_chunk s where s.embed_hash = v.embed_hash)
-  and not exists (select from staged_chunk s where s.summary_hash = v.embed_hash);
+  and not exists (select from staged_chunk s where s.embed_hash = v.embed_hash);

@@ -176,7 +176,7 @@ class MemorySnapshot:
     def page(self, url: str) -> list[RankableChunk]:
         return [RankableChunk.of(hit) for hit in self._store.chunks_of_pages(self._index.id, [url])]
 
-    def hits(self, ids: Sequence[str], vector: np.ndarray | None = None) -> dict[str, Hit]:
+    def hits(self, ids: Sequence[str]) -> dict[str, Hit]:
         return {chunk.chunk_id: chunk for chunk in self._chunks if chunk.chunk_id in set(ids)}
 
     def _nearest(self, chunks: Sequence[Hit], vector: np.ndarray) -> list[ScoredChunk]:

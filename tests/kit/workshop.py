@@ -119,10 +119,10 @@ class Workshop:
         if not staged:
             return
         self.store.stage_pages(run, staged)
-        chunks = {name: chunk for page in staged for chunk in page.chunks for name in chunk.embed_texts}
+        chunks = {chunk.embed_hash: chunk for page in staged for chunk in page.chunks}
         mine = sorted(self.store.claim(run, {name: chunk.url for name, chunk in chunks.items()}))
         if mine:
-            vectors = self.embedder.embed_chunks([chunks[name].embed_texts[name] for name in mine])
+            vectors = self.embedder.embed_chunks([chunks[name].embed_text for name in mine])
             self.store.stage_vectors(run, mine, vectors)
 
     def read(self, page: Page, input_hash: str) -> StagedPage:

@@ -52,11 +52,6 @@ class _LegResults:
         """Return ids with scores by leg and query."""
         return {BM25: [matches.scores for matches in self.words], **self.others}
 
-    @property
-    def vector(self) -> Vector | None:
-        """What is searched for the question itself."""
-        return next(iter(self.vectors), None) if self.imagined is None else self.imagined
-
     def ids(self) -> list[str]:
         return [name for lists in self.scores().values() for scores in lists for name, _ in scores]
 
@@ -129,7 +124,7 @@ class Searcher:
         prior = both_priors(place_prior(search), boost_prior(index.rules.get("boosts", {})))
         kept = trace.run("fuse", lambda: self._fuse(search, lists, prior))
         ids = [one.chunk_id for one in kept] + [name for side in results.sides.values() for name, _ in side]
-        texts = trace.run("texts", lambda: chunks.hits(ids, results.vector))
+        texts = trace.run("texts", lambda: chunks.hits(ids))
         kept = [one for one in kept if one.chunk_id in texts]
         hits = [one.to_hit(texts[one.chunk_id]) for one in kept]
         if self._orders(search):

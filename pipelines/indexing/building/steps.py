@@ -172,10 +172,9 @@ def _stage(
     chunks: dict[str, Chunk] = {}
     for page in staged:
         for chunk in page.chunks:
-            for name in chunk.embed_texts:
-                chunks.setdefault(name, chunk)
+            chunks.setdefault(chunk.embed_hash, chunk)
     mine = sorted(store.claim(job.run, {name: chunk.url for name, chunk in chunks.items()}))
-    return {"embed_hash": mine, "embed_text": [chunks[name].embed_texts[name] for name in mine]}
+    return {"embed_hash": mine, "embed_text": [chunks[name].embed_text for name in mine]}
 
 
 def _staged_page(entry: PageToIndex, job: BuildJob, read: Callable[..., PageChunks]) -> StagedPage:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pipelines.embedding.tokens import TokenCounter
-from pipelines.indexing.chunking.atoms import join_atoms, to_atoms
+from pipelines.indexing.chunking.atoms import to_atoms
 from pipelines.indexing.chunking.outline import with_outlines
 from pipelines.indexing.chunking.packing import Packer, split_words
 from pipelines.indexing.chunking.packs import Pack
@@ -21,8 +21,6 @@ HEADINGS_SHARE = 3
 
 # Fewer tokens leave no room for a heading, special tokens and one character that a model reads as a dozen tokens.
 SMALLEST_SIZE = 32
-
-SUMMARY_WORDS = 45  # of the prose of a section's first chunk; docs/quality.md has what the summary's vector gains
 
 SHRINK = 0.8  # budget of each further attempt, where a model's token counts of parts do not add up to the whole
 
@@ -45,18 +43,7 @@ class _Draft:
 
     @property
     def embed_text(self) -> str:
-        return self._under_path(self.text)
-
-    @property
-    def summary(self) -> str:
-        """The first words without code under the heading path: `embed_text` itself if that has no others."""
-        words = self.text.split()
-        prose = [atom for joined in self.pack.atoms for atom in joined.parts if atom.kind != "code"]
-        first = (join_atoms(prose).split() or words)[:SUMMARY_WORDS]
-        return self.embed_text if first == words else self._under_path(" ".join(first))
-
-    def _under_path(self, text: str) -> str:
-        return f"{self.path}\n{text}" if self.path else text
+        return f"{self.path}\n{self.text}" if self.path else self.text
 
 
 class Chunker:
@@ -96,19 +83,15 @@ class Chunker:
             _draft(section, path, Pack(to_atoms(section.blocks))) for section, path in zip(sections, paths, strict=True)
         ]
         seen: Counter[tuple[str, str]] = Counter()
-        begun = set[str]()
         chunks: list[Chunk] = []
         for draft, tokens in self._settle([draft for draft in drafts if draft.text]):
-            anchor = draft.section.anchor
-            key, summary = (anchor, draft.text), "" if anchor in begun else draft.summary
-            chunks.append(self._chunk(document, draft, tokens, len(chunks), seen[key], summary))
+            key = (draft.section.anchor, draft.text)
+            chunks.append(self._chunk(document, draft, tokens, len(chunks), seen[key]))
             seen[key] += 1
-            begun.add(anchor)
         return chunks
 
-    def _chunk(self, document: Document, draft: _Draft, tokens: int, ordinal: int, twin: int, summary: str) -> Chunk:
+    def _chunk(self, document: Document, draft: _Draft, tokens: int, ordinal: int, twin: int) -> Chunk:
         section, text, embed_text = draft.section, draft.text, draft.embed_text
-        embed_hash, summary_hash = self._hash(embed_text), self._hash(summary, "summary")
         return Chunk(
             id=digest(section.url, section.anchor, text, str(twin)),
             url=section.url,
@@ -119,14 +102,9 @@ class Chunker:
             text=draft.pack.markdown,
             text_hash=digest(" ".join(text.split())),
             embed_text=embed_text,
-            embed_hash=embed_hash,
+            embed_hash=digest(self._counter.identity, self._counter.chunk_prefix + embed_text),
             tokens=tokens,
-            summary_text=summary,
-            summary_hash=(embed_hash if summary == embed_text else summary_hash) if summary else None,
         )
-
-    def _hash(self, text: str, *kind: str) -> str:
-        return digest(self._counter.identity, self._counter.chunk_prefix + text, *kind)
 
     # -- heading paths
 

@@ -82,8 +82,7 @@ select id from run where collection in (select name from gone);
 
 -- name: delete_vectors_of_runs
 delete from staged_vector v where run = any(%(runs)s)
-  and not exists (select from staged_chunk s where s.embed_hash = v.embed_hash)
-  and not exists (select from staged_chunk s where s.summary_hash = v.embed_hash);
+  and not exists (select from staged_chunk s where s.embed_hash = v.embed_hash);
 
 -- name: delete_feedback
 delete from feedback where question_id in (select id from question where {asked});

@@ -95,11 +95,7 @@ def test_a_changed_heading_embeds_anew_but_keeps_the_id(store, workshop):
     workshop.reindex(small_site(8))
     ids, embedded = workshop.ids(), workshop.embedded
     lock, run, page = read_changed_page(store, workshop)
-    names = [f"renamed {n}" for n, _ in enumerate(page.chunks)]
-    renamed = [
-        replace(chunk, headings=("Renamed",), embed_hash=name, summary_hash=name)
-        for name, chunk in zip(names, page.chunks, strict=True)
-    ]
+    renamed = [replace(chunk, headings=("Renamed",), embed_hash=f"renamed {n}") for n, chunk in enumerate(page.chunks)]
     store.stage_pages(run, [replace(page, chunks=renamed)])
     vectors = workshop.embedder.embed_chunks([chunk.text for chunk in renamed])
     store.stage_vectors(run, [chunk.embed_hash for chunk in renamed], vectors)

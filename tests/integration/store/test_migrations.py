@@ -77,14 +77,6 @@ def test_an_old_database_gets_the_schema_of_a_new_one(old_database_url: str, sto
     assert applied(old_database_url) == applied(store.url) == [(m.number, m.name) for m in read_migrations()]
 
 
-def test_a_chunk_table_of_before_finds_summaries_by_indexes(old_database_url: str) -> None:
-    with Store(old_database_url) as old:
-        old.migrate()
-    with psycopg.connect(old_database_url) as connection:
-        made = "select count(*) from pg_indexes where tablename like 'chunk%' and indexdef like '%summary%'"
-        assert connection.execute(made).fetchone() == (2,)
-
-
 def test_everything_in_an_old_database_is_readable_and_searchable(old_database_url: str) -> None:
     with Store(old_database_url) as store:
         store.migrate()

@@ -36,12 +36,6 @@ def test_each_feature_says_what_it_is_named_after() -> None:
     assert feature("first", good, late, short) == [1.0, 0.0, 0.0]
 
 
-def test_the_cosine_is_that_of_the_summary_where_there_is_one() -> None:
-    near, far = hit("a", LONG, cosine=0.2), hit("b", LONG, cosine=0.7)
-    near.scores["summary"], far.scores["summary"] = 0.6, 0.5
-    assert np.allclose(feature("cosine", near, far), [0.0, -0.1])
-
-
 def test_the_text_that_has_the_words_of_the_question_comes_first() -> None:
     first = hit("a", f"Workers are described elsewhere {LONG}", 0.03)
     second = hit("b", f"The memory of a worker is limited by a setting {LONG}", 0.029)

@@ -307,7 +307,6 @@ OF_ONE_WRITER |= {
     "adopt_pages",
     "forget_unread_pages",
     "delete_vectors_of_runs",
-    "put_summaries",
     "delete_questions",
     "forget_gone_pages",
 }

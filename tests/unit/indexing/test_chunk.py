@@ -294,21 +294,6 @@ def test_an_embed_hash_depends_on_model_prefix_path_and_text() -> None:
     assert PlainChunker(MINILM)(document(moved))[0].embed_hash in hashes
 
 
-def test_the_first_chunk_of_a_section_has_its_summary() -> None:
-    listing, text = Block("code", "run --now\n" * 30), sentences(60)
-    first, *others = PlainChunker(MINILM)(document(section(listing, prose(text))))
-    assert others and {chunk.summary_hash for chunk in others} == {None}
-    assert first.summary_text == "Guide > Part\n" + " ".join([*first.text.replace("run --now", "").split()][:45])
-    assert first.embed_texts == {first.embed_hash: first.embed_text, first.summary_hash: first.summary_text}
-    (code,) = PlainChunker(MINILM)(document(section(listing)))
-    assert code.summary_text == "Guide > Part\n" + " ".join(["run --now"] * 22 + ["run"])
-
-
-def test_a_short_section_is_its_own_summary() -> None:
-    (chunk,) = PlainChunker(MINILM)(document(section(prose("Few words."), prose("And more."))))
-    assert chunk.embed_texts == {chunk.embed_hash: chunk.embed_text} and chunk.summary_hash == chunk.embed_hash
-
-
 # -- refused settings
 
 

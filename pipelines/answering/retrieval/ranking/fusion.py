@@ -84,7 +84,7 @@ class FusedText:
             score=self.score,
             score_kind=SCORE,
             ranks=self.ranks,
-            scores={**chunk.scores, **self.scores, SCORE: self.score},
+            scores={**self.scores, SCORE: self.score},
             sources=tuple({own: None} | others),
         )
 

@@ -15,7 +15,6 @@ from pipelines.answering.hits import heading
 from pipelines.answering.retrieval.legs import VECTOR
 from pipelines.lexical import STOP_TERMS, terms
 from pipelines.records import Hit
-from pipelines.store.indexes import SUMMARY
 from pipelines.text.phrases import read_table
 
 LEARNED, FUSED = "learned", "fused"
@@ -61,10 +60,9 @@ def features(question: str, hits: Sequence[Hit]) -> Features:
     """Return what tells whether a hit answers: float64, (hits, NAMES).
 
     `fused` and `page` are the scores of the fusion, its own and those of its page together, as shares of the best;
-    `cosine` is the distance to the best one, of the summaries of their sections; `words` and `beginning` are the shares
-    of the question's words, weighted by their rarity among the hits, in all of it with its headings and in its first
-    BEGINNING characters; `short` and `first` are 1 for a text of less than SHORT characters and for the first one of
-    its page, else 0.
+    `cosine` is the distance to the best one; `words` and `beginning` are the shares of the question's words, weighted
+    by their rarity among the hits, in all of it with its headings and in its first BEGINNING characters; `short` and
+    `first` are 1 for a text of less than SHORT characters and for the first one of its page, else 0.
     """
     stems = _stems(question)
     texts = [hit.text.lower() for hit in hits]
@@ -91,12 +89,11 @@ def features(question: str, hits: Sequence[Hit]) -> Features:
 
 def _cosines(hits: Sequence[Hit]) -> list[float]:
     """Return how far the cosine of each hit is below the best one, 0 without vectors."""
-    found = [hit.scores.get(SUMMARY, hit.scores.get(VECTOR)) for hit in hits]
-    known = [cosine for cosine in found if cosine is not None]
+    known = [hit.scores[VECTOR] for hit in hits if VECTOR in hit.scores]
     if not known:
         return [0.0] * len(hits)
     missing = min(known) - NOT_FOUND
-    return [(missing if cosine is None else cosine) - max(known) for cosine in found]
+    return [hit.scores.get(VECTOR, missing) - max(known) for hit in hits]
 
 
 def _stems(question: str) -> list[str]:
