@@ -2,8 +2,8 @@ r"""Fits the weights by which hits are ordered, and measures them on sites that 
 
     python benchmarks/ranking.py [--questions FILE] [--fit]
 
-The questions (340, benchmarks/questions/sections.jsonl) were written in readers' words, each from one section of a
-site and before anything was searched. Each site is a collection of this RAYDEX_HOME, indexed from its sources:
+The questions (340, benchmarks/questions/sections.jsonl; 1,079 more in sections-more.jsonl) were written in readers'
+words, each from one section of a site and before anything was searched. Each site is a collection of this RAYDEX_HOME, indexed from its sources:
 
     raydex index --path /usr/share/doc/git-doc --base-url https://git.test/ --collection git     # Debian's git-doc
     raydex index --path fastapi/docs/en/docs --base-url https://fastapi.test/ --collection fastapi
@@ -21,6 +21,9 @@ site and before anything was searched. Each site is a collection of this RAYDEX_
         --exclude 'Atomic(Bool|Ptr|I16|I32|I64|U[0-9]+)\.|/struct\.(Args|ArgsOs|Vars|VarsOs|SplitPaths|CommandArgs|
             CommandEnvs|Components|Ancestors|Incoming|IntoIncoming|Iter|IntoIter|TryIter|Bytes|Lines|Split|Drain|
             DrainFilter|Splice|ReadDir)\.'      # on one line
+
+Flask, Caddy, Pydantic and Traefik, of which only sections-more.jsonl asks, are the folders of Markdown (Flask: of
+reStructuredText) in their repositories, with https://flask.test/ and so on as base URL.
 
 Prints, as fused and as ranked by weights that were fitted on the other sites, the shares of questions with the page and
 the section among the first hits; with --fit also the weights of all, for
