@@ -199,7 +199,8 @@ class MarkdownFilter(MarkdownScanner):
             hidden = [value for value in values if _HIDDEN.search(value) and not self.urls.is_quoted(value, "")]
             return (len(tag), REMOVED) if hidden else (1, "<")
         names = _VALUE.sub("", tag)  # a URL may also stand where the name of an attribute belongs
-        inert = not (_ACTIVE.search(tag) or leads_away_in_code(names))
+        # To some readers `<b a='<img>'=>` is no tag, but `<img>` in it is one.
+        inert = "<" not in tag[1:] and not (_ACTIVE.search(tag) or leads_away_in_code(names))
         if inert and all(map(self.urls.allow_attribute, values)):
             return len(tag), tag
         self._cut = True

@@ -1,6 +1,5 @@
 """What a reader of Markdown takes for raw HTML is held as such, wherever the text says that code begins and ends."""
 
-import re
 from collections.abc import Iterator
 
 import pytest
@@ -13,7 +12,6 @@ from pipelines.answering.sanitizing.stream import AnswerSanitizer, sanitize
 
 READERS = [MarkdownIt("commonmark", {"html": True}), MarkdownIt("commonmark", {"html": True}).enable("table")]
 ACTIVE = ("<script", "<img", "<svg", "<!", "<?")
-VALUE = re.compile(r"<b title='[^']*'")  # what stands in the value of an attribute is text
 HTML = [
     "<script>x</script>", "<img src=x onerror=y>", "<svg onload=y>", "`<script>x</script>`", "<!-- c -->", "<?php ?>"
 ]  # fmt: skip
@@ -55,12 +53,13 @@ def streamed(text: str, sizes: list[int]) -> str:
 @example("``[9]`<script>x</script>`", [1])
 @example("`" * 100 + "<script>x</script>`", [99])
 @example("<b title='<!-- c -->'>", [])
+@example("<b title='<!-- c --><b title='- >", [])
+@example("<b title='<img src=x>'=>", [])
 def test_no_reader_finds_html_that_runs(text: str, sizes: list[int]) -> None:
     left = sanitize(text, 0, ())
     assert streamed(text, sizes) == left
     for reader in READERS:
-        shown = [VALUE.sub("<b", html) for html in raw_html(reader.parse(left))]
-        assert not [html for html in shown if any(tag in html for tag in ACTIVE)]
+        assert not [html for html in raw_html(reader.parse(left)) if any(tag in html for tag in ACTIVE)]
 
 
 @pytest.mark.parametrize("fence", ["```", "~~~", "`````"])
