@@ -5,6 +5,7 @@ import logging
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import closing
 from contextvars import Context
@@ -165,10 +166,14 @@ def test_a_collector_that_hangs_keeps_no_answer_and_no_end(service: TestClient) 
     with ScriptedServer({"/v1/traces": lambda _: HANG}) as hanging, pytest.MonkeyPatch.context() as patch:
         patch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", hanging.url)
         patch.setenv("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", "1")  # it hangs while the question is asked
+        patch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "0.1")
+        before = set(threading.enumerate())
         tracing.start(os.environ)
+        (sending,) = set(threading.enumerate()) - before
         assert ask(service).json()["answer"]
         tracing.stop(within_s=0.01)
         assert not hanging.over.is_set()
+    sending.join()  # else it says in the middle of other tests what it could not send
 
 
 def test_a_step_in_another_process_goes_on_with_the_trace() -> None:
