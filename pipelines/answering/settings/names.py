@@ -19,7 +19,7 @@ PREFIX = "raydex_"
 _TABLE = read_table(__name__)
 OLD_NAMES: Mapping[str, str] = _TABLE["old"]
 FORMER_VALUES: Mapping[str, str] = _TABLE["former_values"]
-GONE = {name: f"{name} is gone {why} (docs/quality.md): unset it" for name, why in _TABLE["gone"].items()}
+GONE = {name: f"{name} is gone, as {why}. Unset it" for name, why in _TABLE["gone"].items()}
 # Variables that stand in for another one that is not set.
 STAND_INS = {"openai_base_url": "raydex_embedding__url", "openai_api_key": "raydex_embedding__key"}
 Settings = TypeVar("Settings", bound=BaseModel)
@@ -59,7 +59,7 @@ def _is_group(value: Any, name: str, group: type[Group]) -> bool:
 
 
 def _is_old(name: str) -> bool:
-    return name in OLD_NAMES or name in FORMER_VALUES
+    return OLD_NAMES.get(name, name) not in GONE and (name in OLD_NAMES or name in FORMER_VALUES)
 
 
 def nest(values: Mapping[str, Any], model: type[BaseModel]) -> dict[str, Any]:

@@ -62,10 +62,11 @@ def test_a_variable_may_have_any_of_its_names(variables, path, value, monkeypatc
         ("RAYDEX_PROMPTS_PASSAGE_WORDS", "80"),
     ],
 )
-def test_a_setting_that_is_gone_says_so_whatever_it_is_called(variable, value, monkeypatch):
+def test_a_setting_that_is_gone_says_so_whatever_it_is_called(variable, value, monkeypatch, caplog):
     monkeypatch.setenv(variable, value)
-    with pytest.raises(ValidationError, match=r"(retrieval|prompts|rewriting)\.\w+ is gone .*: unset it"):
+    with pytest.raises(ValidationError, match=r"(retrieval|prompts|rewriting)\.\w+ is gone, as .*\. Unset it"):
         Settings()
+    assert not caplog.messages  # of a name that would be refused too
 
 
 def test_what_is_given_counts_before_the_environment_whatever_it_is_called(monkeypatch: pytest.MonkeyPatch) -> None:
