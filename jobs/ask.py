@@ -30,7 +30,7 @@ from pipelines.answering.writing.text import Code, Piece, Statement, TextReader
 from pipelines.files.services import find_services
 from pipelines.llm.session import LOADING, READING, Status
 from pipelines.markdown.plain import plain_text
-from pipelines.records import Answer
+from pipelines.records import Answer, Hit
 from pipelines.store import NoSuchCollection
 
 MOST_HITS = 100
@@ -176,8 +176,7 @@ async def _stream(engine: QueryEngine, question: Question, tell: Tell) -> Mappin
     async for event in engine.stream(question):  # `asyncio.run` closes it if telling fails
         match event:
             case Retrieval():
-                hits = [{"source": hit.source, "title": hit.title, "headings": hit.headings} for hit in event.hits]
-                tell("hits", {"hits": hits})
+                tell("hits", {"hits": [name_section(hit) for hit in event.hits]})
             case Status():
                 tell("status", asdict(event))
             case Delta():
@@ -193,7 +192,12 @@ def as_reply(answer: Answer) -> dict[str, Any]:
     for reply_hit, hit in zip(reply["hits"], answer.hits, strict=True):
         reply_hit |= {"source": hit.source, "text": plain_text(hit.text), "context": plain_text(hit.context)}
     reply["answer"], reply["written_by"] = reply.pop("text"), answer.written_by
-    return reply
+    return reply | {"also_found": [name_section(hit) for hit in answer.also_found]}
+
+
+def name_section(hit: Hit) -> dict[str, Any]:
+    """Return what names the section of a hit."""
+    return {"source": hit.source, "title": hit.title, "headings": hit.headings}
 
 
 def say_status(name: str, body: Mapping[str, Any]) -> None:
@@ -223,7 +227,7 @@ class Follower:
     def __call__(self, name: str, body: Mapping[str, Any]) -> None:
         if name == "hits":
             for n, hit in enumerate(body["hits"], 1):
-                self._print("source", f"[{n}] {' › '.join(hit['headings']) or hit['title']}  {hit['source']}")
+                self._print("source", f"[{n}] {show_section(hit)}")
         elif name == "status":
             self._print("status", describe(body))
         elif name == "delta":
@@ -268,6 +272,8 @@ def show(reply: Mapping[str, Any]) -> None:
     for citation in reply["citations"]:
         console.print(f"[{citation['n']}] {citation['title']}{remark(citation, reply)}", markup=False, style="cyan")
         console.print(f"    {citation['source']}", markup=False)
+    if also := reply.get("also_found"):
+        console.print("\nalso found", *map(show_section, also), sep="\n    ", markup=False)
     claims = reply.get("claims") or {}
     if claims.get("total") and reply.get("known", True):
         console.print(
@@ -278,6 +284,11 @@ def show(reply: Mapping[str, Any]) -> None:
     notes = [f"agent {reply['agent']}", f"{reply['timings']['total'] * 1000:.0f} ms"]
     notes += ["cut off" if part == "truncated" else f"without {part}" for part in reply["degraded"]]
     console.print(f"\n{', '.join(notes)}", style="dim")
+
+
+def show_section(section: Mapping[str, Any]) -> str:
+    """Return the headings of a section, or its page's title, and its address."""
+    return f"{' › '.join(section['headings']) or section['title']}  {section['source']}"
 
 
 def remark(citation: Mapping[str, Any], reply: Mapping[str, Any]) -> str:

@@ -174,6 +174,16 @@ class Answer:
         return min((citation.checked for citation in self.citations if citation.checked), default="")
 
     @property
+    def also_found(self) -> tuple[Hit, ...]:
+        """The first hit of each section that was found and that no citation names; none if a person answers."""
+        named = {citation.source for citation in self.citations}
+        sections: dict[str, Hit] = {}
+        for hit in self.hits if self.agent != VERIFIED else ():
+            if named.isdisjoint((hit.source, *hit.sources)):
+                sections.setdefault(hit.source, hit)
+        return tuple(sections.values())
+
+    @property
     def cited(self) -> tuple[str, ...]:
         """The ids of the chunks that it cites: of each source the n-th hit, or the first hit with that source."""
         found = (self._hit_of(citation) for citation in self.citations)

@@ -41,6 +41,14 @@ class CitationOut(_FromRecord):
     changed: str
 
 
+class SectionOut(_FromRecord):
+    """A section that was found."""
+
+    source: str
+    title: str
+    headings: list[str]
+
+
 class HitOut(_FromRecord):
     """A chunk with its score, and its rank and score in each search leg.
 
@@ -122,6 +130,7 @@ class AnswerOut(BaseModel):
     claims: ClaimsOut
     confidence: Confidence
     citations: list[CitationOut]
+    also_found: Annotated[list[SectionOut], Field(description="sections that were found and that no citation names")]
     as_of: Annotated[str, Field(description="the oldest of the times at which the cited pages were checked")]
     agent: str
     written_by: WrittenBy
@@ -142,6 +151,7 @@ class AnswerOut(BaseModel):
             "answer": answer.text,
             "written_by": answer.written_by,
             "as_of": answer.as_of,
+            "also_found": answer.also_found,
             **more,
         }
         if not prompts:

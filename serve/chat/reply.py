@@ -7,7 +7,7 @@ from typing import Any, Generic, TypeVar
 from pipelines.text.phrases import read_table
 
 MOST_SOURCES = 10  # more help nobody; the page has them all
-CLOSEST = 3  # sections that are named while a model reads them
+CLOSEST = 3  # sections that are named while a model reads them, or beside the sources
 WORTH_SAYING_S = 2.0  # a shorter wait needs no message
 TEXTS = read_table("serve.chat.texts")
 HELP, NO_ANSWER, LOST, CONFIDENCE = (TEXTS[name] for name in ("help", "no_answer", "lost", "confidence"))
@@ -29,8 +29,8 @@ class NamedSection:
 class Reply:
     """What is to be shown of an answer; `text` is Markdown, all other texts are plain.
 
-    `links` has the URLs of the numbers in brackets of the text, `found` the sections that a model reads now, and
-    `rated` is the id of the answer to rate, "" for none.
+    `links` has the URLs of the numbers in brackets of the text, `found` the sections that a model reads now, or those
+    that were found beside the sources, and `rated` is the id of the answer to rate, "" for none.
     """
 
     text: str = ""
@@ -91,10 +91,8 @@ class AnswerView(Generic[M]):
             return _whole(self._answer)
         if self._text.strip() or self._failure:
             return Reply(self._text, _links(self._hits), self._failure, writing=True)
-        closest = {str(hit["source"]): hit for hit in reversed(self._hits[:CLOSEST])}
-        found = [NamedSection(source, _title(hit)) for source, hit in reversed(closest.items())]
         doing = "Reading" if self._hits else "Looking"
-        return Reply(f"*{self._status or f'{doing} in {self._where} …'}*", found=found)
+        return Reply(f"*{self._status or f'{doing} in {self._where} …'}*", found=_closest(self._hits))
 
 
 def _whole(answer: Mapping[str, Any]) -> Reply:
@@ -109,9 +107,16 @@ def _whole(answer: Mapping[str, Any]) -> Reply:
             for one in citations[:MOST_SOURCES]
         ],
         more=max(0, len(citations) - MOST_SOURCES),
+        found=_closest(answer.get("also_found", ())),
         notes=_notes(answer),
         rated=answer["id"],
     )
+
+
+def _closest(hits: Sequence[Mapping[str, Any]]) -> list[NamedSection]:
+    """Return the sections of the first hits."""
+    sections = {str(hit["source"]): _title(hit) for hit in reversed(hits[:CLOSEST])}
+    return [NamedSection(source, title) for source, title in reversed(sections.items())]
 
 
 def _links(sources: Sequence[Mapping[str, Any]]) -> dict[int, str]:

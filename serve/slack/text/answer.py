@@ -37,9 +37,10 @@ def to_messages(reply: Reply) -> list[SlackMessage]:
     if reply.failure:
         return pack_messages([*fragments, Fragment(f":warning: {escape(reply.failure)}")])
     tail = [_context("_Writing …_")] if reply.writing else []
-    if reply.found:  # a reader may open them while a model still reads
-        tail.append(_context("Found:", *(link(one.url, one.title) for one in reply.found)))
     tail += map(_section, pack(_sources(reply), MOST_SECTION))
+    if reply.found:  # a reader may open them while a model still reads
+        found = "Also found:" if reply.sources else "Found:"
+        tail.append(_context(found, *(link(one.url, one.title) for one in reply.found)))
     if reply.notes:
         tail.append(_context(" · ".join(map(escape, reply.notes))))
     if reply.rated:

@@ -67,10 +67,21 @@ function addressOf(source) {
   return source.source.replace(/^https?:\/\//, "");
 }
 
+/** Return a list of links to sections that were found beside the sources: none, or one element. */
+export function alsoFound(sections) {
+  if (!sections.length) return [];
+  const items = sections.slice(0, MOST_FOUND).map(one =>
+    make("li", {}, makeLink(asCitation(one), {}, titleOf(one)), " ", make("span", {class: "place"}, placeOf(one))),
+  );
+  return [make("section", {class: "found"}, make("p", {class: "label"}, say("also_found")), make("ul", {}, items))];
+}
+
 /** Return the citation that a hit would become, for the time until it is one. */
 export function asCitation(hit) {
   return {source: hit.source, title: hit.title, headings: hit.headings, snippet: hit.text, provisional: true};
 }
+
+const MOST_FOUND = 4; // sections below an answer: more are a list of results, not a help
 
 const EDGE = 8; // pixels between the card and the edge of the window
 const GAP = 4; // pixels between the card and what it belongs to: near enough to be one with it

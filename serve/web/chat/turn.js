@@ -6,7 +6,7 @@ import {iconButton, make, withCode} from "./dom.js";
 import {showFailure} from "./failure.js";
 import {Feedback} from "./feedback.js";
 import {LiveMarkdown} from "./markdown.js";
-import {asCitation, makeCard, shorten, titleOf} from "./sources.js";
+import {alsoFound, asCitation, makeCard, shorten, titleOf} from "./sources.js";
 import {language, say} from "./texts.js";
 
 const LOST = ["bm25", "conversation", "rewrite", "vector"];
@@ -78,7 +78,8 @@ export class Turn {
     this.#showSources(say(answer.known ? "sources" : "closest"));
     this.#soften(answer.notes ?? []);
     if (answer.known) markClaims(this.body, answer.claims?.unsupported ?? []);
-    this.foot.replaceChildren(...this.#marks(), this.#actions(), this.feedback.panel);
+    const found = alsoFound(answer.also_found ?? []);
+    this.foot.replaceChildren(...this.#marks(), this.#actions(), this.feedback.panel, ...found);
   }
 
   /** Say that the answer was stopped; what came of it stays. */

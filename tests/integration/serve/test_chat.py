@@ -329,9 +329,13 @@ def test_a_link_to_nothing_says_so(site: Site) -> None:
 def test_one_who_gets_no_answer_is_offered_the_closest_sections(site: Site) -> None:
     (citation,) = site.engine.citations
     site.engine.says = "I do not know. [1]"
-    site.engine.changes = {"known": False, "citations": (replace(citation, supported=False),)}
+    other = replace(site.engine.hit, anchors=("tsv",), sources=("https://d.test/data#tsv",), headings=("Text", "TSV"))
+    hits = (site.engine.hit, other, other)
+    site.engine.changes = {"known": False, "citations": (replace(citation, supported=False),), "hits": hits}
     page = site.open()
     site.ask()
+    assert page.text(".found").split() == ["Also", "found", "TSV", "Text"], "what is cited is not named twice"
+    assert page.evaluate("document.querySelector('.found a').href") == other.source
     assert page.text(".closest .label") == "The closest sections of the documentation"
     assert "comma separated" in page.text(".closest .card") and page.count(".number.weak") == 0
     follows = "document.querySelector('.answer').compareDocumentPosition(document.querySelector('.closest')) & 4"

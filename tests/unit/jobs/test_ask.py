@@ -144,9 +144,11 @@ def test_what_an_answer_went_without_is_said(capsys: pytest.CaptureFixture[str])
 def test_how_far_to_rely_on_an_answer_is_said(capsys: pytest.CaptureFixture[str]) -> None:
     citation = {"n": 1, "title": "Page", "source": "https://d.test/#a", "supported": False, "by": "attributed"}
     claims = {"total": 3, "cited": 2, "supported": 1}
-    ask.show(REPLY | {"agent": "llm", "known": True, "confidence": "low", "claims": claims, "citations": [citation]})
+    answer = {"agent": "llm", "known": True, "confidence": "low", "claims": claims, "citations": [citation]}
+    ask.show(REPLY | answer | {"also_found": HITS["hits"]})
     out = capsys.readouterr().out
     assert "confidence low: 1 of 3 claims supported" in out and "[1] Page (weak support, found by Raydex)" in out
+    assert "also found\n    Page › Part  https://d.test/#a\n\n" in out
 
 
 def test_a_service_that_rates_no_answers_is_shown_too(capsys: pytest.CaptureFixture[str]) -> None:

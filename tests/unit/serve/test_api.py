@@ -65,7 +65,7 @@ def test_a_reply_holds_what_the_api_promises(client: TestClient) -> None:
     assert reply.keys() == {
         "id", "question", "answer", "known", "citations", "hits", "agent", "route", "degraded", "usage", "timings",
         "queries", "index", "revision", "conversation", "finish_reason", "notes", "claims", "confidence",
-        "written_by", "as_of",
+        "written_by", "as_of", "also_found",
     }  # fmt: skip
     assert reply["citations"][0].keys() == {
         "n", "source", "title", "snippet", "headings", "scores", "supported", "support", "by",

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from pipelines.records import Answer, Citation, Claims, Exchange, Hit, Usage
+from pipelines.records import VERIFIED, Answer, Citation, Claims, Exchange, Hit, Usage
 from pipelines.store import RecordedQuestion, StoreUnavailable
 from serve.recorder import (
     MOST_ERROR_CHARACTERS,
@@ -98,6 +98,7 @@ def test_an_answer_is_kept_without_its_prompts_and_whole_texts() -> None:
     answer = make_answer("a", citations=citations, hits=hits, exchanges=(exchange,), **more)
     kept = abridged(answer)
     assert kept.exchanges == () and kept.cited == ("c2", "c3")
+    assert kept.also_found == kept.hits[:1] and replace(kept, agent=VERIFIED).also_found == ()
     assert [len(each.text) for each in kept.hits] == [SNIPPET_CHARACTERS] * 3
     assert [len(citation.snippet) for citation in kept.citations] == [SNIPPET_CHARACTERS, 4, 4]
     assert kept.hits[0].sources == ("https://d.test/1#a",) and kept.hits[2].sources == hits[2].sources

@@ -162,12 +162,14 @@ def whole(**more):
 
 
 def test_an_answer_has_its_sources_its_confidence_and_buttons():
-    view = whole(text="So [1].", citations=[citation(), citation(2, "https://d.test/b", "B", supported=False)])
+    sources = [citation(), citation(2, "https://d.test/b", "B", supported=False)]
+    view = whole(text="So [1].", citations=sources, also_found=[citation(3, "https://d.test/c", "C")])
     assert blocks_of(view, "section") == [
         f"So <{LINKS[1]}|[1]>.",
         f"*Sources*\n[1] <{LINKS[1]}|Data › CSV>\n[2] <https://d.test/b|B> _(weak support)_",
     ]
-    assert blocks_of(view, "context") == ["Confidence high: supported by the sources"]
+    found = ["Also found:", "<https://d.test/c|C>"]
+    assert blocks_of(view, "context") == [*found, "Confidence high: supported by the sources"]
     (message,) = view.messages()
     assert [one["value"] for one in message.blocks[-1]["elements"]] == ["a1", "a1"]
 
