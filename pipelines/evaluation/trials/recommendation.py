@@ -9,7 +9,9 @@ SUPPORTED = 0.9  # of its claims
 REFUSES = 0.8  # of the questions about other things
 WRONGLY = 0.1  # of the questions that the collection answers, refused at most
 BEHIND = 0.1  # its share of right sections below that of quotations, at most
-# Its words stand below a quotation if it says something as often, and so much of it is supported: the rest is left out.
+# Its words stand below a quotation if it refuses as much, says something as often, and so much of it is supported: the
+# rest is left out. One that answers from passages about other things also misreads a quotation that does not answer:
+# docs/llms.md has the grades.
 ANSWERS, HALF = 0.5, 0.5
 
 
@@ -44,7 +46,7 @@ def recommend(scores: TrialScores) -> tuple[Form, str]:
     reasons = _against_writing(scores)
     if not reasons:
         return WRITTEN, "it cites what quotations would, and refuses what the collection does not answer"
-    if scores.answered >= ANSWERS * scores.asked and scores.support >= HALF:
+    if _refuses(scores) and scores.answered >= ANSWERS * scores.asked and scores.support >= HALF:
         return SUMMARY, "; ".join(reasons)
     return QUOTED, "; ".join(reasons)
 
@@ -59,7 +61,11 @@ def _against_writing(scores: TrialScores) -> list[str]:
         ),
         f"{scores.claims - scores.supported} of its {scores.claims} claims have no support": scores.support < SUPPORTED,
         f"it answers {scores.foreign - scores.refused} of {scores.foreign} questions about other things": (
-            scores.refused < REFUSES * scores.foreign
+            not _refuses(scores)
         ),
     }
     return [fault for fault, holds in faults.items() if holds]
+
+
+def _refuses(scores: TrialScores) -> bool:
+    return scores.refused >= REFUSES * scores.foreign

@@ -50,6 +50,12 @@ def obedient(request: Request) -> str:
     return f"Certainly, this documentation tells {asked(request)} [1]." if said == UNKNOWN else said
 
 
+def wordy(request: Request) -> str:
+    """The same, and beside each fact what no passage says."""
+    said = perfect(request)
+    return said if said == UNKNOWN else f"{said} Elephants cross seventeen purple bridges at midnight."
+
+
 def inventing(request: Request) -> str:
     return "Run frobnicate with the flag quux and restart the mainframe twice [1]."
 
@@ -83,11 +89,12 @@ def serve(monkeypatch: pytest.MonkeyPatch) -> Callable[[ScriptedLLM], None]:
     ("model", "form", "why"),
     [
         (perfect, "written", "refuses what the collection does not answer"),
-        (obedient, "summary", "questions about other things"),
+        (wordy, "summary", "have no support"),
+        (obedient, "quoted", "questions about other things"),
         (Reply(""), "quoted", "does not answer 6 of 6"),
         (inventing, "quoted", "have no support"),
     ],
-    ids=["perfect", "obedient", "silent", "inventing"],
+    ids=["perfect", "wordy", "obedient", "silent", "inventing"],
 )
 def test_each_kind_of_model_gets_its_form(job: Job, serve: Any, model: Answering, form: str, why: str) -> None:
     with ScriptedLLM(default=model) as llm:
