@@ -165,6 +165,7 @@ def _task(reading: Reading, retrieval: Retrieval) -> Task:
         question.collection,
         evidence=retrieval.evidence,
         about=reading.about,
+        parts=reading.parts,
         language=reading.language,
     )
 

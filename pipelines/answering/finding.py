@@ -1,10 +1,14 @@
 """Finds the hits of a question: searches, reranks, and takes the best few."""
 
+import asyncio
+from collections.abc import Sequence
 from dataclasses import replace
+from itertools import chain, zip_longest
 
 from pipelines.answering import optional
 from pipelines.answering.conversation.reader import Reading
 from pipelines.answering.conversation.rewriting import Rewrite, Rewriter
+from pipelines.answering.grounding.answerable import is_likely
 from pipelines.answering.question import EngineSettings
 from pipelines.answering.reranking.base import Reranker
 from pipelines.answering.retrieval.interface import AsyncRetriever
@@ -12,6 +16,7 @@ from pipelines.answering.retrieval.ranking.fusion import spread_pages, take_dive
 from pipelines.answering.retrieval.search import Retrieval, Search
 from pipelines.answering.trace import Trace
 from pipelines.answering.verified.pinned import PinnedFinder
+from pipelines.records import Hit
 
 QUOTED_AROUND = 2  # chunks of its section on each side of a hit that may be quoted with it
 
@@ -46,12 +51,26 @@ class HitFinder:
         queries = page.queries(reading.wordings, quoted)
         with trace.step("retrieve"):
             search = Search(queries, *where, rewrite.passage, page.place, page.focus)
-            retrieval = await self._retriever.aretrieve(search)
+            retrieval = await self._retrieve(search, reading.parts)
         trace.timings |= retrieval.timings
         for leg in retrieval.degraded:
             trace.mark_degraded(leg)
         taken = self._take(await self._rerank(retrieval, trace), reading, k, quoted)
         return await self._pin(taken, reading, k, trace)
+
+    async def _retrieve(self, search: Search, parts: Sequence[str]) -> Retrieval:
+        """Return the hits of a search and, between them, those of each of its `parts`."""
+        searches = [replace(search, queries=(part,)) for part in parts]
+        whole, *others = await asyncio.gather(*map(self._retriever.aretrieve, (search, *searches)))
+        if not others:
+            return whole
+        hits: dict[str, Hit] = {}
+        for hit in chain.from_iterable(zip_longest(*(one.hits for one in (whole, *others)))):
+            if hit:
+                hits.setdefault(hit.chunk_id, hit)
+        evidence = next((one.evidence for one in others if one.evidence and is_likely(one.evidence)), whole.evidence)
+        queries = (*whole.queries, *parts)
+        return replace(whole, hits=tuple(hits.values())[: search.k], evidence=evidence, queries=queries)
 
     async def _pin(self, retrieval: Retrieval, reading: Reading, k: int, trace: Trace) -> Retrieval:
         """Return the hits with the section first that is pinned to the question: a person says that it answers it."""

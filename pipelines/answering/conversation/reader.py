@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pipelines.answering import optional
 from pipelines.answering.conversation.followup import complete
 from pipelines.answering.conversation.open_page import OpenPage, open_page
+from pipelines.answering.conversation.parts import parts_of
 from pipelines.answering.conversation.rewriting import Rewriter
 from pipelines.answering.conversation.smalltalk import SmallTalk, find_smalltalk, strip_smalltalk
 from pipelines.answering.language import find_language, is_foreign
@@ -42,6 +43,11 @@ class Reading:
     def standalone(self) -> str:
         """The question as it reads alone."""
         return self.wordings[0]
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """The two questions that it asks at once; none if it asks a single one, or about the open page."""
+        return () if self.page.focus else parts_of(self.standalone)
 
     @property
     def language(self) -> str:

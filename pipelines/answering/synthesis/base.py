@@ -20,8 +20,8 @@ class Task:
     `mode` names the synthesizer, `variables` fill its prompt templates, `history` are the turns before, `context`
     the given texts of the mode `context_only`. `quotes` are what an extractive answer quotes, None if they are not
     chosen yet, with the model of `collection`. `evidence` is how well the index fits the question, None where none was
-    searched; `about` is the subject that a follow-up goes on about, "" for none. `form` is how the answer comes about,
-    `language` that of what it says beside the passages.
+    searched; `about` is the subject that a follow-up goes on about, "" for none; `parts` are the two questions that it
+    asks at once. `form` is how the answer comes about, `language` that of what it says beside the passages.
     """
 
     question: str
@@ -34,6 +34,7 @@ class Task:
     quotes: tuple[Quote, ...] | None = None
     evidence: Evidence | None = None
     about: str = ""
+    parts: tuple[str, ...] = ()
     form: Form = WRITTEN
     language: str = ENGLISH
 

@@ -48,14 +48,19 @@ class ExtractiveSynthesizer:
         embed: Embed | None = None,
         evidence: Evidence | None = None,
         about: str = "",
+        parts: Sequence[str] = (),
     ) -> tuple[Quote, ...]:
-        """Return what to quote, best first: one section, a second one if it adds something.
+        """Return what to quote, best first: one section, a second one if it adds something; for each of `parts` one.
 
         Only hits `about` the subject of a follow-up are quoted, if there are any. None if no hit fits, or if the
         `evidence` says that the index has nothing about the question.
         """
         if evidence and not is_possible(evidence):
             return ()
+        answers = [await self.choose(part, hits, embed, evidence, about) for part in parts]
+        of_parts = {hits[quotes[0].hit].source: quotes[0] for quotes in answers if quotes}
+        if len(of_parts) > 1:
+            return tuple(of_parts.values())
         candidates = await asyncio.to_thread(Candidates, question, hits)
         ranking = await asyncio.to_thread(self._rank, candidates, bool(evidence))
         fitting = about_subject(about, hits)

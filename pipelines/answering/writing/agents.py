@@ -177,4 +177,4 @@ class ExtractiveAgent:
 
     async def _choose(self, task: Task) -> tuple[Quote, ...]:
         embed = partial(self._embed, collection=task.collection) if self._embed else None
-        return await self._extractive.choose(task.question, task.hits, embed, task.evidence, task.about)
+        return await self._extractive.choose(task.question, task.hits, embed, task.evidence, task.about, task.parts)

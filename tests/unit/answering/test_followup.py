@@ -6,10 +6,12 @@ import pytest
 from kit.answering import MemoryStore, make_hit
 
 from pipelines.answering.conversation.followup import complete
+from pipelines.answering.conversation.parts import parts_of
 from pipelines.answering.conversation.reader import asked_before
 from pipelines.answering.conversation.rewriting import Rewriter
 from pipelines.answering.conversation.smalltalk import strip_smalltalk
 from pipelines.answering.engine import QueryEngine
+from pipelines.answering.question import EngineSettings
 from pipelines.answering.retrieval.retriever import Retriever
 from pipelines.answering.synthesis.extractive import ExtractiveSynthesizer
 from pipelines.llm.errors import LLMFailed
@@ -165,3 +167,40 @@ def test_an_answer_about_another_subject_says_so(retriever: Retriever, store: Me
     store.publish(1, make_hit("https://d.test/sets#clear", CLEAR, ("Sets", "How do I clear it?")))
     answer = QueryEngine(retriever).query("How do I clear it?", history=turns("lru_cache"))
     assert 'Nothing that was found is about "lru_cache".' in answer.notes and answer.confidence == "low"
+
+
+# ---------------------------------------------------------------------------------------------- two questions at once
+
+
+@pytest.mark.parametrize(
+    ("first", "between", "second", "alone"),
+    [
+        ("Do I need Postgres", ", and ", "how do I back it up?", "how do I back Postgres up?"),
+        ("What is a learner node", " and ", "when should I use one?", "when should I use a learner node?"),
+        ("why is it full of links", "? ", "where are the files stored", "where are the files stored"),
+        ("How do I stop Ray", "; ", "what happens to its tasks?", "what happens to its tasks? (How do I stop Ray)"),
+    ],
+)
+def test_two_questions_at_once_are_told_apart(first: str, between: str, second: str, alone: str) -> None:
+    assert parts_of(first + between + second) == (first, alone)
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "How do I read CSV and Parquet files?",
+        "What is the name of the page, which has a table?",
+        "I come from npm, how do I keep my lockfile?",
+        "When I restart Ray, how do I keep its logs?",
+        "Tell me how it starts and what it prints",
+    ],
+)
+def test_one_question_stays_one(question: str) -> None:
+    assert parts_of(question) == ()
+
+
+def test_each_of_two_questions_is_searched_and_answered(retriever: Retriever) -> None:
+    asked = "How do I create an index on a table of PostgreSQL, and how do I stop a cluster?"
+    answer = QueryEngine(retriever, settings=EngineSettings(k=2)).query(asked)
+    assert "with create index" in answer.text and "with ray down" in answer.text
+    assert answer.queries == (asked, "How do I create an index on a table of PostgreSQL", "how do I stop a cluster?")
