@@ -17,7 +17,7 @@ from hypothesis import settings
 from kit import young_clock  # noqa: F401  before anything of ours takes a clock
 from kit.databases import EMPTY, DatabaseServer, url_of
 from kit.reporting import Tables
-from kit.scheduling import FileScheduling, longest_first, rotated_folders, uses_ray
+from kit.scheduling import FileScheduling, longest_first, rotated_folders, spare_reports, uses_ray
 from kit.warm_python import COLD, run_warm_python
 from xdist.remote import Producer
 
@@ -43,6 +43,8 @@ def pytest_configure(config: pytest.Config) -> None:
     settings.load_profile("some" if config.option.markexpr == "not exhaustive" else "many")
     gc.disable()  # what is imported and collected stays: looking for garbage in it costs a worker 7 of 37 s
     config.pluginmanager.register(Tables())
+    if config.option.durations is None and not config.option.xmlpath:
+        spare_reports(config)
     if WORKER and config.args == ["tests"]:
         config.args = rotated_folders(WORKER)
 

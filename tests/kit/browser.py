@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from playwright.sync_api import Page
 
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
-FLAGS = ("--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run", "--mute-audio")
+# Without the rasterizer no processor plays a GPU, which took an eighth of the time.
+FLAGS = "--no-sandbox --disable-gpu --disable-software-rasterizer --disable-dev-shm-usage --no-first-run --mute-audio"
 START_S, ANSWER_S = 60.0, 60.0
 REPORTED = ("Page.javascriptDialogOpening", "Log.entryAdded", "Network.requestWillBeSent")
 
@@ -147,7 +148,7 @@ class Browser:
 
         self._playwright = sync_playwright().start()
         self._browser = self._playwright.chromium.launch(
-            executable_path=CHROMIUM, args=list(FLAGS), timeout=START_S * 1000
+            executable_path=CHROMIUM, args=FLAGS.split(), timeout=START_S * 1000
         )
         self._context = self._browser.new_context()
         self._context.set_default_timeout(ANSWER_S * 1000)

@@ -61,7 +61,7 @@ class DatabaseServer:
         """
         name = f"test_{next(self._numbers)}"
         empty = template == EMPTY
-        self._do("create database {} template {}", name, template.rpartition("/")[2])
+        self._do("create database {} template {} strategy file_copy", name, template.rpartition("/")[2])
         if not empty:
             self._do("alter database {} owner to {}", name, OWNER)
         try:

@@ -6,8 +6,9 @@ that does nothing costs a sixth of a processor. The slowest of the others come n
 
 import functools
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from xdist.remote import Producer
@@ -66,3 +67,16 @@ def rotated_folders(worker: str) -> list[str]:
     folders = sorted({path.parent.relative_to(ROOT).as_posix() for path in (ROOT / "tests").rglob("test_*.py")})
     at = int(worker.removeprefix("gw")) * len(folders) // 3
     return folders[at:] + folders[:at]
+
+
+def spare_reports(config: pytest.Config) -> None:
+    """Let a worker say of a test that passes only that: two messages instead of six, which take half a millisecond each."""
+    for worker in [one for one in config.pluginmanager.get_plugins() if hasattr(one, "sendevent")]:
+        worker.sendevent = functools.partial(_send, worker.sendevent)
+
+
+def _send(send: Callable[..., None], name: str, **told: Any) -> None:
+    report = told.get("data", {})
+    passed = report.get("outcome") == "passed" and report.get("when") in ("setup", "teardown")
+    if name not in ("logstart", "logfinish") and not passed:
+        send(name, **told)
