@@ -70,7 +70,7 @@ def rotated_folders(worker: str) -> list[str]:
 
 
 def spare_reports(config: pytest.Config) -> None:
-    """Let a worker say of a test that passes only that: two messages instead of six, which take half a millisecond each."""
+    """Let a worker say of a test that passes only that: two messages instead of six, half a millisecond each."""
     for worker in [one for one in config.pluginmanager.get_plugins() if hasattr(one, "sendevent")]:
         worker.sendevent = functools.partial(_send, worker.sendevent)
 
