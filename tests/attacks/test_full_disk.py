@@ -23,7 +23,7 @@ from pipelines.store import DatabaseFull, Store, StoreUnavailable
 SIZE_MB, LEFT_MB = 400, 1
 SITE = small_site(20)
 LARGE = SITE | {
-    f"q{page:03}": {f"s{part}": f"Subject {page * 40 + part} " + f"of {page} " * 400 for part in range(10)}
+    f"q{page:03}": {f"s{part}": f"Subject {page * 40 + part} " + f"of {page} " * 100 for part in range(40)}
     for page in range(20)
 }
 

@@ -70,6 +70,8 @@ class Includes:
     def _part(self, name: str, said: dict[str, str], files: tuple[str, ...], in_code: bool) -> str:
         name, colon, part = name.partition(":")
         path, text = self._read(name, files[-1])
+        if not text:
+            return ""
         entry = format_of_name(path)
         text = dedent("\n".join(_choose(text.splitlines(), colon + part or said.get("rest", "")))).strip("\n")
         if in_code or path in files or len(files) > DEPTH or not text.strip():

@@ -28,6 +28,8 @@ from pipelines.training.mining import (
 from pipelines.training.ranking import judge_ranks, make_judging_set, ranks_by_question
 from pipelines.training.run import Workplace, acceptance, card_entries
 
+pytestmark = pytest.mark.slow
+
 SITE = "https://docs.test/"
 
 

@@ -14,6 +14,8 @@ from pipelines.training import cross_encoder, fine_tuning
 from pipelines.training.mining import Corpus, NegativeDraw, NothingToLearn, Triple, mine_triples
 from pipelines.training.ranking import rank_of_right
 
+pytestmark = pytest.mark.slow
+
 URL = "https://docs.example/"
 CHUNKS = [make_hit(f"{URL}{page}#{part}", f"{page} {part} text") for page in "abcdefg" for part in ("x", "y")]
 CORPUS = Corpus(CHUNKS)
