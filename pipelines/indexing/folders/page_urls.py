@@ -14,7 +14,7 @@ _NUMBER = re.compile(r"^\d+\s*[-_.]+\s*(?=[^-_.\s])")
 _NO_NUMBER = re.compile(r"^(?:\d{2}|\d{4})[-_.]\d{2}(?:[-_.](?:\d{2}|\d{4}))?|^\d+[-_.]\d+")
 _POST = re.compile(r"^(.*?)(\d{4})[-/](\d{1,2})[-/](\d{1,2})[-/]([^/]+)$")
 _FRONT_MATTER = re.compile(r"\A---[ \t]*\n(.*?)^---[ \t]*$", re.MULTILINE | re.DOTALL)
-_INDEXES = ("index", "readme")
+_INDEXES = ("index", "_index", "readme")  # "_index" in Hugo
 _BLOG = "blog/"
 
 

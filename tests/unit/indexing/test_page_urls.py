@@ -27,15 +27,15 @@ def urls(folder: Path, base: str = BASE, style: str = "auto") -> dict[str, str]:
 @pytest.mark.parametrize(
     ("style", "expected"),
     [
-        ("auto", ["README.md", "a.html", "guide/b.mdx", "guide/index.md", "n.ipynb", "r.rst"]),
-        ("keep", ["README.md", "a.html", "guide/b.mdx", "guide/index.md", "n.ipynb", "r.rst"]),
-        ("html", ["", "a.html", "guide/b.html", "guide/", "n.html", "r.html"]),
-        ("directory", ["", "a.html", "guide/b/", "guide/", "n/", "r/"]),
-        ("bare", ["", "a.html", "guide/b", "guide/", "n", "r"]),
+        ("auto", ["README.md", "a.html", "guide/b.mdx", "guide/index.md", "n.ipynb", "r.rst", "s/_index.md"]),
+        ("keep", ["README.md", "a.html", "guide/b.mdx", "guide/index.md", "n.ipynb", "r.rst", "s/_index.md"]),
+        ("html", ["", "a.html", "guide/b.html", "guide/", "n.html", "r.html", "s/"]),
+        ("directory", ["", "a.html", "guide/b/", "guide/", "n/", "r/", "s/"]),
+        ("bare", ["", "a.html", "guide/b", "guide/", "n", "r", "s/"]),
     ],
 )
 def test_the_style_of_urls_is_a_setting(style, expected, tmp_path):
-    write(tmp_path, "README.md", "a.html", "guide/b.mdx", "guide/index.md", "n.ipynb", "r.rst")
+    write(tmp_path, "README.md", "a.html", "guide/b.mdx", "guide/index.md", "n.ipynb", "r.rst", "s/_index.md")
     assert list(urls(tmp_path, style=style).values()) == [BASE + path for path in expected]
 
 
