@@ -18,7 +18,7 @@ from pipelines.answering.retrieval.evidence import Evidence
 from pipelines.answering.retrieval.legs import VECTOR
 from pipelines.answering.synthesis.candidates import Candidate, Candidates
 from pipelines.answering.synthesis.passages import Passage
-from pipelines.answering.synthesis.quotes import Quote
+from pipelines.answering.synthesis.quotes import Quote, fill
 from pipelines.lexical import STOP_TERMS, terms
 from pipelines.markdown.plain import plain_text
 from pipelines.records import Hit
@@ -57,13 +57,24 @@ class ExtractiveSynthesizer:
         """
         if evidence and not is_possible(evidence):
             return ()
-        answers = [await self.choose(part, hits, embed, evidence, about) for part in parts]
+        quotes = await self._choose(question, hits, embed, bool(evidence), about_subject(about, hits), parts)
+        return fill(quotes, hits)
+
+    async def _choose(
+        self,
+        question: str,
+        hits: Sequence[Hit],
+        embed: Embed | None,
+        possible: bool,
+        fitting: Sequence[Hit],
+        parts: Sequence[str] = (),
+    ) -> tuple[Quote, ...]:
+        answers = [await self._choose(part, hits, embed, possible, fitting) for part in parts]
         of_parts = {hits[quotes[0].hit].source: quotes[0] for quotes in answers if quotes}
         if len(of_parts) > 1:
             return tuple(of_parts.values())
         candidates = await asyncio.to_thread(Candidates, question, hits)
-        ranking = await asyncio.to_thread(self._rank, candidates, bool(evidence))
-        fitting = about_subject(about, hits)
+        ranking = await asyncio.to_thread(self._rank, candidates, possible)
         ranking = [one for one in ranking if not fitting or hits[one.hit] in fitting]
         if not ranking:
             return ()

@@ -10,7 +10,15 @@ from dataclasses import dataclass, replace
 
 from pipelines.answering.grounding.support import SUPPORTED, Support
 from pipelines.answering.hits import own_heading
-from pipelines.answering.synthesis.passages import SAID, Passage, is_definition, split_sentences
+from pipelines.answering.synthesis.passages import (
+    SAID,
+    Passage,
+    is_bare,
+    is_definition,
+    says_more,
+    split_passages,
+    split_sentences,
+)
 from pipelines.markdown.blocks import LINE_BREAK, BlockKind, MarkdownBlock, fence
 from pipelines.markdown.plain import plain_text
 from pipelines.markdown.writing import Part
@@ -23,6 +31,7 @@ MOST_CODE_LINES = 40  # longer code is cut: the source's own page has all of it
 # Of a longer table or list those rows are quoted that concern the question: a reader looks for one, not for all.
 MOST_ROWS = 8
 CONCERNS = 0.5  # share of the question's words that such a row has, and of the best row's that another one has
+FULL = 250  # words of an answer up to which its quotes are filled: a cut often leaves out what decides
 MOST_PROSE_WORDS = 150  # of a block; a longer one ends after a whole sentence
 
 # Quotes whose best support is below this begin by saying so: of 199 graded answers 34, none of which is right.
@@ -58,6 +67,31 @@ def in_order(quotes: Sequence[Quote], hits: Sequence[Hit]) -> tuple[tuple[Quote,
     order = list(dict.fromkeys([*(quote.hit for quote in quotes), *range(len(hits))]))
     places = {hit: place for place, hit in enumerate(order)}
     return tuple(replace(quote, hit=places[quote.hit]) for quote in quotes), tuple(hits[n] for n in order)
+
+
+def fill(quotes: Sequence[Quote], hits: Sequence[Hit]) -> tuple[Quote, ...]:
+    """Return the quotes with what their sections have between, behind and before them, up to FULL words in all."""
+    return tuple(_fill(quote, split_passages(hits[quote.hit].passage), FULL // len(quotes)) for quote in quotes)
+
+
+def _fill(quote: Quote, section: Sequence[Passage], most: int) -> Quote:
+    passages = {passage.place: passage for passage in quote.passages}
+    room = most - sum(len(passage.plain.split()) for passage in quote.passages)
+    first = quote.passages[0].place
+    for beside in (section[first:], section[:first][::-1]):
+        for passage in beside:
+            if passage.place in passages:
+                continue
+            room -= len(passage.plain.split())
+            if room < 0 or is_definition(passage.blocks[0]) or not says_more(passage):
+                break
+            passages[passage.place] = passage
+    kept = [
+        passages[place]
+        for place in sorted(passages)
+        if passages[place] in quote.passages or place + 1 in passages or not is_bare([passages[place]])
+    ]
+    return replace(quote, passages=tuple(kept))
 
 
 def supports(quotes: Sequence[Quote]) -> dict[int, Support]:
