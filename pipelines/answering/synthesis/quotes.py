@@ -12,8 +12,8 @@ from pipelines.answering.grounding.support import SUPPORTED, Support
 from pipelines.answering.hits import own_heading
 from pipelines.answering.synthesis.passages import (
     SAID,
+    TITLE_WORDS,
     Passage,
-    is_bare,
     is_definition,
     says_more,
     split_passages,
@@ -70,28 +70,23 @@ def in_order(quotes: Sequence[Quote], hits: Sequence[Hit]) -> tuple[tuple[Quote,
 
 
 def fill(quotes: Sequence[Quote], hits: Sequence[Hit]) -> tuple[Quote, ...]:
-    """Return the quotes with what their sections have between, behind and before them, up to FULL words in all."""
+    """Return the quotes with what stands between their passages, and then behind them, up to FULL words in all."""
     return tuple(_fill(quote, split_passages(hits[quote.hit].passage), FULL // len(quotes)) for quote in quotes)
 
 
 def _fill(quote: Quote, section: Sequence[Passage], most: int) -> Quote:
     passages = {passage.place: passage for passage in quote.passages}
     room = most - sum(len(passage.plain.split()) for passage in quote.passages)
-    first = quote.passages[0].place
-    for beside in (section[first:], section[:first][::-1]):
-        for passage in beside:
-            if passage.place in passages:
-                continue
+    for passage in section[quote.passages[0].place :]:
+        if passage.place not in passages:
             room -= len(passage.plain.split())
             if room < 0 or is_definition(passage.blocks[0]) or not says_more(passage):
                 break
             passages[passage.place] = passage
-    kept = [
-        passages[place]
-        for place in sorted(passages)
-        if passages[place] in quote.passages or place + 1 in passages or not is_bare([passages[place]])
-    ]
-    return replace(quote, passages=tuple(kept))
+    last = passages[max(passages)]
+    if last not in quote.passages and len(last.plain.split()) <= TITLE_WORDS:  # the label of what has no room
+        del passages[last.place]
+    return replace(quote, passages=tuple(passages[place] for place in sorted(passages)))
 
 
 def supports(quotes: Sequence[Quote]) -> dict[int, Support]:

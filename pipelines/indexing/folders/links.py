@@ -5,6 +5,8 @@ from collections.abc import Callable
 from functools import partial
 from urllib.parse import urldefrag, urljoin, urlsplit
 
+from markdown_it.common.utils import unescapeAll
+
 from pipelines.indexing.reading.formats import MARKDOWN, MDX, NOTEBOOK, RESTRUCTURED_TEXT, format_of_name
 
 _SOURCES = (MARKDOWN, MDX, NOTEBOOK, RESTRUCTURED_TEXT)
@@ -27,7 +29,7 @@ def lead_links(body: bytes, place: str, root: str, publish: Callable[[str], str]
 
 
 def _lead(place: str, root: str, publish: Callable[[str], str], match: re.Match[str]) -> str:
-    target = match["target"] or ""
+    target = unescapeAll(match["target"] or "")
     if format_of_name(target) not in _SOURCES or urlsplit(target).scheme:
         return match[0]
     url = urljoin(root, target[1:]) if target[0] == "/" else urljoin(place, target)

@@ -103,7 +103,7 @@ def test_an_unchanged_file_is_left_where_it_is() -> None:
 
 
 LINKS = """A [page](../other/page.md#part "title") and [its neighbour](<next one.md>), [the first](/index.md),
-[a picture](x.png), [there](https://elsewhere.test/a.md), [here](#part),
+[snake](a\\_b.md), [a picture](x.png), [there](https://elsewhere.test/a.md), [here](#part),
 [a notebook](run.ipynb) and [outside](../../../README.md).
 
 [later]: ../other/page.md
@@ -122,8 +122,8 @@ def test_links_to_sources_lead_to_where_those_are_published(tmp_path: Path) -> N
     text = (page.body or b"").decode()
     assert '[page](https://x.org/docs/other/page/#part "title")' in text
     assert (
-        "[the first](https://x.org/docs/),\n[a picture](x.png), [there](https://elsewhere.test/a.md), [here](#part)"
-        in text
+        "[the first](https://x.org/docs/),\n[snake](https://x.org/docs/guide/a_b/), [a picture](x.png), "
+        "[there](https://elsewhere.test/a.md), [here](#part)" in text
     )
     assert "[a notebook](https://x.org/docs/guide/run/) and [outside](../../../README.md)" in text
     assert "[later]: https://x.org/docs/other/page/\n" in text

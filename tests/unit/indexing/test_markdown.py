@@ -38,6 +38,8 @@ def test_headings_have_the_ids_of_the_generator(kind, anchors):
     [
         ("text/markdown", ":::tip[Boxed title]\n\nBoxed **words**.\n\n:::"),
         ("text/markdown", '!!! note "Boxed title"\n\n    Boxed **words**.\n'),
+        ("text/markdown", '{% hint title="Boxed title" %}\nBoxed **words**.\n{% endhint %}'),
+        ("text/markdown", "{{% alert color='red' title='Boxed title' %}} Boxed **words**. {{% /alert %}}"),
         ("text/x-mkdocs", "/// note | Boxed title\n\nBoxed **words**.\n\n///"),
         ("text/x-mkdocs", '=== "Boxed title"\n\n    Boxed **words**.\n'),
         ("text/x-myst", "```{note} Boxed title\n:class: x\n\nBoxed **words**.\n```"),
@@ -48,6 +50,15 @@ def test_headings_have_the_ids_of_the_generator(kind, anchors):
 )
 def test_a_box_keeps_its_title_and_its_words(kind, text):
     assert words(read(f"Before.\n\n{text}\n\nAfter.\n", kind)) == "Before.\n\nBoxed title\n\nBoxed words.\n\nAfter."
+
+
+def test_tags_of_templates_are_no_text_but_in_code():
+    text = (
+        '{% tabs %}\nRun it, see [pages]({{< ref "other.md" >}}).\n{% endtabs %}\n\n'
+        'Write `{% raw %}`:\n\n```jinja title="a page.html"\n{% block x %}\n```\n'
+    )
+    document = read(text, "text/markdown")
+    assert words(document) == "Run it, see pages.\n\nWrite {% raw %}:\n\na page.html:\n\n{% block x %}"
 
 
 MDX = """---

@@ -13,6 +13,7 @@ from unicodedata import normalize
 
 from markdown_it import MarkdownIt
 from markdown_it.common.utils import escapeHtml
+from markdown_it.renderer import RendererHTML
 from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 from mdit_py_plugins.admon import admon_plugin
@@ -23,16 +24,21 @@ from mdit_py_plugins.front_matter import front_matter_plugin
 
 from pipelines.indexing.reading import formats
 from pipelines.indexing.reading.formats.html import document_of_html
-from pipelines.indexing.reading.formats.mdx import without_jsx
+from pipelines.indexing.reading.formats.mdx import shown_words, without_jsx
 from pipelines.indexing.reading.formats.myst import from_myst
 from pipelines.indexing.reading.text import text_of_page
 from pipelines.records import Document, Page
 from pipelines.text.cleaning import clean_page
 
 _ATTRIBUTES = re.compile(r"\s*\{:?\s*#([\w:.-]+)[^{}]*\}\s*$")
-_NOT_IN_SLUG = re.compile(r"[^\w\- ]")
 _FIELD = re.compile(r"^(title|lang|language):[ \t]*(\S.*)$", re.MULTILINE)
 _BOX_TITLE = re.compile(r"([\w-]+)\s*(?:\[(?P<bracket>.*)\]|\|\s*(?P<bar>.*)|(?P<plain>[^{|\[].*))?")
+# Tags of Liquid (Jekyll, GitBook) and shortcodes of Hugo. Code comes first: what looks like a tag in it is none.
+_TEMPLATE = re.compile(
+    r"^[ \t]*(?P<fence>`{3,}|~{3,}).*?(?:^[ \t]*(?P=fence)|\Z)|(?P<tick>`+)[^\n]*?(?P=tick)"
+    r"|(?P<before>^[ \t]*)?(?P<tag>\{%[^%\n]*%\}|\{\{[<%][^\n]*?[>%]\}\})",
+    re.MULTILINE | re.DOTALL,
+)
 _TAB = re.compile(r'^(\s*)===[!+]?(\s+".*")\s*$', re.MULTILINE)
 # A label that no `[label]: target` of the page names; numbers in brackets are an index.
 _LABEL = re.compile(r"\[(?:[^\[\]\n]*[^\W\d][^\[\]\n]*)?\]")
@@ -44,7 +50,7 @@ _ATTRIBUTE_LIST = re.compile(r"\{:?\s*(?:[.#][\w-]+|[\w-]+=(?:\"[^\"{}]*\"|[\w.-
 
 def slug(title: str) -> str:
     """Return the id that GitHub gives a heading."""
-    return _NOT_IN_SLUG.sub("", title.strip().lower()).replace(" ", "-")
+    return re.sub(r"[^\w\- ]", "", title.strip().lower()).replace(" ", "-")
 
 
 def python_markdown_slug(title: str) -> str:
@@ -83,13 +89,25 @@ class Dialect:
 
 
 def _boxes_of_tabs(text: str) -> str:
-    """Return the text with content tabs as boxes, and without attribute lists, which only style."""
+    """Return the text with content tabs as boxes."""
     parts = re.split(r"(^[ \t]*(?:```|~~~).*?^[ \t]*(?:```|~~~)[ \t]*$)", text, flags=re.MULTILINE | re.DOTALL)
     return "".join(part if odd % 2 else _TAB.sub(r"\1!!! tab\2", part) for odd, part in enumerate(parts))
 
 
+def _without_tags(text: str) -> str:
+    """Return the text without the tags of templates; their titles stay."""
+    return _TEMPLATE.sub(_shown_of_tag, text)
+
+
+def _shown_of_tag(match: re.Match[str]) -> str:
+    if not match["tag"]:
+        return match[0]
+    title = shown_words(match["tag"])
+    return f"\n\n{title}\n\n" if title else "" if match["before"] is None else "\n"
+
+
 DIALECTS: dict[formats.DocumentFormat, Dialect] = {
-    formats.MARKDOWN: Dialect(),
+    formats.MARKDOWN: Dialect(prepare=_without_tags),
     formats.MDX: Dialect(prepare=without_jsx, indented_code=False),
     formats.PYTHON_MARKDOWN: Dialect(python_markdown_slug, "{name}_{count}", "/", _boxes_of_tabs),
     formats.MYST: Dialect(docutils_slug, prepare=from_myst),
@@ -134,6 +152,7 @@ def _parser(dialect: Dialect) -> MarkdownIt:
     parser.inline.ruler.after("link", "label_elsewhere", _label_elsewhere)
     parser.add_render_rule("footnote_anchor", lambda *_: "")
     parser.add_render_rule("text", _render_text)
+    parser.add_render_rule("fence", _render_fence)
     return parser if dialect.indented_code else parser.disable("code")
 
 
@@ -167,6 +186,13 @@ def _label_elsewhere(state: StateInline, silent: bool) -> bool:
 
 def _render_text(_renderer: Any, tokens: Sequence[Token], place: int, *_: Any) -> str:
     return escapeHtml(_ATTRIBUTE_LIST.sub("", tokens[place].content))
+
+
+def _render_fence(renderer: Any, tokens: Sequence[Token], place: int, *more: Any) -> str:
+    """Write code below the name that its fence gives it: ```yaml title="compose.yaml"."""
+    title = shown_words(tokens[place].info)
+    above = f"<p>{escapeHtml(title)}:</p>\n" if title else ""
+    return above + RendererHTML.fence(renderer, tokens, place, *more)
 
 
 def _give_ids(tokens: Iterable[Token], dialect: Dialect) -> None:

@@ -4,7 +4,7 @@ One scan of the text; code in fences and backticks stays as it is. An element th
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 _FENCE = re.compile(r"^[ \t]*(?:[-*+>]\s+)*(`{3,}|~{3,})")
 _MODULE = re.compile(
@@ -105,8 +105,17 @@ def _element(text: str, place: int) -> tuple[str, int]:
         shown = _html(tag["close"], name, attributes)
         return shown if name in _INLINE else f"{_BLANK * first}{shown}{_BLANK * last}", end
     alone = first and last
-    words = " ".join(attributes[key] for key in _SHOWN if attributes.get(key))
+    words = _shown(attributes)
     return (f"\n\n**{words}**\n\n" if words and alone else "\n\n" if alone else words and f" {words} "), end
+
+
+def shown_words(attributes: str) -> str:
+    """Return the titles among attributes such as `title="compose.yaml" open`."""
+    return _shown(_attributes(attributes))
+
+
+def _shown(attributes: Mapping[str, str]) -> str:
+    return " ".join(attributes[key] for key in _SHOWN if attributes.get(key))
 
 
 def _attributes(text: str) -> dict[str, str]:
