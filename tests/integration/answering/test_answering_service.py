@@ -365,7 +365,8 @@ def test_the_bot_in_slack_answers_and_a_new_replica_goes_on(deployed: Deployed, 
     slack.say("And what does it return?", thread=event["ts"])
     slack.wait_for(lambda: len(slack.thread(event["ts"])) == 2, 30)
     slack.wait_for_answer(event["ts"], seconds=90)
-    assert len(slack.of("chat.postMessage")) == 2
+    posted = [call for call in slack.of("chat.postMessage") if call.arguments["thread_ts"] == event["ts"]]
+    assert len(posted) == 2
 
 
 def test_an_application_without_tokens_is_not_built() -> None:
