@@ -311,8 +311,8 @@ def test_tasks_that_stage_the_same_at_once_store_once(store, workshop):
 def test_sessions_that_write_the_same_rows_in_other_orders_never_deadlock(store, superuser_url):
     """Each statement takes its locks by its key, whatever order it is given: 50 rounds of four sessions at once."""
     run = begin(store)
-    urls = [f"{BASE}{number}" for number in range(40)]
-    store.save_pages("docs", run, [fetched(url.removeprefix(BASE), {"s": url}) for url in urls])
+    pages = [f"{BASE}{number}" for number in range(40)]
+    store.save_pages("docs", run, [fetched(url.removeprefix(BASE), {"s": url}) for url in pages])
     hashes = [f"hash {number}" for number in range(40)]
     vectors = np.ones((len(hashes), 4), np.float32)
     barrier = threading.Barrier(4)
@@ -320,10 +320,9 @@ def test_sessions_that_write_the_same_rows_in_other_orders_never_deadlock(store,
     def session(number: int) -> None:
         mixed = random.Random(number)
         for turn in range(50):
-            mixed.shuffle(urls)
-            mixed.shuffle(hashes)
+            urls = mixed.sample(pages, len(pages))
+            names = [f"{turn} {name}" for name in mixed.sample(hashes, len(hashes))]
             barrier.wait(60)
-            names = [f"{turn} {name}" for name in hashes]
             store.stage_vectors(run, names, vectors)
             store.claim(run, dict.fromkeys(names, "page"))
             store.fail_pages("docs", [(url, "unreadable") for url in urls])
