@@ -53,4 +53,4 @@ def test_a_step_takes_no_longer_than_its_text(name, unit):
     """Sixteen times the text may take sixteen times as long, and twice that; a quadratic step takes 256 times."""
     short, long = ((f"how {unit * (length // len(unit))} x") for length in (2_000, 32_000))
     base = max(min(seconds(STEPS[name], short) for _ in range(3)), 0.001)
-    assert seconds(STEPS[name], long) < 32 * base
+    assert any(seconds(STEPS[name], long) < 32 * base for _ in range(3)), "a busy machine may pause one of them"
