@@ -69,8 +69,9 @@ class HitFinder:
             if hit:
                 hits.setdefault(hit.chunk_id, hit)
         evidence = next((one.evidence for one in others if one.evidence and is_likely(one.evidence)), whole.evidence)
-        queries = (*whole.queries, *parts)
-        return replace(whole, hits=tuple(hits.values())[: search.k], evidence=evidence, queries=queries)
+        degraded = tuple(dict.fromkeys(chain.from_iterable(one.degraded for one in (whole, *others))))
+        found = replace(whole, hits=tuple(hits.values())[: search.k], evidence=evidence, degraded=degraded)
+        return replace(found, queries=(*whole.queries, *parts))
 
     async def _pin(self, retrieval: Retrieval, reading: Reading, k: int, trace: Trace) -> Retrieval:
         """Return the hits with the section first that is pinned to the question: a person says that it answers it."""

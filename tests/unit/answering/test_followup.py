@@ -6,16 +6,20 @@ import pytest
 from kit.answering import MemoryStore, make_hit
 
 from pipelines.answering.conversation.followup import complete
+from pipelines.answering.conversation.open_page import OpenPage
 from pipelines.answering.conversation.parts import parts_of
-from pipelines.answering.conversation.reader import asked_before
+from pipelines.answering.conversation.reader import Reading, asked_before
 from pipelines.answering.conversation.rewriting import Rewriter
 from pipelines.answering.conversation.smalltalk import strip_smalltalk
 from pipelines.answering.engine import QueryEngine
-from pipelines.answering.question import EngineSettings
+from pipelines.answering.finding import HitFinder
+from pipelines.answering.question import EngineSettings, Question
 from pipelines.answering.retrieval.retriever import Retriever
+from pipelines.answering.retrieval.search import Retrieval, Search
 from pipelines.answering.synthesis.extractive import ExtractiveSynthesizer
+from pipelines.answering.trace import Trace
 from pipelines.llm.errors import LLMFailed
-from pipelines.records import Message
+from pipelines.records import Index, IndexSettings, Message
 
 HITS = [
     make_hit("https://d.test/create", "Create an index on a table of PostgreSQL with create index."),
@@ -204,3 +208,18 @@ def test_each_of_two_questions_is_searched_and_answered(retriever: Retriever) ->
     answer = QueryEngine(retriever, settings=EngineSettings(k=2)).query(asked)
     assert "with create index" in answer.text and "with ray down" in answer.text
     assert answer.queries == (asked, "How do I create an index on a table of PostgreSQL", "how do I stop a cluster?")
+
+
+def test_a_leg_that_failed_for_one_of_two_questions_is_named() -> None:
+    class Searches:
+        async def aretrieve(self, search: Search) -> Retrieval:
+            index = Index(1, "docs", IndexSettings(), "live", 1)
+            return Retrieval(
+                search.queries[0], (), index, 1, ("bm25",) if search.queries[0].startswith("how do I stop") else (), {}
+            )
+
+    asked = "How do I create an index, and how do I stop a cluster?"
+    reading, trace = Reading(Question(asked), "compact", asked, (asked,), OpenPage(asked)), Trace()
+    finder = HitFinder(Searches(), None, None, EngineSettings())  # type: ignore[arg-type]
+    assert asyncio.run(finder.find(reading, trace, quoted=False)).degraded == ("bm25",)
+    assert list(trace.degraded) == ["bm25"]
