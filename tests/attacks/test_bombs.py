@@ -212,6 +212,7 @@ READ: dict[str, tuple[bytes, str]] = {
     "Markdown, 100,000 brackets": (b"[" * 100_000, "text/markdown"),
     "Markdown, 100,000 quotes deep": (b">" * 100_000 + b"x", "text/markdown"),
     "Markdown, 50,000 stars": (b"**a " * 50_000, "text/markdown"),
+    "Markdown, 50,000 tags of templates": (b"{{< " * 50_000, "text/markdown"),
     "Markdown, 2,000 list levels": (b"".join(b" " * n + b"- x\n" for n in range(2_000)), "text/markdown"),
     "RST, nested quotes": (b"".join(b" " * n + b"x\n\n" for n in range(2_000)), "text/x-rst"),
     "RST, file inclusion": (b"W.\n\n.. include:: /etc/passwd\n\n.. raw:: html\n   :file: /etc/passwd\n", "text/x-rst"),

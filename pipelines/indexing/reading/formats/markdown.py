@@ -36,7 +36,7 @@ _BOX_TITLE = re.compile(r"([\w-]+)\s*(?:\[(?P<bracket>.*)\]|\|\s*(?P<bar>.*)|(?P
 # Tags of Liquid (Jekyll, GitBook) and shortcodes of Hugo. Code comes first: what looks like a tag in it is none.
 _TEMPLATE = re.compile(
     r"^[ \t]*(?P<fence>`{3,}|~{3,}).*?(?:^[ \t]*(?P=fence)|\Z)|(?P<tick>`+)[^\n]*?(?P=tick)"
-    r"|(?P<before>^[ \t]*)?(?P<tag>\{%[^%\n]*%\}|\{\{[<%][^\n]*?[>%]\}\})",
+    r"|(?P<before>^[ \t]*)?(?P<tag>\{%[^%\n]*%\}|\{\{[<%][^{\n]*?[>%]\}\})",
     re.MULTILINE | re.DOTALL,
 )
 _TAB = re.compile(r'^(\s*)===[!+]?(\s+".*")\s*$', re.MULTILINE)
