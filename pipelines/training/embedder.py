@@ -11,7 +11,8 @@ from typing import Any, Literal
 from pydantic import Field, model_validator
 
 from pipelines.embedding.load import load_tokenizer
-from pipelines.embedding.tokens import TokenCounter, model_folder
+from pipelines.embedding.tokens import TokenCounter
+from pipelines.embedding.torch import load_modules
 from pipelines.evaluation.dataset import Example, read_answerable
 from pipelines.records import Hit
 from pipelines.training import fine_tuning, mining
@@ -122,10 +123,8 @@ def mine(
 
 def load_model(model: str, device: str = "cpu") -> Any:
     """Return the SentenceTransformer of a packaged name, folder or hub name. Raises ModelNotFound, ModelUnsupported."""
-    from sentence_transformers import SentenceTransformer
-
     counter = load_tokenizer(model)
-    loaded = SentenceTransformer(str(model_folder(model)), device=device, local_files_only=True)
+    loaded = load_modules(counter, device=device)
     loaded.max_seq_length = counter.max_tokens
     return loaded
 

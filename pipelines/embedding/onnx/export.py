@@ -17,8 +17,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pipelines.embedding.low_rank import digest_of_changes
 from pipelines.embedding.onnx.int8 import quantise
-from pipelines.embedding.tokens import TokenCounter, count_for_files, untruncated_tokenizer, weights_digest
+from pipelines.embedding.tokens import INT8, TokenCounter, count_for_files, untruncated_tokenizer, weights_digest
 from pipelines.embedding.torch import load_modules
 from pipelines.files.atomic_files import whole_file
 from pipelines.records import EmbeddingModel, digest
@@ -56,7 +57,8 @@ def export_path(counter: TokenCounter, cache: Path, int8: bool = False) -> Path:
     """Return where in `cache` the exported model is, or will be."""
     assert counter.folder is not None
     parts = weights_digest(counter.folder), version("torch"), version("sentence-transformers"), GRAPH
-    name = digest(*parts, *filter(None, [counter.pooling]))
+    changes = digest_of_changes(counter.model.removeprefix(INT8))
+    name = digest(*parts, *filter(None, [counter.pooling, changes]))
     return cache / f"{name}{'-int8' if int8 else ''}.onnx"
 
 

@@ -14,7 +14,7 @@ from pipelines.indexing.reading.read import read_page
 from pipelines.records import Chunk, Document, Page
 from tests.kit.plain_chunks import PlainChunker
 
-MODEL = "all-MiniLM-L6-v2"
+MODEL = "all-MiniLM-L6-docs-v1"
 DATA = Path(os.environ.get("RAYDEX_DATA") or Path(__file__).parents[4] / "shared" / "data")
 ARCHIVE = DATA / "ray-docs-html.tar.xz"
 

@@ -19,7 +19,7 @@ from pipelines.embedding.tokens import TokenCounter
 pytestmark = pytest.mark.slow
 
 pytest.importorskip("onnx")
-MODEL = "all-MiniLM-L6-v2"
+MODEL = "all-MiniLM-L6-docs-v1"
 TEXTS = [f"Text {n} says: {'a Ray actor keeps state. ' * n}" for n in (*range(10), 20, 30, 39)] + ["短い", "\ud800"]
 
 

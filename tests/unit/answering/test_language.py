@@ -53,7 +53,13 @@ def test_the_language_of_a_question_is_named_where_it_is_certain(question: str, 
 
 
 def test_only_models_that_are_known_to_read_english_alone_are_said_to() -> None:
-    for model in ("all-MiniLM-L6-v2", "BAAI/bge-small-en-v1.5", "intfloat/e5-base-v2", "/m/all-mpnet-base-v2/"):
+    for model in (
+        "all-MiniLM-L6-v2",
+        "all-MiniLM-L6-docs-v1",
+        "BAAI/bge-small-en-v1.5",
+        "intfloat/e5-base-v2",
+        "/m/all-mpnet-base-v2/",
+    ):
         assert reads_only_english(model), model
     for model in (
         "intfloat/multilingual-e5-small",

@@ -17,7 +17,7 @@ from pipelines.embedding import load_embedder
 from pipelines.embedding.tokens import model_folder
 from pipelines.records import EmbeddingModel
 
-MODEL = "all-MiniLM-L6-v2"
+MODEL = "all-MiniLM-L6-docs-v1"
 
 
 def run(work: Callable[[], Any], limit_s: float = 30.0) -> list[Finding]:
