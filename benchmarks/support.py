@@ -1,6 +1,6 @@
 """Measures how well words and vectors tell supported claims from others, for the thresholds of support.py.
 
-    python benchmarks/support.py [--pages FOLDER]
+    python benchmarks/support.py [--pages FOLDER] [--model MODEL]
 
 Claims: the sentences of the reference answers in RAYDEX_DATA/eval-dev.jsonl. Each is paired with the section that is
 labelled as its source (supported), another section of the same page, and another question's section (not supported).
@@ -85,8 +85,10 @@ def report(name: str, values: np.ndarray, kinds: Sequence[str]) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--pages", type=Path)
-    made = pairs(parser.parse_args().pages)
-    embedder = load_embedder("all-MiniLM-L6-v2")
+    parser.add_argument("--model", default="all-MiniLM-L6-docs-v1")
+    args = parser.parse_args()
+    made = pairs(args.pages)
+    embedder = load_embedder(args.model)
     words = np.array([words_share(content_words(claim), words_of(passage)) for claim, passage, _ in made])
     windows = [best_window(claim, passage) for claim, passage, _ in made]
     claimed, borne = embedder.embed_chunks([claim for claim, _, _ in made]), embedder.embed_chunks(windows)

@@ -32,7 +32,7 @@ INDEX = Index(1, "docs", IndexSettings(), "live", 1)
 
 def arguments() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--model", default="all-MiniLM-L6-v2")
+    parser.add_argument("--model", default="all-MiniLM-L6-docs-v1")
     parser.add_argument("--questions", type=Path, help="questions of users")
     parser.add_argument("--answers", type=int, help="verified answers of a collection")
     return parser

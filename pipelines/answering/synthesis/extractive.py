@@ -30,7 +30,7 @@ _PHRASES = read_phrases(__name__)
 
 Embed = Callable[[Sequence[str]], Awaitable[np.ndarray]]
 
-COSINE = 2.0  # weight of a passage's cosine beside its words; its support has a weight for it too
+COSINE = 2.2  # weight of a passage's cosine beside its words; its support has a weight for it too
 FINALISTS = 6  # passages that are embedded; with 8 and longer gists, twice the time, the choice was no better
 GIST_WORDS, GIST_CODE_WORDS = 30, 10  # of a passage that is embedded: its beginning says what it is about
 

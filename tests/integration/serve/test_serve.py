@@ -56,7 +56,8 @@ def client(
     service: Service, database: str, workshop: Workshop, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[httpx.Client]:
     """A client of the deployed application; nothing is indexed when it starts."""
-    settings = Settings(database_url=database, home=tmp_path_factory.mktemp("home"), cpus=0.1)
+    patient: dict[str, Any] = {"retrieval": {"patience_s": 30}}  # whatever else the machine does
+    settings = Settings(database_url=database, home=tmp_path_factory.mktemp("home"), cpus=0.1, **patient)
     with service.deployed(settings), httpx.Client(base_url=service.url, timeout=60) as http:
         assert http.get("/health").json() == {"status": "ok"}
         before_indexing(http)

@@ -109,7 +109,7 @@ def test_a_plain_folder_is_pooled_as_its_family_is(make_folder) -> None:
 @pytest.mark.parametrize(
     ("settings", "fingerprint"),
     [
-        (IndexSettings(), "3fe7ac2d2068b426363d3f4299aea380"),
+        (IndexSettings(MODEL), "3fe7ac2d2068b426363d3f4299aea380"),
         (IndexSettings(f"int8:{MODEL}", f"int8:{MODEL}", 384), "83b489a086104b46d40749353fa9e937"),
     ],
 )
