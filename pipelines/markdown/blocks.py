@@ -67,7 +67,7 @@ class MarkdownBlock:
 
 def read_blocks(markdown: str) -> tuple[MarkdownBlock, ...]:
     """Return the blocks of a text in order; those of a list that begins within an item are lists of their own."""
-    lines = markdown.split("\n")
+    lines = markdown.replace("\r\n", "\n").replace("\r", "\n").split("\n")  # as the parser counts them
     return tuple(_blocks(lines))
 
 

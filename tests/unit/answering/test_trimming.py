@@ -1,6 +1,6 @@
 """Trimmed passages: what the question asks stays, code whole, and a reader of the text sees what was left out."""
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from kit.answering import make_hit
 
@@ -33,6 +33,8 @@ def test_with_room_for_more_parts_they_keep_their_order():
     assert kept.count(GAP) == 1
 
 
+@example("\r0", "", 1)
+@example("a\r\n\r\nb", "b", 1)
 @given(st.text(max_size=300), st.text(max_size=60), st.integers(1, 40))
 def test_every_text_keeps_something(text, question, words):
     kept = one(question, text, words)
