@@ -39,10 +39,10 @@ def addresses(store: Store, database_url: str, tmp_path: Path):  # type: ignore[
             "postgresql://…": database_url,
             "/var/cache/raydex": str(tmp_path),
             "http://127.0.0.1:11434/v1": llm.url,
-            "http://localhost:8000/v1": f"{api}/v1",
+            "http://localhost:8000": api,
             'api_key="rdx_…"': 'api_key="any"',
             'model="ray"': 'model="docs"',
-            'model="mydocs"': 'model="docs"',
+            '"mydocs"': '"docs"',
         }
 
 
