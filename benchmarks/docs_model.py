@@ -101,8 +101,9 @@ def encode(model: Any, texts: Sequence[str]) -> torch.Tensor:
     return torch.nn.functional.normalize(model(on_device(model, texts))["sentence_embedding"], dim=1)
 
 
-def on_device(model: Any, texts: Sequence[str]) -> dict[str, torch.Tensor]:
-    return {name: value.to(model.device) for name, value in model.tokenize(list(texts)).items()}
+def on_device(model: Any, texts: Sequence[str]) -> dict[str, Any]:
+    read = model.tokenize(list(texts))  # tensors, and what kind of input they are
+    return {name: value.to(model.device) if torch.is_tensor(value) else value for name, value in read.items()}
 
 
 def vectors(model: Any, texts: Sequence[str]) -> torch.Tensor:
@@ -160,7 +161,7 @@ def train(model: Any, layers: dict[str, Thin], sites: Sequence[Site], epochs: in
         torch.nn.utils.clip_grad_norm_(weights, 1.0)
         optimizer.step()
         if n % 20 == 0:
-            print(f"step {n} of {len(steps)}: {float(value):.3f}", flush=True)
+            print(f"step {n} of {len(steps)}: {value.item():.3f}", flush=True)
 
 
 def judge(model: Any, sites: Sequence[Site]) -> float:
