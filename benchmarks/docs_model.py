@@ -35,8 +35,8 @@ from pipelines.training.mining import embedding_text
 
 QUESTIONS = Path(__file__).parent / "questions" / "tuning.jsonl"
 BASE = "all-MiniLM-L6-v2"
-LAYERS = (*(f"attention.self.{name}" for name in ("query", "key", "value")), "attention.output.dense")
-LAYERS = (*LAYERS, "intermediate.dense", "output.dense")
+ATTENTION = ("attention.self.query", "attention.self.key", "attention.self.value", "attention.output.dense")
+LAYERS = (*ATTENTION, "intermediate.dense", "output.dense")
 RANK, RATE, EPOCHS, BATCH = 16, 1e-3, 2, 128
 NEGATIVES, DRAWN_FROM, SCALE = 5, 25, 20.0
 SAME_SITE, SAME_BATCH = (

@@ -67,7 +67,7 @@ class DatabaseCheck:
         elif have is None and not state.may_create_extensions:
             yield failed(
                 f"the role {state.role} may not create the extension vector",
-                "run `create extension vector` as its owner",
+                "run `create extension vector` in the database as a superuser",
             )
         elif have and offered and version_of(offered) > version_of(have):
             yield warning(

@@ -100,7 +100,7 @@ def _create_pgvector(connection: Connection) -> None:
             raise
         raise UnusableDatabase(
             f"the database has no pgvector extension and it can't be created: {error}. "
-            "Install pgvector on the database server, or run `create extension vector` as the owner of the database"
+            "Install pgvector on the database server, or run `create extension vector` in the database as a superuser"
         ) from error
     _has_pgvector(connection)
 
