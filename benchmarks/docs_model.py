@@ -4,9 +4,18 @@
 
 11,296 questions (benchmarks/questions/tuning.jsonl), two to each of 5,648 sections of 31 sites, were written by a
 language model that read the section: one in a reader's own words, one as people type. Each site is a collection of this
-RAYDEX_HOME, indexed with all-MiniLM-L6-v2 from the sources in its repository, with https://NAME.test/ as base URL. None
-of them is a site of sections.jsonl, sections-more.jsonl or the users' questions, by which the model is judged. Sites
-that are held out choose between models, and teach nothing.
+RAYDEX_HOME, indexed with all-MiniLM-L6-v2 from this folder of its repository, with https://NAME.test/ as base URL:
+
+    aiohttp, psycopg, drf (django-rest-framework), poetry, scrapy, rabbitmq, sequelize: docs
+    ansible: docs/docsite/rst    dask, datasets (Hugging Face), jupyterhub: docs/source    pip: docs/html
+    celery: docs/{userguide,getting-started,django,reference}    electron: docs    laravel, symfony: all
+    express: src/content/docs/en    hugo: content/en    loki: docs/sources    minio: source    nest: content
+    playwright, prefect: docs/src, docs/v3    pytest: doc/en    redis: content/{develop,operate/oss_and_stack}
+    rustbook: src    sqlalchemy: doc/build    svelte: documentation/docs    tokio: content/tokio    vue: src
+    webpack: src/content
+
+None of them is a site of sections.jsonl, sections-more.jsonl or the users' questions, by which the model is judged.
+Sites that are held out choose between models, and teach nothing.
 
 A question learns against the other sections of its batch, which are of the same site, and five of the 25 nearest ones
 of its site ("mined negatives": Karpukhin et al., Dense passage retrieval, 2020); what is nearly the same text is no
@@ -39,10 +48,8 @@ ATTENTION = ("attention.self.query", "attention.self.key", "attention.self.value
 LAYERS = (*ATTENTION, "intermediate.dense", "output.dense")
 RANK, RATE, EPOCHS, BATCH = 16, 1e-3, 2, 128
 NEGATIVES, DRAWN_FROM, SCALE = 5, 25, 20.0
-SAME_SITE, SAME_BATCH = (
-    0.88,
-    0.92,
-)  # cosine of two texts from which on one is no negative of the other: copies, versions
+# Cosine of two texts from which on one is no negative of the other: copies, versions of a page.
+SAME_SITE, SAME_BATCH = 0.88, 0.92
 
 
 @dataclass(frozen=True)

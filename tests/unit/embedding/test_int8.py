@@ -91,6 +91,7 @@ def test_int8_needs_a_model_of_files(name: str) -> None:
         (AUTO, "", False, False, INDEX.model),
         (AUTO, INDEX.model, True, False, INDEX.model),  # an index goes on with its own
         (AUTO, INT8_DEFAULT, False, True, INT8_DEFAULT),
+        (AUTO, "int8:all-MiniLM-L6-v2", True, False, "int8:all-MiniLM-L6-v2"),  # the default of before
         (AUTO, "hash:64", False, False, INDEX.model),
         (INDEX.model, INT8_DEFAULT, True, False, INDEX.model),
         ("hash:64", INDEX.model, True, False, "hash:64"),
