@@ -25,6 +25,7 @@ from pipelines import embedded
 from pipelines.store import Store
 
 if TYPE_CHECKING:
+    from kit.browser import Browser
     from kit.cluster import Service
     from kit.reindexing import Jobs
 
@@ -132,6 +133,22 @@ def warm(warm_program: str, monkeypatch: pytest.MonkeyPatch) -> None:
 def cold(warm: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """In a module whose other tests are warm: the process itself is the child, for tests of its memory and its end."""
     monkeypatch.setattr("sys.executable", COLD)
+
+
+@pytest.fixture(scope="session")
+def chromium(nothing_of_this_machine: None) -> Iterator["Browser"]:
+    """The session's browser: to start one and to load a first page takes as long as eight tests."""
+    from kit.browser import Browser
+
+    with Browser() as browser:
+        yield browser
+
+
+@pytest.fixture
+def browser(chromium: "Browser") -> "Browser":
+    """The session's browser with an empty page; it has forgotten what other pages stored."""
+    chromium.renew()
+    return chromium
 
 
 @pytest.fixture(scope="session")

@@ -108,12 +108,6 @@ class World:
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with Browser() as browser:
-        yield browser
-
-
-@pytest.fixture(scope="module")
 def site() -> Iterator[Site]:
     with Site({"/": "<!doctype html><title>site</title><body>"}) as site:
         yield site

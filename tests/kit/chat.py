@@ -107,11 +107,11 @@ class Site:
 
 
 @contextmanager
-def run_site() -> Iterator[Site]:
+def run_site(browser: Browser) -> Iterator[Site]:
     store = FakeStore()
     engine = SayingEngine(store)
     app = create_app(engine, store, recorder=KeepingRecorder(store))  # type: ignore[arg-type]
-    with run_server(app) as url, Browser() as browser:
+    with run_server(app) as url:
         yield Site(url, store, engine, browser)
 
 

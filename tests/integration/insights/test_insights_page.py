@@ -94,12 +94,6 @@ class SilentMetrics(Metrics):
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with Browser() as browser:
-        yield browser
-
-
-@pytest.fixture(scope="module")
 def store() -> AskedStore:
     return AskedStore()
 
@@ -144,7 +138,6 @@ KEEP_THREE = """document.querySelectorAll('ol, ul, tbody').forEach(list =>
     ("width", "dark"), [(390, True), pytest.param(1280, False, marks=pytest.mark.exhaustive)], ids=["narrow", "wide"]
 )
 def test_nothing_runs_on_the_page_and_axe_finds_nothing(browser, url, request, width, dark):
-    browser.renew()
     browser.open(f"{url}/insights", dark=True)
     assert browser.violations() == []
     enter(browser, KEY)
@@ -159,7 +152,6 @@ def test_nothing_runs_on_the_page_and_axe_finds_nothing(browser, url, request, w
 
 
 def test_a_key_is_asked_for_and_a_wrong_one_is_refused(browser: Browser, url: str) -> None:
-    browser.renew()
     browser.open(f"{url}/insights")
     assert [asked for asked in browser.requests() if "/admin" in asked] == []
     enter(browser, "rdx_" + "z" * 43)
@@ -177,7 +169,6 @@ def test_a_key_is_asked_for_and_a_wrong_one_is_refused(browser: Browser, url: st
 
 
 def test_collection_and_time_narrow_the_page(browser: Browser, url: str, store: AskedStore) -> None:
-    browser.renew()
     browser.open(f"{url}/insights")
     enter(browser, KEY)
     browser.wait_for(f"document.getElementById('about').textContent.startsWith('{len(PAYLOADS)} questions')")
@@ -193,7 +184,6 @@ def test_collection_and_time_narrow_the_page(browser: Browser, url: str, store: 
 def test_nothing_runs_in_the_report_file(browser: Browser, store: AskedStore, tmp_path: Path) -> None:
     file = tmp_path / "insights.html"
     file.write_text(as_html(gather_insights(store, lambda _: None)), encoding="utf-8")
-    browser.renew()
     browser.open(f"file://{file}")
     browser.wait_for("!document.getElementById('report').hidden")
     check(browser, f"file://{file}")

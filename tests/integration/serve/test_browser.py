@@ -29,18 +29,6 @@ def url() -> Iterator[str]:
         yield url
 
 
-@pytest.fixture(scope="module")
-def opened() -> Iterator[Browser]:
-    with Browser() as browser:
-        yield browser
-
-
-@pytest.fixture
-def browser(opened: Browser) -> Browser:
-    opened.renew()
-    return opened
-
-
 def test_it_types_clicks_and_reads(browser: Browser, url: str) -> None:
     browser.open(url)
     browser.type("#name", "Ann")

@@ -1,13 +1,12 @@
 """What a reader does on the chat page, in a real browser: each promise of docs/chat.md."""
 
 import json
-from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
 from kit.api import PastTurn
 from kit.browser import needs_browser
-from kit.chat import LAST, QUESTION, Site, renewed, run_site
+from kit.chat import LAST, QUESTION, Site
 from kit.processes import eventually
 
 from pipelines.records import Claims, Filters
@@ -36,17 +35,6 @@ ds = ray.data.read_csv("s3://bucket/a.csv")
 See [the guide](https://d.test/data#csv), not [this](javascript:alert(1)) or ![a picture](https://d.test/a.png).
 Raw <b>markup</b>, and [7] is no source.
 """
-
-
-@pytest.fixture(scope="module")
-def running() -> Iterator[Site]:
-    with run_site() as site:
-        yield site
-
-
-@pytest.fixture
-def site(running: Site) -> Site:
-    return renewed(running)
 
 
 def test_an_answer_is_rendered_markdown_and_asks_no_other_host(site: Site) -> None:

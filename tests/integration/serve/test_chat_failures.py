@@ -1,28 +1,16 @@
 """What goes wrong, as the chat page shows it in a real browser; and that a question is never lost."""
 
 import json
-from collections.abc import Iterator
 
 import pytest
 from kit.browser import needs_browser
-from kit.chat import LAST, QUESTION, Site, renewed, run_site
+from kit.chat import LAST, QUESTION, Site
 
 from pipelines.store import StoreUnavailable
 
 pytestmark = [pytest.mark.slow, needs_browser]
 BOX = "document.querySelector('[name=question]').value"
 AGAIN = ".failure button"
-
-
-@pytest.fixture(scope="module")
-def running() -> Iterator[Site]:
-    with run_site() as site:
-        yield site
-
-
-@pytest.fixture
-def site(running: Site) -> Site:
-    return renewed(running)
 
 
 def body(kind: str, error: str = "Words of the service.", **more: object) -> str:

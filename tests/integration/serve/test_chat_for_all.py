@@ -1,10 +1,8 @@
 """The chat page for whoever reads it: screen readers, keyboards, phones, dark rooms, no motion."""
 
-from collections.abc import Iterator
-
 import pytest
 from kit.browser import needs_browser
-from kit.chat import Site, renewed, run_site
+from kit.chat import Site
 
 pytestmark = [pytest.mark.slow, needs_browser]
 RICH = """## Steps
@@ -28,17 +26,6 @@ SIZES = [
     (390, False),
     *(pytest.param(*pair, marks=pytest.mark.exhaustive) for pair in ((1280, False), (390, True))),
 ]
-
-
-@pytest.fixture(scope="module")
-def running() -> Iterator[Site]:
-    with run_site() as site:
-        yield site
-
-
-@pytest.fixture
-def site(running: Site) -> Site:
-    return renewed(running)
 
 
 @pytest.mark.parametrize(("width", "dark"), SIZES)

@@ -25,11 +25,11 @@ ANSWERED = f"!!{LAST}?.querySelector('.thumbs')"
 
 
 @pytest.fixture(scope="module")
-def running() -> Iterator[Site]:
+def running(chromium: Browser) -> Iterator[Site]:
     store = FakeStore()
     engine = FakeEngine(store)
-    with run_server(create_app(engine, store)) as url, Browser() as browser:  # type: ignore[arg-type]
-        yield Site(url, store, engine, browser)
+    with run_server(create_app(engine, store)) as url:  # type: ignore[arg-type]
+        yield Site(url, store, engine, chromium)
 
 
 @pytest.fixture

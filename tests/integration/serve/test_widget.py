@@ -36,24 +36,17 @@ LOOK = ["letterSpacing", "color", "fontFamily", "fontSize", "display", "borderTo
 
 
 @pytest.fixture(scope="module")
-def running() -> Iterator[tuple[Hosting, Browser]]:
-    with run_hosting() as service, Browser() as browser:
-        yield service, browser
+def running() -> Iterator[Hosting]:
+    with run_hosting() as service:
+        yield service
 
 
 @pytest.fixture
-def service(running: tuple[Hosting, Browser]) -> Hosting:
-    service, _ = running
-    service.store.left = 1e9
-    service.engine.__init__(service.store)  # type: ignore[misc]
-    service.witness.asked.clear()
-    return service
-
-
-@pytest.fixture
-def browser(running: tuple[Hosting, Browser]) -> Browser:
-    running[1].renew()
-    return running[1]
+def service(running: Hosting) -> Hosting:
+    running.store.left = 1e9
+    running.engine.__init__(running.store)  # type: ignore[misc]
+    running.witness.asked.clear()
+    return running
 
 
 def show(browser: Browser, url: str, **more: Any) -> None:

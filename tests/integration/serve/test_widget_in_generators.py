@@ -24,12 +24,6 @@ def service() -> Iterator[Hosting]:
         yield service
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with Browser() as browser:
-        yield browser
-
-
 def lines_of(generator: str, service: Hosting) -> str:
     """Return the lines that the documentation tells users of a generator to write, with this service and its key."""
     found = re.search(rf"^{generator}, in .*?^```\w+\n(.*?)^```", DOCS, re.DOTALL | re.MULTILINE)
@@ -67,7 +61,6 @@ def publish(service: Hosting, folder: Path) -> str:
 def test_a_built_site_answers(service: Hosting, browser: Browser, tmp_path: Path, generator: str) -> None:
     build = {"Sphinx": build_with_sphinx, "MkDocs": build_with_mkdocs}[generator]
     url = publish(service, build(tmp_path, lines_of(generator, service)))
-    browser.renew()
     browser.open(url)
     assert "Tiny guide" in browser.text("h1")
     browser.wait_for(f"!!{SHADOW}?.querySelector('.launcher')")

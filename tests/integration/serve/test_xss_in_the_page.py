@@ -1,6 +1,5 @@
 """XSS suite in a real browser: each payload is asked about in the service's own page, which shows it as text."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 from urllib.parse import quote
 
@@ -54,12 +53,6 @@ MAY_HAVE = {
 }  # fmt: skip
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with Browser() as browser:
-        yield browser
-
-
 def recorded(engine: FakeEngine, payload: str) -> RecordedQuestion:
     """The last answer as the database has it, as one to this question and with this note."""
     ask = engine.asks[-1]
@@ -99,7 +92,6 @@ def test_nothing_runs_in_the_page(browser, answering, payloads, request):
         engine = QueryEngine(retriever, llm=model, verified=finder)
         app = create_app(engine, FakeStore())  # type: ignore[arg-type]
         with run_server(app) as url:
-            browser.renew()
             browser.open(f"{url}/")
             for n, (_, retriever.payload) in enumerate(payloads):
                 if n % 12 == 0:
@@ -125,7 +117,6 @@ def test_nothing_runs_in_what_markdown_becomes(browser: Browser, share: int) -> 
     """The page's own renderer, without the service before it, and as the text grows character by character."""
     store = FakeStore()
     with run_server(create_app(FakeEngine(store), store)) as url:  # type: ignore[arg-type]
-        browser.renew()
         browser.open(f"{url}/")
         browser.evaluate(
             "(async () => { window.markdown = await import('/web/chat/markdown.js');"
@@ -156,7 +147,6 @@ def test_nothing_runs_in_what_else_a_page_is_told(browser: Browser, share: int) 
     store = FakeStore()
     engine = FakeEngine(store)
     with run_server(create_app(engine, store)) as url:  # type: ignore[arg-type]
-        browser.renew()
         for _, payload in PAYLOADS[::share]:
             store.live.clear()
             store.publish("docs")

@@ -55,12 +55,12 @@ SURROUND = """(payload => {
 TYPE = "((box, text) => { box.value = text; box.dispatchEvent(new Event('input')) })"
 
 
-@pytest.fixture(scope="module")
-def hosted() -> Iterator[tuple[Hosting, Browser, PoisonedRetriever]]:
+@pytest.fixture
+def hosted(browser: Browser) -> Iterator[tuple[Hosting, Browser, PoisonedRetriever]]:
     retriever = PoisonedRetriever()
     with ScriptedLLM(default=repeat_in_pieces) as llm:
         engine = QueryEngine(retriever, llm=LLM("obedient", base_url=llm.url))
-        with run_hosting(engine) as service, Browser() as browser:
+        with run_hosting(engine) as service:
             body = "<main><h1>Guide</h1><p id='text'></p></main>"
             browser.open(service.put("/guide", head=service.tag(), body=body), height=1600)
             browser.wait_for("!!document.querySelector('raydex-widget')?.shadowRoot.querySelector('.launcher')")

@@ -6,7 +6,7 @@ import shutil
 import subprocess
 
 import pytest
-from kit.browser import Browser, needs_browser
+from kit.browser import needs_browser
 from kit.xss import PAYLOADS
 from test_experiment import EXAMPLES, SWEEP, compared, failed_record, record, routed_record
 
@@ -106,21 +106,20 @@ def test_a_browser_draws_the_report_and_runs_nothing_that_a_page_says(tmp_path):
 
 @pytest.mark.slow
 @needs_browser
-def test_no_payload_runs_in_the_report(tmp_path):
-    with Browser() as browser:
-        for start in range(0, len(PAYLOADS), len(EXAMPLES)):
-            payloads = [payload for _, payload in PAYLOADS[start:][: len(EXAMPLES)]]
-            found = results(name=payloads[0], title=payloads[0])
-            for question, payload in zip(found["questions"], payloads, strict=False):
-                question["question"] = payload
-            (tmp_path / "report.html").write_text(as_html(found, [f"failed: {payload}" for payload in payloads]))
-            browser.open(f"file://{tmp_path}/report.html")
-            browser.evaluate("document.querySelectorAll('details').forEach(each => { each.open = true })")
-            assert browser.evaluate("document.querySelectorAll('circle').length > 0")
-            assert not browser.evaluate("'pwned' in window")
-            assert browser.evaluate("document.querySelectorAll('main script, iframe, img, object, embed').length") == 0
-        assert browser.named("Page.javascriptDialogOpening", "Log.entryAdded") == []
-        assert {*browser.requests()} == {f"file://{tmp_path}/report.html"}
+def test_no_payload_runs_in_the_report(browser, tmp_path):
+    for start in range(0, len(PAYLOADS), len(EXAMPLES)):
+        payloads = [payload for _, payload in PAYLOADS[start:][: len(EXAMPLES)]]
+        found = results(name=payloads[0], title=payloads[0])
+        for question, payload in zip(found["questions"], payloads, strict=False):
+            question["question"] = payload
+        (tmp_path / "report.html").write_text(as_html(found, [f"failed: {payload}" for payload in payloads]))
+        browser.open(f"file://{tmp_path}/report.html")
+        browser.evaluate("document.querySelectorAll('details').forEach(each => { each.open = true })")
+        assert browser.evaluate("document.querySelectorAll('circle').length > 0")
+        assert not browser.evaluate("'pwned' in window")
+        assert browser.evaluate("document.querySelectorAll('main script, iframe, img, object, embed').length") == 0
+    assert browser.named("Page.javascriptDialogOpening", "Log.entryAdded") == []
+    assert {*browser.requests()} == {f"file://{tmp_path}/report.html"}
 
 
 def test_a_metric_that_is_declared_stands_in_records_tables_and_the_report(monkeypatch, tmp_path):
