@@ -6,10 +6,12 @@ settings of the machine it runs on.
 
 import gc
 import os
+import shutil
 import signal
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import pytest
@@ -35,6 +37,7 @@ settings.register_profile("many", deadline=None, max_examples=200)
 
 ROOT = Path(__file__).parents[1]
 WORKER = os.environ.get("PYTEST_XDIST_WORKER", "")
+MEMORY, ENOUGH_BYTES = Path("/dev/shm"), 4 << 30
 RAY = ExitStack()  # what of the session's Ray and Serve runs
 
 
@@ -81,12 +84,12 @@ def nothing_of_this_machine() -> None:
 
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory, nothing_of_this_machine: None) -> Iterator[DatabaseServer]:
-    """The session's Postgres; under pytest-xdist each worker has one."""
-    home = tmp_path_factory.mktemp("raydex")
-    with embedded.run_postgres(home):
-        server = DatabaseServer(home)
-        yield server
-        server.close()
+    """The session's Postgres; under pytest-xdist each worker has one. Its 300 files a database are kept in memory."""
+    in_memory = MEMORY.is_dir() and shutil.disk_usage(MEMORY).free >= ENOUGH_BYTES
+    with TemporaryDirectory(prefix="raydex-", dir=MEMORY if in_memory else tmp_path_factory.getbasetemp()) as folder:
+        home = Path(folder, "home")
+        with embedded.run_scratch_postgres(home), closing(DatabaseServer(home)) as server:
+            yield server
 
 
 @pytest.fixture
