@@ -301,12 +301,11 @@ def test_bodies_are_bounded_packed_and_unpacked(ledger):
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="reads a process's peak memory from /proc")
 def test_a_bomb_takes_no_more_memory_than_a_page_may(ledger, cold):
-    packed = zlib.compressobj(1, wbits=31)
-    bomb = b"".join(packed.compress(bytes(1 << 20)) for _ in range(512)) + packed.flush()
+    bomb = bytes(128 << 20)
     routes = {
         "/": page("/gzip", "/deflate", "/after"),
-        "/gzip": Answer(bomb, headers={"Content-Encoding": "gzip"}),
-        "/deflate": Answer(zlib.compress(gzip.decompress(bomb), 1), headers={"Content-Encoding": "deflate"}),
+        "/gzip": Answer(gzip.compress(bomb, 1), headers={"Content-Encoding": "gzip"}),
+        "/deflate": Answer(zlib.compress(bomb, 1), headers={"Content-Encoding": "deflate"}),
         "/after": page(),
     }
     with Site(routes) as site:
