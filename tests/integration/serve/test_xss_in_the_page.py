@@ -77,7 +77,7 @@ def check(browser: Browser, url: str, payload: str) -> None:
 @pytest.mark.parametrize(
     ("answering", "payloads"),
     [
-        pytest.param("obedient", SAMPLE, id="obedient, some"),
+        pytest.param("obedient", SAMPLE[::2], id="obedient, some"),
         *(
             pytest.param(way, PAYLOADS, id=way, marks=pytest.mark.exhaustive)
             for way in ("quoting", "obedient", "verified")
