@@ -2,6 +2,7 @@
 
 Tests that use the session's Ray go to one worker, first of all, so that it ends when the last of them is done: a Ray
 that does nothing costs a sixth of a processor. The slowest of the others come next, so that the workers end together.
+Files that load torch go to one worker too: it takes a process eight seconds.
 """
 
 import functools
@@ -15,8 +16,9 @@ from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
 ROOT = Path(__file__).parents[2]
-RAY = "ray"
+RAY, TORCH = "ray", "torch"
 USES = re.compile(r"^(?:async )?def (\w+)\([^)]*\b(?:local_ray|service: Service)\b", re.MULTILINE)
+LOADS_TORCH = re.compile(r'\b(?:torch|tiny_model|TextClassifier)\b|device="cpu"')
 
 
 class FileScheduling(LoadScopeScheduling):
@@ -32,16 +34,27 @@ class FileScheduling(LoadScopeScheduling):
 
 @functools.cache
 def group_of(test: str) -> str:
-    """Return RAY for a test that uses the session's Ray or Serve itself or by a fixture of its file, else its file."""
+    """Return RAY for a test that uses the session's Ray or Serve itself or by a fixture of its file, else its file.
+
+    Files that load torch are one group.
+    """
     file, _, name = test.partition("::")
     using = set() if file.startswith("tests/unit/") else users_of_ray(file)
-    return RAY if name in using or any(not other.startswith("test_") for other in using) else file
+    if name in using or any(not other.startswith("test_") for other in using):
+        return RAY
+    return TORCH if names_torch(file) else file
 
 
 @functools.cache
 def users_of_ray(file: str) -> set[str]:
     """Return the tests and fixtures of a file that name the session's Ray or Serve."""
     return set(USES.findall((ROOT / file).read_text()))
+
+
+@functools.cache
+def names_torch(file: str) -> bool:
+    """Return whether a file names torch, or what loads it or the half of it that is scikit-learn."""
+    return bool(LOADS_TORCH.search((ROOT / file).read_text()))
 
 
 def uses_ray(item: pytest.Item | None) -> bool:

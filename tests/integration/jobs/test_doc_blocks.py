@@ -1,6 +1,7 @@
 """Every Python block of README and docs runs as it is written, against real servers on loopback.
 
 Blocks of one page run in order, in one namespace. Only addresses are replaced: those that a reader replaces too.
+Those of docs/training.md load torch.
 """
 
 import re

@@ -29,7 +29,9 @@ def test_on_a_terminal_passing_messages_share_a_line_and_the_last_one_is_cleared
         shown += os.read(ours, 10_000).decode()
     os.close(theirs)
     os.close(ours)
-    assert shown.removesuffix("END") == (f"{CLEAR}1 of 3 pages{CLEAR}2 of 3 pages{CLEAR}warning: slow\r\n{CLEAR}3 of 3 pages{CLEAR}")
+    assert shown.removesuffix("END") == (
+        f"{CLEAR}1 of 3 pages{CLEAR}2 of 3 pages{CLEAR}warning: slow\r\n{CLEAR}3 of 3 pages{CLEAR}"
+    )
 
 
 def test_elsewhere_messages_are_lines_and_passing_ones_are_rare():
