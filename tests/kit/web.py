@@ -1,5 +1,6 @@
 """A web site in a thread: routes are values or functions, every request is recorded."""
 
+import socket
 import ssl
 import threading
 import time
@@ -29,6 +30,15 @@ class Request:
     path: str
     headers: dict[str, str]
     at: float
+
+
+@contextmanager
+def closed_port(port: int = 0) -> Iterator[int]:
+    """Hold a loopback port, a free one for 0, where nobody listens and nobody else can for as long."""
+    with socket.socket() as taken:
+        taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        taken.bind(("127.0.0.1", port))
+        yield int(taken.getsockname()[1])
 
 
 class Site:

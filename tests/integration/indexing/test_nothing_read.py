@@ -1,10 +1,11 @@
 """A run that reads nothing fails, says why within seconds, and leaves everything as it was."""
 
-import socket
+from collections.abc import Iterator
+from urllib.parse import urlsplit
 
 import pytest
-from kit.reindexing import Jobs
-from kit.web import Answer, Site, page
+from kit.reindexing import JobResult, Jobs
+from kit.web import Answer, Site, closed_port, page
 
 from pipelines.store import Store
 
@@ -12,10 +13,10 @@ MODEL = ("--model", "hash:8", "--no-ray")
 
 
 @pytest.fixture
-def nobody() -> str:
+def nobody() -> Iterator[str]:
     """URL of a port where nobody listens."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return f"http://127.0.0.1:{server.getsockname()[1]}/docs/"
+    with closed_port() as port:
+        yield f"http://127.0.0.1:{port}/docs/"
 
 
 def test_a_first_run_to_a_wrong_address_leaves_no_collection(jobs: Jobs, store: Store, nobody: str) -> None:
@@ -35,11 +36,16 @@ def test_a_site_that_is_down_and_a_wrong_address_leave_a_collection_as_it_was(jo
         assert jobs.reindex(*flags).code == 0
     before = state()
     assert len(jobs.texts()) == 2
-    for failed in (jobs.reindex(*flags), jobs.reindex("--start-url", nobody, "--allow-private", *MODEL)):
+
+    def check(failed: JobResult) -> None:
         assert failed.code == 1
         assert state() == before
         run = store.status("docs")["runs"][0]
         assert run["state"] == "failed" and "connection refused" in run["error"]
+
+    with closed_port(urlsplit(site.url).port or 0):
+        check(jobs.reindex(*flags))
+    check(jobs.reindex("--start-url", nobody, "--allow-private", *MODEL))
 
 
 @pytest.mark.slow

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import socket
 import time
 from collections.abc import Callable, Coroutine
 from datetime import UTC, datetime, timedelta
@@ -11,6 +10,7 @@ from typing import Any
 
 import pytest
 from kit.scripted_llm import Reply, Request, ScriptedLLM, in_turn
+from kit.web import closed_port
 
 from pipelines.llm.client import LLM, Completion, LLMSettings
 from pipelines.llm.errors import (
@@ -284,9 +284,8 @@ def test_calls_record_what_a_cancelled_stream_had_said() -> None:
 
 
 def test_nothing_at_the_url_is_said_with_url_and_model() -> None:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))  # taken, but nobody listens
-        url = f"http://127.0.0.1:{taken.getsockname()[1]}/v1"
+    with closed_port() as port:
+        url = f"http://127.0.0.1:{port}/v1"
         with pytest.raises(LLMUnreachable, match=f"scripted at {url} cannot be reached"):
             asyncio.run(LLM("scripted", base_url=url, settings=LLMSettings(retries=0)).complete(HELLO))
 

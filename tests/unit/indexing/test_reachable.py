@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from kit.certificates import certificate
-from kit.web import Site, page
+from kit.web import Site, closed_port, page
 
 from pipelines.indexing.crawling.crawl import CrawlSettings
 from pipelines.indexing.crawling.reachable import find_unreachable
@@ -32,31 +32,26 @@ def silent() -> Iterator[str]:
         yield f"http://127.0.0.1:{server.getsockname()[1]}/"
 
 
-def closed_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return int(server.getsockname()[1])
-
-
 def test_a_site_that_answers_anything_is_reachable() -> None:
     with Site({"/": page()}) as site:
         assert reason(host(f"{site.url}/")) == ""
 
 
 def test_nobody_at_a_port_is_connection_refused() -> None:
-    assert reason(host(f"http://127.0.0.1:{closed_port()}/")) == "connection refused"
+    with closed_port() as port:
+        assert reason(host(f"http://127.0.0.1:{port}/")) == "connection refused"
 
 
 def test_a_site_that_comes_back_within_a_second_is_reachable() -> None:
-    port = closed_port()
-    servers: list[socket.socket] = []
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", 0))
 
-    def answer() -> None:
-        servers.append(socket.create_server(("127.0.0.1", port)))
-        servers[0].accept()[0].sendall(b"HTTP/1.1 200 OK\r\n\r\n")
+        def answer() -> None:
+            server.listen()
+            server.accept()[0].sendall(b"HTTP/1.1 200 OK\r\n\r\n")
 
-    threading.Timer(0.2, answer).start()
-    assert reason(host(f"http://127.0.0.1:{port}/")) == ""
-    servers[0].close()
+        threading.Timer(0.2, answer).start()
+        assert reason(host(f"http://127.0.0.1:{server.getsockname()[1]}/")) == ""
 
 
 def test_a_name_that_nobody_has_is_no_such_host(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -80,8 +75,7 @@ def test_a_private_address_is_refused_before_a_connection(silent: str) -> None:
 
 
 def test_hosts_are_told_apart() -> None:
-    with Site({"/": page()}) as site:
-        port = closed_port()
+    with Site({"/": page()}) as site, closed_port() as port:
         hosts = [host(f"{site.url}/"), host(f"http://127.0.0.1:{port}/docs/")]
         assert find_unreachable(hosts, print) == {f"http://127.0.0.1:{port}/docs/": "connection refused"}
 
