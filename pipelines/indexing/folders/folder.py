@@ -75,14 +75,18 @@ class Folder(BaseModel, extra="forbid", frozen=True):
     url_style: Literal["auto", UrlStyle] = "auto"
 
     def recognised(self) -> "FolderSettings":
-        """Return these settings with the sources whose configuration lies in the folder or above it, if one does."""
+        """Return these settings with the sources whose configuration lies in the folder or above it, if one does.
+
+        Sources whose folder is not there, as a build makes it, say nothing about the files that are.
+        """
         settings = FolderSettings(**self.model_dump())
         if self.url_style == "keep":
             return settings
         try:
             system = FileSystem.from_uri(self.path)[0] if "://" in self.path else LocalFileSystem()
             sources = _find_sources(lambda path: _read_text(system, path), settings.root)
-            return settings.model_copy(update={"sources": sources})
+            made = sources and system.get_file_info(sources.root.rstrip("/")).type == FileType.Directory
+            return settings.model_copy(update={"sources": sources if made else None})
         except (OSError, ValueError):
             return settings  # listing the folder tells what is wrong with it
 
@@ -114,6 +118,11 @@ class FolderSettings(Folder, frozen=True):
         known = [path for path in shown if format_of_name(path)]
         skipped = Counter(map(_suffix, set(shown) - set(known)))
         wanted = self._one_for_each_url(path for path in known if self._includes(path))
+        if known and not wanted:
+            raise NoSuchFolder(
+                f"no file of path {self.path!r} is to be read: include and exclude allow none of {len(known)} URLs such "
+                f"as {self.url_of(known[0])!r}"
+            )
         if not wanted:
             suffixes = ", ".join(suffix for entry in FORMATS for suffix in entry.suffixes)
             raise NoSuchFolder(f"path {self.path!r} does not exist or matches no file ({suffixes})")

@@ -90,6 +90,11 @@ def test_a_folder_that_is_not_there_is_an_error_that_names_it() -> None:
         FolderSettings(path="/nowhere/at/all", base_url="https://x/").files()
 
 
+def test_filters_that_leave_no_file_are_an_error_that_names_them_and_a_url(mirror: Path) -> None:
+    with pytest.raises(NoSuchFolder, match="include and exclude allow none of 2 URLs such as 'https://x/en/"):
+        FolderSettings(path=str(mirror), base_url="https://x/", include=("/fr/",)).files()
+
+
 @pytest.mark.parametrize("url", ["docs.example.com", "ftp://x/", "https://x/?q=1", "https://x/#a"])
 def test_a_base_url_that_cannot_be_cited_is_an_error(url: str, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="base URL"):
