@@ -13,7 +13,7 @@ MOST, HALF = 0.8, 0.5
 SURE, DOUBTFUL, WELL = 0.6, 0.1, 0.7
 # A quotation claims what its source says; how likely it answers the question decides. Of 45 high by CERTAIN 42 are
 # right (docs/citations.md). A quotation that fits so well needs less of the index.
-CERTAIN, RELEVANT, CERTAINLY_SURE = 0.84, 0.3, 0.4
+CERTAIN, RELEVANT, CERTAINLY_SURE, HARDLY = 0.84, 0.45, 0.4, 0.3
 # The most that a quotation can have whose headings alone fit, that leaves something out, or that a leg found later.
 UNCERTAIN = 0.75
 
@@ -34,7 +34,8 @@ def rate_confidence(
     """
     share = claims.supported / claims.total if claims.total else float(known)
     beside = quoted and first < RELEVANT
-    if not known or beside or share < HALF or (likelihood is not None and likelihood < DOUBTFUL):
+    doubtful = HARDLY if quoted else DOUBTFUL
+    if not known or beside or share < HALF or (likelihood is not None and likelihood < doubtful):
         return LOW
     least, well = (CERTAINLY_SURE, CERTAIN) if quoted else (SURE, WELL)
     sure = likelihood is not None and likelihood >= least and first >= well

@@ -37,6 +37,10 @@ MOST_PROSE_WORDS = 150  # of a block; a longer one ends after a whole sentence
 # Quotes whose best support is below this begin by saying so: of 199 graded answers 34, none of which is right.
 UNSURE = 0.1
 
+# Of 47 questions to the right site that would get "I do not know" 7 have such a support, all with the right section; of
+# 183 to other sites 5.
+CLEAR = 0.6
+
 # Of 133 questions to other sites 95 have a closest passage that is shown; the headings of none have more than 0.33.
 NAMED = 0.6
 
@@ -70,13 +74,25 @@ def in_order(quotes: Sequence[Quote], hits: Sequence[Hit]) -> tuple[tuple[Quote,
 
 
 def fill(quotes: Sequence[Quote], hits: Sequence[Hit]) -> tuple[Quote, ...]:
-    """Return the quotes with what stands between their passages, and then behind them, up to FULL words in all."""
-    return tuple(_fill(quote, split_passages(hits[quote.hit].passage), FULL // len(quotes)) for quote in quotes)
+    """Return the quotes with what stands between their passages, and then behind them, up to FULL words in all.
+
+    Each may have its even share of them, and then what the others leave.
+    """
+    filled = list(quotes)
+    for share in (FULL // len(quotes), FULL) if quotes else ():
+        for n, quote in enumerate(filled):
+            others = sum(map(_count_words, filled)) - _count_words(quote)
+            filled[n] = _fill(quote, split_passages(hits[quote.hit].passage), min(share, FULL - others))
+    return tuple(filled)
+
+
+def _count_words(quote: Quote) -> int:
+    return sum(len(passage.plain.split()) for passage in quote.passages)
 
 
 def _fill(quote: Quote, section: Sequence[Passage], most: int) -> Quote:
     passages = {passage.place: passage for passage in quote.passages}
-    room = most - sum(len(passage.plain.split()) for passage in quote.passages)
+    room = most - _count_words(quote)
     for passage in section[quote.passages[0].place :]:
         if passage.place not in passages:
             room -= len(passage.plain.split())
@@ -99,6 +115,11 @@ def supports(quotes: Sequence[Quote]) -> dict[int, Support]:
 def is_named(quotes: Sequence[Quote]) -> bool:
     """Return whether the headings of a quote say what is asked: then it is the answer, however little else fits."""
     return any(quote.headed >= NAMED for quote in quotes)
+
+
+def is_answer(quotes: Sequence[Quote]) -> bool:
+    """Return whether a quote is the answer although the index hardly has one: it is named, or fits far too well."""
+    return is_named(quotes) or any(quote.support >= CLEAR for quote in quotes)
 
 
 def write(quotes: Sequence[Quote], hits: Sequence[Hit], *, known: bool = True, language: str = ENGLISH) -> str:

@@ -19,7 +19,7 @@ from pipelines.answering.synthesis.extractive import ExtractiveSynthesizer
 from pipelines.answering.synthesis.modes import make_synthesizer, may_refuse
 from pipelines.answering.synthesis.packing import refusal
 from pipelines.answering.synthesis.prompts import DEFAULT, Prompts
-from pipelines.answering.synthesis.quotes import Quote, in_order, is_named, supports, write
+from pipelines.answering.synthesis.quotes import Quote, in_order, is_answer, supports, write
 from pipelines.answering.writing.refusals import gives_up
 from pipelines.llm.errors import LLMFailed
 from pipelines.llm.session import AT_ONCE, ChatModel, LLMSession, Status
@@ -168,7 +168,7 @@ class ExtractiveAgent:
     async def answer(self, task: Task) -> AsyncGenerator[AgentPart, None]:
         """Yield the answer in one piece, then the AgentResult."""
         quotes = await self._choose(task) if task.quotes is None else task.quotes
-        known = task.evidence is None or is_likely(task.evidence) or is_named(quotes)
+        known = task.evidence is None or is_likely(task.evidence) or is_answer(quotes)
         if quotes:
             yield write(quotes, task.hits, known=known, language=task.language)
         else:

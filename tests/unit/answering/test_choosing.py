@@ -14,6 +14,7 @@ from pipelines.answering.writing.agents import ExtractiveAgent
 from pipelines.records import Hit
 from pipelines.text.languages import say
 
+FIRST = {"vector": 1, "bm25": 1}
 DOUBTFUL = Evidence(terms=2, texts=800, words=0.9, cosine=0.5)
 BACKUP = make_hit(
     "https://d.test/o#backup",
@@ -39,9 +40,9 @@ def ask(question: str, *hits: Hit, evidence: Evidence | None = None) -> str:
     return asyncio.run(run())
 
 
-def support(question: str, hit: Hit) -> float:
+def support(question: str, *hits: Hit) -> float:
     async def run() -> float:
-        quotes = (await ExtractiveAgent().prepare(Task(question, (hit,)))).quotes or ()
+        quotes = (await ExtractiveAgent().prepare(Task(question, hits))).quotes or ()
         return quotes[0].support
 
     return asyncio.run(run())
@@ -58,7 +59,7 @@ def test_both_halves_of_a_question_are_answered_where_each_has_a_section_of_its_
 
 def test_a_half_that_no_heading_names_adds_no_section() -> None:
     other = make_hit("https://d.test/o#logs", "Logs of the database are in a folder of their own.", ("Logs",))
-    made = ask("How do I restore the database or a part of it?", ranked(RESTORE, 4.0), ranked(other, 3.9))
+    made = ask("How do I restore the database or a part of it?", ranked(RESTORE, 4.0), ranked(other, 1.0))
     assert "pg_restore" in made and "Logs" not in made
 
 
@@ -82,6 +83,24 @@ def test_the_hit_that_the_ranking_puts_far_ahead_is_quoted_though_another_has_th
         assert first.text in ask("Which port is set?", ranked(second, 1.0), ranked(first, 6.0))
 
 
+def test_the_share_of_its_section_among_the_hits_decides_how_sure_a_quotation_is() -> None:
+    asked = "How do I make a backup?"
+    chances = [
+        support(asked, ranked(BACKUP, own), ranked(RESTORE, other)) for own, other in ((9, 2), (5, 5), (5, 4), (1, 0))
+    ]
+    assert chances[0] > chances[2] > chances[1] > chances[3] > 0
+    twice = replace(BACKUP, chunk_id="more", text="A backup takes minutes.")
+    both = support(asked, ranked(BACKUP, 5), ranked(RESTORE, 5), ranked(twice, 5))
+    assert both > chances[1], "hits of one section count together"
+    assert support(asked, ranked(BACKUP, 99), ranked(RESTORE, 2)) >= chances[0], "a boost may be large"
+
+
+def test_a_quotation_that_may_be_wrong_has_one_of_another_section_beside_it() -> None:
+    asked = "How do I make a backup of the dump?"
+    assert "pg_restore" in ask(asked, ranked(BACKUP, 4.0), ranked(RESTORE, 3.9))
+    assert "pg_restore" not in ask(asked, ranked(BACKUP, 9.0), ranked(RESTORE, 3.9))
+
+
 def test_a_page_of_measurements_does_not_win_by_the_words_of_its_subject() -> None:
     table = "\n".join(f"| gte-base {n}00 | {n}00 | 0.5{n} |" for n in range(1, 9))
     measured = make_hit(
@@ -91,7 +110,7 @@ def test_a_page_of_measurements_does_not_win_by_the_words_of_its_subject() -> No
         "https://d.test/h", "The chunk size is what the model reads. `--chunk-size` sets a smaller one.", ("Chunks",)
     )
     made = ask("What chunk size is used?", ranked(measured, 4.0), ranked(told, 3.5))
-    assert told.text in made and "gte-base" not in made
+    assert made.startswith(f"**Chunks**\n\n{told.text}")
 
 
 def test_a_short_section_is_quoted_whole_without_the_titles_of_other_sections() -> None:
@@ -112,3 +131,6 @@ def test_it_is_not_said_to_be_unknown_above_a_section_whose_heading_asks_the_sam
     made = ask(asked, hit, evidence=DOUBTFUL)
     assert "--host 0.0.0.0" in made and UNKNOWN not in made and say("unsure", "en") not in made
     assert ask(asked, beside, evidence=DOUBTFUL).startswith(UNKNOWN)
+    far = ranked(make_hit("https://d.test/far", "Machines have ports.", ("Machines",)), 0.0)
+    told = replace(beside, text="Start it so that it can be reached from other machines. " * 6, ranks=FIRST)
+    assert not ask(asked, ranked(told, 9.0), far, evidence=DOUBTFUL).startswith(UNKNOWN), "the only one that fits"

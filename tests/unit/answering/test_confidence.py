@@ -26,8 +26,9 @@ ALL, HALF, NONE = Claims(4, 4, 4), Claims(4, 2, 2), Claims(4, 0, 0)
         (ALL, 0.84, 0.9, {"quoted": True}, "high"),
         (ALL, 0.83, 0.9, {"quoted": True}, "some"),
         (ALL, 0.84, 0.5, {"quoted": True}, "high"),
-        (ALL, 0.4, 0.9, {"quoted": True}, "some"),
-        (ALL, 0.2, 0.9, {"quoted": True}, "low"),
+        (ALL, 0.46, 0.9, {"quoted": True}, "some"),
+        (ALL, 0.46, 0.29, {"quoted": True}, "low"),
+        (ALL, 0.44, 0.9, {"quoted": True}, "low"),
     ],
 )
 def test_confidence_is_as_defined(claims, first, likelihood, more, expected):

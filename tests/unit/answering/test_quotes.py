@@ -164,7 +164,7 @@ def places(text: str, *chosen: int, of: int = 1) -> list[int]:
 def test_a_quote_is_filled_between_and_behind_its_passages_as_far_as_there_is_room() -> None:
     text = "\n\n".join(f"Disk {n} is one of the others. " * 5 for n in range(10))  # 35 words each
     assert places(text, 1, 3) == [1, 2, 3, 4, 5, 6, 7] and 7 * 35 < FULL < 8 * 35
-    assert places(text, 1, of=2) == [1, 2, 3], "each of two has half of the room"
+    assert places(text, 1, of=2) == [1, 2, 3, 4], "each of two has half of the room, and the first what is left"
     assert places(text, 0, 8) == [0, 1, 2, 3, 4, 5, 8], "what does not fit stays out"
 
 
