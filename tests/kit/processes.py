@@ -1,5 +1,6 @@
 """Kills processes and waits for what must follow; fills the disk of this process."""
 
+import json
 import os
 import random
 import resource
@@ -45,6 +46,14 @@ def postmaster(home: Path) -> int:
 def keeper(home: Path) -> int:
     """Return the pid of the process that owns the embedded Postgres under `home`: its parent."""
     return int(Path(f"/proc/{postmaster(home)}/stat").read_text().rsplit(")", 1)[1].split()[1])
+
+
+def is_kept(home: Path) -> bool:
+    """Return whether the keeper that wrote down the server's URL owns it; another one would stop it and start it anew."""
+    try:
+        return int(json.loads((home / "postgres.json").read_text())["keeper"]) == keeper(home)
+    except (OSError, ValueError):
+        return False
 
 
 def keep_down(home: Path, seconds: float) -> None:

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit, urlunsplit
 import psycopg
 import pytest
 from kit.databases import new_database
-from kit.processes import eventually, keep_down, keeper, kill_9, postmaster
+from kit.processes import eventually, is_kept, keep_down, keeper, kill_9, postmaster
 from kit.reporting import leave_table
 from kit.workshop import Site, Workshop, small_site
 from psycopg import sql
@@ -147,6 +147,7 @@ def survive(bench: Bench, kill: Callable[[Bench, int], None], step: str, site: S
         assert publication == replace(expected, index=publication.index)
         assert workshop.texts() == texts and workshop.ids() == ids
         assert workshop.live().revision == expected.revision
+    eventually(lambda: is_kept(bench.home), "the next case finds a server that nobody is about to stop")
     way = "in place" if expected.in_place else "anew"
     bench.table.append(
         (
