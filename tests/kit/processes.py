@@ -49,7 +49,7 @@ def keeper(home: Path) -> int:
 
 
 def is_kept(home: Path) -> bool:
-    """Return whether the keeper that wrote down the server's URL owns it; another one would stop it and start it anew."""
+    """Return whether the keeper that wrote down the URL owns the server; another one would start it anew."""
     try:
         return int(json.loads((home / "postgres.json").read_text())["keeper"]) == keeper(home)
     except (OSError, ValueError):
