@@ -248,11 +248,12 @@ class Candidates:
         likely = [replace(one, score=one.score + self._log_odds(one, ranking)) for one in ranking]
         ranking = sorted(likely, key=lambda one: -one.score)
         best = self._settled(self._quote(ranking[0], ranking))
+        source = self.hits[best.hit].source
         for other in ranking if best.support < ALONE else ():
-            quote = self._quote(other, said=best.words)
-            beside = self.hits[other.hit].source != self.hits[best.hit].source
-            if beside and quote.support >= OTHER and not _repeats(other.passage, best.words):
-                return best, quote
+            if self.hits[other.hit].source != source and not _repeats(other.passage, best.words):
+                quote = self._quote(other, said=best.words)
+                if quote.support >= OTHER:
+                    return best, quote
         return (best,)
 
     def _settled(self, best: Quote) -> Quote:
