@@ -4,7 +4,7 @@ Every read is one snapshot, so that a publish is seen whole or not at all.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from typing import Any, TypeVar
@@ -101,7 +101,7 @@ class IndexSnapshot:
         try:
             return self._search(vectors, ids, k, kept, collection)
         except psycopg.errors.QueryCanceled:
-            self.connection.rollback()
+            self._break_off()
             found = self._search((), ids, k, kept, collection)
             return replace(found, nearest=[[] for _ in vectors], too_slow=True)
 
@@ -110,7 +110,7 @@ class IndexSnapshot:
         try:
             rows = self._send("page_rankable", {"url": url}).fetchall()
         except psycopg.errors.QueryCanceled:
-            self.connection.rollback()
+            self._break_off()
             raise
         return [RankableChunk(*row) for row in rows]
 
@@ -140,6 +140,12 @@ class IndexSnapshot:
                      for one, vector in zip(found, vectors, strict=True)]  # fmt: skip
             found = [_scored(more.fetchall()) if more else one for one, more in zip(found, again, strict=True)]
         return SearchResult(revision, found, by_id, live=live)
+
+    def _break_off(self) -> None:
+        """End the transaction of a statement that took too long; those that were sent behind it have failed with it."""
+        with suppress(psycopg.errors.PipelineAborted):
+            self.connection.rollback()
+        self.connection.rollback()
 
     def _tune(self, k: int) -> None:
         """Until the transaction ends, visit enough of the graph for `k`, and give up a statement after some time."""

@@ -326,11 +326,9 @@ class Candidates:
         vector, bm25 = (1 / (1 + hit.ranks[leg]) if leg in hit.ranks else 0.0 for leg in (VECTOR, BM25))
         if not hit.ranks:
             vector, bm25 = USUAL_RANKS
-        said, headed = (len(asked & words) / max(len(asked), 1) for words in (frozenset(terms(text)), self._above(hit)))
+        above = frozenset(terms(heading(hit)))
+        said, headed = (len(asked & words) / max(len(asked), 1) for words in (frozenset(terms(text)), above))
         return Fit(said, headed, min(len(text.split()), LONG) / LONG, one.cosine, vector, bm25, self._odds[one.hit])
-
-    def _above(self, hit: Hit) -> frozenset[str]:
-        return frozenset(terms(heading(hit)))
 
     def _begins_with_an_answer(self, hit: int) -> bool:
         """Return whether the question is what the section is about, by its heading: then its beginning answers too."""

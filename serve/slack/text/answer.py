@@ -13,7 +13,6 @@ from serve.chat.reply import NO_ANSWER, NamedSection, Reply
 from serve.slack.text.mrkdwn import escape, link, to_fragments
 
 MOST_SECTION = 3_000
-MOST_BLOCKS = 50
 # Below 4,000, so that the text of a message, which screen readers and notifications use, is the whole of it.
 MOST_MESSAGE = 3_800
 RATE_UP, RATE_DOWN = "raydex_rate_up", "raydex_rate_down"

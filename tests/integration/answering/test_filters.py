@@ -1,5 +1,6 @@
 """Filtered search in the real database: k rows whenever there are k, as near as an exact search finds them."""
 
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -182,3 +183,18 @@ def test_a_search_that_takes_too_long_loses_its_vectors_not_what_was_named(corpu
     found = search_index(corpus.store, corpus.index, [corpus.questions[0]] * 2, ["7"], CHUNKS, Filters(), 0.01)
     assert found.too_slow and found.nearest == [[], []] and list(found.by_id) == ["7"]
     assert not search_index(corpus.store, corpus.index, [corpus.questions[0]], [], K).too_slow
+
+
+class Slow(list[np.ndarray]):
+    """Vectors that come one after another."""
+
+    def __iter__(self) -> Iterator[np.ndarray]:
+        for vector in super().__iter__():
+            yield vector
+            time.sleep(0.3)
+
+
+def test_a_search_may_be_broken_off_before_all_of_it_is_sent(corpus: Corpus) -> None:
+    vectors = Slow([corpus.questions[0]] * 3)
+    found = search_index(corpus.store, corpus.index, vectors, ["7"], CHUNKS, Filters(), 0.01)
+    assert found.too_slow and found.nearest == [[], [], []] and list(found.by_id) == ["7"]

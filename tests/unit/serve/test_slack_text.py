@@ -6,12 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from kit.slack_bot import answer, citation
+from kit.slack_server import MOST_BLOCKS
 from kit.xss import PAYLOADS
 
 from serve.chat.packing import FENCE, pack
 from serve.chat.question import Asked
 from serve.chat.reply import AnswerView
-from serve.slack.text.answer import MOST_BLOCKS, MOST_MESSAGE, MOST_SECTION, pack_messages, to_messages
+from serve.slack.text.answer import MOST_MESSAGE, MOST_SECTION, pack_messages, to_messages
 from serve.slack.text.mrkdwn import escape, link, to_fragments
 from serve.slack.text.question import read_question, read_text
 
