@@ -6,7 +6,7 @@ The scores are by words, places and the ranks of the hits. Knows no model and wr
 import itertools
 import math
 import re
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -14,6 +14,7 @@ from pipelines.answering.grounding.confidence import UNCERTAIN
 from pipelines.answering.hits import heading, own_heading
 from pipelines.answering.retrieval.legs import BM25, VECTOR
 from pipelines.answering.retrieval.ranking.texts import LEARNED
+from pipelines.answering.synthesis.fit import section_odds, support_of
 from pipelines.answering.synthesis.passages import (
     Passage,
     count_sentences,
@@ -35,14 +36,11 @@ from pipelines.text.phrases import read_phrases
 ABOUT = 0.5  # share of a heading's words that a question has which is about that section
 BEYOND = 0.5  # share of the question's words that no heading has which a certain quotation says itself; by hand
 LEAD_SENTENCES = 3  # longer beginnings without code introduce, they do not answer
-# Of a passage that is quoted, where they are not known: its cosine, the ranks of its hit, the odds of its section.
-USUAL_COSINE, USUAL_RANKS, USUAL_ODDS = 0.57, (0.28, 0.27), 0.0
 NEAR = 4  # words between two words of the question that belong together
 ACTS = 1.2  # weight of a passage that says how to do what is asked; by hand
 SAME_SECTION = 0.95  # share of the best score that another passage of its section needs
 MOST_PASSAGES = 3  # of a section, besides its beginning
 REPEATED = 0.8  # share of a passage's words that another quote has: guides and references share paragraphs
-LONG = 60  # words of a quotation that is rarely too short to answer
 # The support below which a quotation is rarely the answer, so that one of another section stands beside it, and the
 # least support of that one. By hand: docs/citations.md has the figures.
 ALONE, OTHER = 0.65, 0.2
@@ -54,46 +52,12 @@ RANKED, PLACE = 0.7, 1.1
 # The least of a section for a part of a question: how far it is below the best hit, and its log odds to answer. By
 # hand, on 160 questions with an "and" or "or".
 BESIDE = -0.4
-# Log odds, as the ranking gives them to a hit, that no hit answers. With it the section's share of all odds tells
-# right quotations from others as well as without (area under the curve 0.79), and 0.9 of those above 0.8 are right.
-NOTHING = 4.0
 # Of words with digits above the usual share, if no number is asked for: a page of measurements has all words of its
 # subject. By hand.
 USUAL_DIGITS, DIGITS = 0.05, 8.0
 
 _OBJECT = re.compile(r"\w(?:[._]|::)\w")  # `ray.put`, `lru_cache`, `Vec::push`
 _PHRASES = read_phrases(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class Fit:
-    """What tells whether a quotation answers a question: each from 0 to 1, but for `odds`.
-
-    `said` and `headed` are the shares of the question's words in the quotation itself and in its headings, `long` is
-    its length as a share of LONG words, `vector` and `bm25` are 1 / (1 + rank) of its hit, 0 where a leg found it not.
-    `odds` are the log odds of its section against the other hits.
-    """
-
-    said: float
-    headed: float
-    long: float
-    cosine: float | None
-    vector: float
-    bm25: float
-    odds: float = USUAL_ODDS
-
-    def support(self) -> float:
-        """Return how likely the quotation answers the question; 0 for one that holds no word of it.
-
-        Two logistic regressions: one without `odds` on 199 graded answers, whose weights are 0.4 of what it found, and
-        one on 547 questions with their sections and 74 graded answers. docs/citations.md has the figures.
-        """
-        if not self.said:
-            return 0.0
-        cosine = USUAL_COSINE if self.cosine is None else self.cosine
-        words = 0.71 * self.said + 0.32 * self.headed + 0.82 * self.long
-        ranks = 0.88 * self.vector + 0.43 * self.bm25 + 0.7 * self.odds
-        return 1 / (1 + math.exp(2.37 - words - 2.22 * cosine - ranks))
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +101,7 @@ class Candidates:
         self._all = [Candidate.of(n, texts[n], passage) for n, own in enumerate(self._passages) for passage in own]
         self._headings = [frozenset(terms(f"{heading(hit)} {hit.title}")) for hit in hits]
         self._own = [frozenset(terms(text)) for text in texts]
-        self._odds = _section_odds(hits)
+        self._odds = section_odds(hits)
         own = [one for one in self._all if one.found]
         frequency = Counter(term for one in own for term in one.words | self._headings[one.hit])
         self._weights = {term: math.log(1 + (1 + len(own)) / (1 + frequency[term])) for term in sorted(set(asked))}
@@ -294,10 +258,11 @@ class Candidates:
         )
         chosen = tuple(bound(passage, lambda text: self.share(frozenset(terms(text)))) for passage in chosen)
         words = frozenset(terms("\n".join(passage.plain for passage in chosen))) | self._headings[one.hit]
-        support = 0.0 if is_bare(chosen) else self._fit(one, chosen).support()
+        text, asked = "\n".join(passage.substance for passage in chosen), self._weights.keys()
+        support = support_of(text, self.hits[one.hit], asked, one.cosine, self._odds[one.hit])
+        support = 0.0 if is_bare(chosen) else support
         if not self._is_on_subject(one.hit, chosen) or self._leaves_out_code(one.hit, chosen):
             support = min(support, UNCERTAIN)
-        asked = self._weights.keys()
         headed = len(asked & self._headings[one.hit]) / len(asked) if len(asked) > 1 else 0.0
         return Quote(one.hit, chosen, one.score, support, words, headed)
 
@@ -321,15 +286,6 @@ class Candidates:
         """Return whether a quotation of hit `n` has no code and its section has: it only introduces what that shows."""
         return not self._asks_what and not _has_code(chosen) and _has_code(self._passages[n])
 
-    def _fit(self, one: Candidate, chosen: Sequence[Passage]) -> Fit:
-        text, asked, hit = "\n".join(passage.substance for passage in chosen), self._weights.keys(), self.hits[one.hit]
-        vector, bm25 = (1 / (1 + hit.ranks[leg]) if leg in hit.ranks else 0.0 for leg in (VECTOR, BM25))
-        if not hit.ranks:
-            vector, bm25 = USUAL_RANKS
-        above = frozenset(terms(heading(hit)))
-        said, headed = (len(asked & words) / max(len(asked), 1) for words in (frozenset(terms(text)), above))
-        return Fit(said, headed, min(len(text.split()), LONG) / LONG, one.cosine, vector, bm25, self._odds[one.hit])
-
     def _begins_with_an_answer(self, hit: int) -> bool:
         """Return whether the question is what the section is about, by its heading: then its beginning answers too."""
         first = self._passages[hit][0]
@@ -345,17 +301,6 @@ class Candidates:
         """Return whether the question names the object that the section documents, such as `ray.put`."""
         name = own_heading(hit).split("(", 1)[0].strip().lower()
         return bool(_OBJECT.search(name)) and bool(re.search(rf"(?<![\w.]){re.escape(name)}(?!\w)", self._question))
-
-
-def _section_odds(hits: Sequence[Hit]) -> list[float]:
-    """Return for each hit the log odds that its section answers, by those that the ranking gives to all hits."""
-    if not all(LEARNED in hit.scores for hit in hits):
-        return [USUAL_ODDS] * len(hits)
-    odds = defaultdict[str, float](float)
-    for hit in hits:
-        odds[hit.source] += math.exp(hit.scores[LEARNED])
-    others = {own: math.exp(NOTHING) + sum(odds[one] for one in odds if one != own) for own in odds}
-    return [math.log(odds[hit.source] / others[hit.source]) for hit in hits]
 
 
 def _digits(passage: Passage) -> float:
