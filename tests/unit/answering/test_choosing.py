@@ -99,6 +99,8 @@ def test_a_quotation_that_may_be_wrong_has_one_of_another_section_beside_it() ->
     asked = "How do I make a backup of the dump?"
     assert "pg_restore" in ask(asked, ranked(BACKUP, 4.0), ranked(RESTORE, 3.9))
     assert "pg_restore" not in ask(asked, ranked(BACKUP, 9.0), ranked(RESTORE, 3.9))
+    named = replace(BACKUP, headings=("Making a backup of the dump",))
+    assert "pg_restore" not in ask(asked, ranked(named, 4.0), ranked(RESTORE, 3.9)), "its heading asks the same"
 
 
 def test_a_page_of_measurements_does_not_win_by_the_words_of_its_subject() -> None:
