@@ -20,6 +20,7 @@ from jobs.cli import BadInput
 
 # Page URLs hold the port: with the same one, the next demo finds its pages unchanged.
 PORT, OTHER_PORTS = 8765, 20
+BESIDE = ("CONTRIBUTING.md", "SECURITY.md")
 # The tree of the source and transcripts: their words would answer questions about use.
 LISTING = r"(?ms)^## (?:The tree|A transcript)\n.*?^<!-- end.*?-->\n"
 LAYOUT = """<!doctype html>
@@ -30,7 +31,7 @@ LAYOUT = """<!doctype html>
 
 @contextlib.contextmanager
 def serve_documentation(root: Path) -> Iterator[str]:
-    """Serve the documentation at `root` (README.md and docs/) on loopback; yield the site's URL. Raises BadInput."""
+    """Serve the documentation at `root` (README.md, docs/ and what stands beside) on loopback; yield the site's URL. Raises BadInput."""
     with tempfile.TemporaryDirectory() as folder:
         for path, page in render_documentation(root).items():
             file = Path(f"{folder}{path}index.html" if path == "/" else f"{folder}{path}")
@@ -45,14 +46,14 @@ def serve_documentation(root: Path) -> Iterator[str]:
 
 
 def render_documentation(root: Path) -> dict[str, str]:
-    """Return the site's pages by path: README.md is `/`, docs/NAME.md is `/NAME.html`.
+    """Return the site's pages by path: README.md is `/`, NAME.md there or in docs/ is `/NAME.html`.
 
     Raises BadInput if `root` holds no documentation.
     """
-    sources = {path.relative_to(root).as_posix(): path for path in sorted((root / "docs").rglob("*.md"))}
+    sources = [path.relative_to(root).as_posix() for path in sorted((root / "docs").rglob("*.md"))]
     if not sources:
         raise BadInput(f"{root} holds no docs/*.md: give the demo a site with --site URL")
-    paths = {"README.md": "/", **{name: f"/{name[5:-3]}.html" for name in sources}}
+    paths = {"README.md": "/", **{name: f"/{name.removeprefix('docs/')[:-3]}.html" for name in (*sources, *BESIDE)}}
     texts = {name: re.sub(LISTING, "", (root / name).read_text()) for name in paths}
     titles = {name: _title(text, name) for name, text in texts.items()}
     links = " ".join(f'<a href="{path}">{html.escape(titles[name])}</a>' for name, path in paths.items())

@@ -117,6 +117,7 @@ def test_a_wheel_holds_every_file_of_the_packages():
 
     packed = {each.distribution_path for each in WheelBuilder(str(ROOT)).recurse_included_files()}
     files = {path.relative_to(ROOT) for folder in OURS for path in (ROOT / folder).rglob("*") if path.is_file()}
-    documents = {path.relative_to(ROOT) for path in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]}
+    beside = ("README.md", "CONTRIBUTING.md", "SECURITY.md")
+    documents = {Path(name) for name in beside} | {path.relative_to(ROOT) for path in (ROOT / "docs").rglob("*.md")}
     wanted = {path.as_posix() for path in files if path.suffix != ".pyc"}
     assert packed == wanted | {f"{PACKED.name}/{path.as_posix()}" for path in documents}

@@ -18,8 +18,8 @@ ROOT = Path(__file__).parents[3]
 
 def test_every_page_of_the_docs_is_on_the_site():
     pages = render_documentation(ROOT)
-    assert len(pages) == 1 + len(list((ROOT / "docs").rglob("*.md")))
-    assert {"/", "/freshness.html", "/decisions/README.html"} <= set(pages)
+    assert len(pages) == 3 + len(list((ROOT / "docs").rglob("*.md")))
+    assert {"/", "/SECURITY.html", "/freshness.html", "/decisions/README.html"} <= set(pages)
 
 
 def test_the_tree_of_the_source_answers_no_reader():
