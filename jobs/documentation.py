@@ -31,7 +31,7 @@ LAYOUT = """<!doctype html>
 
 @contextlib.contextmanager
 def serve_documentation(root: Path) -> Iterator[str]:
-    """Serve the documentation at `root` (README.md, docs/ and what stands beside) on loopback; yield the site's URL. Raises BadInput."""
+    """Serve the documentation at `root` on loopback; yield the site's URL. Raises BadInput."""
     with tempfile.TemporaryDirectory() as folder:
         for path, page in render_documentation(root).items():
             file = Path(f"{folder}{path}index.html" if path == "/" else f"{folder}{path}")

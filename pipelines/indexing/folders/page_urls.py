@@ -31,7 +31,8 @@ def published_path(path: str, style: UrlStyle, sources: SourceFolder | None = No
     if sources is not None and sources.routes:
         return _routed_path(folder, stem, style, sources, front_matter(body))
     prefix = folder + "/" if folder else ""
-    return prefix if stem.lower() in (sources.indexes if sources else _INDEXES) else prefix + _styled(stem, style)
+    published = prefix if stem.lower() in (sources.indexes if sources else _INDEXES) else prefix + _styled(stem, style)
+    return published.lower() if sources is not None and sources.lower else published
 
 
 def _routed_path(folder: str, stem: str, style: UrlStyle, sources: SourceFolder, fields: Mapping[str, Any]) -> str:

@@ -31,8 +31,8 @@ class Generator:
     What holds for the pages that have one of the names `marks`: `listing` is an element that only pages without text
     have, `hidden` are parts that no reader sees, `boxed` are further boxes, `title` is the title of a page, `rewrite`
     makes plain HTML of the rest (`only_with` an element, if it is given). `sources` finds the folder of sources that
-    the generator publishes: both are functions of the module beside the table. `copies` are folders that it puts beside
-    its pages.
+    the generator publishes: both are functions of the module beside the table, or `sources` is that of the Publishing
+    which the table has as `publishes`. `copies` are folders that it puts beside its pages.
     """
 
     name: str

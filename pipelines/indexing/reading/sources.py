@@ -6,7 +6,7 @@ default. Knows no generator and no URL.
 
 import ast
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from posixpath import dirname, join, normpath
 from typing import Any, Literal
@@ -19,6 +19,7 @@ UrlStyle = Literal["keep", "html", "directory", "bare"]
 Read = Callable[[str], str | None]  # a path to its text, None if there is no such file
 # A docs folder lies at most so deep below the file that configures its site: website/docs/en, docs/en/docs.
 _LEVELS_UP = 3
+_INDEXES = ("index.md", "_index.md", "_index.html", "index.mdx")
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +29,7 @@ class SourceFolder:
     `config` is the file that says so. `root` is the folder whose files are its pages, with a slash at the end. `routes`
     are folders below it and what they are called in URLs; files beside them are no pages. `formats` are pairs of media
     types: of a file by its suffix, and as the generator reads it. `exclude` are regular expressions for paths below the
-    root that become no page.
+    root that become no page. With `lower` URLs have no capitals.
     """
 
     generator: str
@@ -39,6 +40,7 @@ class SourceFolder:
     formats: tuple[tuple[str, str], ...] = ()
     exclude: tuple[str, ...] = ()
     routes: tuple[tuple[str, str], ...] = ()
+    lower: bool = False
 
     def publishes(self, path: str) -> bool:
         """Return whether the file or folder `path` is, or lies in, the pages; what was built from them is not."""
@@ -51,6 +53,35 @@ class SourceFolder:
         """Return whether `folder` holds the pages, or lies in them."""
         folder = folder.rstrip("/") + "/"
         return self.root.startswith(folder) or self.publishes(folder)
+
+
+@dataclass(frozen=True, slots=True)
+class Publishing:
+    """How a generator publishes whose configuration need not be read for it: the keys of `publishes` in its table.
+
+    `configs` are files of which one configures a site. Its pages lie in the first of `folders` below that has an index,
+    else in the last one; both are names separated by spaces. Their URLs end by `url_style`, bare where the
+    configuration has the regular expression `bare_if`, without capitals if `case` is "lower". `exclude` is as in
+    SourceFolder.
+    """
+
+    configs: str
+    folders: str
+    url_style: UrlStyle
+    bare_if: str = ""
+    exclude: Sequence[str] = ()
+    case: str = ""
+
+    def sources(self, name: str, read: Read, place: str) -> SourceFolder | None:
+        """Return the folder that a configuration in `place` of the generator `name` publishes, None without one."""
+        config = first_file(read, place, *self.configs.split())
+        if config is None:
+            return None
+        *others, last = (folder_below(place, folder, "") for folder in self.folders.split())
+        root = next((folder for folder in others if first_file(read, folder, *_INDEXES)), last)
+        style: UrlStyle = "bare" if self.bare_if and re.search(self.bare_if, config[1]) else self.url_style
+        indexes, exclude = ("index", "_index", "readme"), tuple(self.exclude)
+        return SourceFolder(name, config[0], root, style, indexes, exclude=exclude, lower=self.case == "lower")
 
 
 def upwards(folder: str) -> Iterator[str]:

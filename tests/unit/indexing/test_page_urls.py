@@ -53,6 +53,31 @@ def test_mkdocs_publishes_directories_of_its_docs_dir(tmp_path):
     assert part == {"README.md": BASE + "guide/", "first steps.md": BASE + "guide/first%20steps/"}
 
 
+@pytest.mark.parametrize(
+    ("config", "text", "pages"),
+    [
+        ("hugo.toml", "", {"content/en/_index.md": "", "content/en/docs/a.md": "docs/a/", "content/de/b.md": None}),
+        ("config/_default/hugo.yaml", "", {"content/_index.md": "", "content/docs/B/index.md": "docs/b/"}),
+        (
+            "astro.config.mjs",
+            "",
+            {"src/content/docs/index.mdx": "", "src/content/docs/404.md": None, "README.md": None},
+        ),
+        (".vitepress/config.ts", "base: '/'", {"index.md": "", "guide/a.md": "guide/a.html"}),
+        (".vitepress/config.mts", "cleanUrls: true,", {"src/index.md": "", "src/guide/a.md": "guide/a", "b.md": None}),
+    ],
+)
+def test_a_generator_publishes_the_folder_that_its_table_names(config, text, pages, tmp_path):
+    write(tmp_path, config, *pages)
+    (tmp_path / config).write_text(text)
+    assert urls(tmp_path) == {path: BASE + url for path, url in pages.items() if url is not None}
+
+
+def test_a_folder_that_astro_builds_otherwise_is_cited_as_its_files(tmp_path):
+    write(tmp_path, "astro.config.mjs", "docs/a.md")
+    assert urls(tmp_path) == {"docs/a.md": BASE + "docs/a.md"}
+
+
 def test_mkdocs_may_publish_files_from_another_folder(tmp_path):
     write(tmp_path, "manual/a.md", "docs/b.md")
     (tmp_path / "mkdocs.yml").write_text(MKDOCS + "docs_dir: manual\nuse_directory_urls: false\n")

@@ -5,18 +5,22 @@ any site is read by.
 """
 
 from collections.abc import Iterable
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 
 from pipelines.indexing.reading.generator import Generator
+from pipelines.indexing.reading.sources import Publishing
 from pipelines.text.phrases import read_table
 
 
 def _read(table: Path) -> Generator:
     name = f"{__name__}.{table.stem}"
     module = import_module(name) if table.with_suffix(".py").is_file() else None
-    rewrite, sources = getattr(module, "rewrite", None), getattr(module, "sources", None)
-    return Generator(**read_table(name), rewrite=rewrite, sources=sources)
+    rewrite, sources, keys = getattr(module, "rewrite", None), getattr(module, "sources", None), read_table(name)
+    if publishes := keys.pop("publishes", None):
+        sources = partial(Publishing(**publishes).sources, keys["name"])
+    return Generator(**keys, rewrite=rewrite, sources=sources)
 
 
 GENERATORS = tuple(map(_read, sorted(Path(__file__).parent.glob("*.yaml"))))
