@@ -19,7 +19,7 @@ UrlStyle = Literal["keep", "html", "directory", "bare"]
 Read = Callable[[str], str | None]  # a path to its text, None if there is no such file
 # A docs folder lies at most so deep below the file that configures its site: website/docs/en, docs/en/docs.
 _LEVELS_UP = 3
-_INDEXES = ("index.md", "_index.md", "_index.html", "index.mdx")
+_INDEXES = ("index.md", "_index.md", "_index.html", "index.mdx", "SUMMARY.md")
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +77,8 @@ class Publishing:
         config = first_file(read, place, *self.configs.split())
         if config is None:
             return None
-        *others, last = (folder_below(place, folder, "") for folder in self.folders.split())
-        root = next((folder for folder in others if first_file(read, folder, *_INDEXES)), last)
+        folders = [folder_below(place, folder, "") for folder in self.folders.split()]
+        root = next((folder for folder in folders if first_file(read, folder, *_INDEXES)), folders[-1])
         style: UrlStyle = "bare" if self.bare_if and re.search(self.bare_if, config[1]) else self.url_style
         indexes, exclude = ("index", "_index", "readme"), tuple(self.exclude)
         return SourceFolder(name, config[0], root, style, indexes, exclude=exclude, lower=self.case == "lower")
