@@ -49,9 +49,6 @@ SHORT = 150  # words of a section that is quoted whole; by hand
 # Weight of how far a hit is below the best one; by place the same as it was. On 217 questions to five sites
 # (docs/quality.md) 0.7 and 1 do as well as each other.
 RANKED, PLACE = 0.7, 1.1
-# The least of a section for a part of a question: how far it is below the best hit, and its log odds to answer. By
-# hand, on 160 questions with an "and" or "or".
-BESIDE = -0.4
 # Of words with digits above the usual share, if no number is asked for: a page of measurements has all words of its
 # subject. By hand.
 USUAL_DIGITS, DIGITS = 0.05, 8.0
@@ -189,23 +186,6 @@ class Candidates:
         if any(abs(one - other) <= NEAR for one in verbs for other in objects):
             return 1.0
         return 0.3 if verbs else 0.0
-
-    def named_beside(self, quotes: Sequence[Quote], part: str) -> tuple[Quote, ...]:
-        """Return the best quote of a section whose own heading names what a `part` of the question is about.
-
-        That is a word which no heading of `quotes` has. None if it is far from the best hit and hardly answers.
-        """
-        said = frozenset[str]().union(*(self._headings[quote.hit] for quote in quotes))
-        new = [frozenset(terms(own_heading(hit))) - said - STOP_TERMS for hit in self.hits]
-        if not frozenset(terms(part)) & frozenset[str]().union(*new):
-            return ()  # most have none, and to rank the passages again takes as long as the first time
-        rest = Candidates(part, self.hits)
-        for one in rest.rank_telling():
-            if new[one.hit] & rest._objects:
-                quote = rest._quote(one, said=said)
-                near = self.below_best(one.hit) + rest._log_odds(one, ())
-                return (quote,) if near >= BESIDE else ()
-        return ()
 
     def best_of(self, ranking: Sequence[Candidate]) -> tuple[Quote, ...]:
         """Return the best passages of the best section, and those of another one if the best may not be the answer."""

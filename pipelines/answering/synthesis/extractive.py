@@ -19,7 +19,7 @@ from pipelines.answering.retrieval.legs import VECTOR
 from pipelines.answering.synthesis.candidates import Candidate, Candidates
 from pipelines.answering.synthesis.passages import Passage
 from pipelines.answering.synthesis.quotes import Quote, fill
-from pipelines.lexical import STOP_TERMS, terms
+from pipelines.lexical import terms
 from pipelines.markdown.plain import plain_text
 from pipelines.records import Hit
 from pipelines.text.phrases import read_phrases
@@ -79,7 +79,7 @@ class ExtractiveSynthesizer:
         if not ranking:
             return ()
         quotes = candidates.best_of(await _add_cosines(question, ranking, hits, embed))
-        return quotes if len(quotes) > 1 else await asyncio.to_thread(_add_part, question, candidates, quotes)
+        return quotes if len(quotes) > 1 else _doubt_half(question, quotes)
 
     def _rank(self, candidates: Candidates, possible: bool) -> list[Candidate]:
         vectors = any(VECTOR in hit.scores for hit in candidates.hits)
@@ -91,16 +91,9 @@ class ExtractiveSynthesizer:
         return self._threshold.passes(share, hit.scores.get(VECTOR, 0.0) if vectors else None)
 
 
-def _add_part(question: str, candidates: Candidates, quotes: tuple[Quote, ...]) -> tuple[Quote, ...]:
-    """Return the quotes with that of another section for the part of a question that they do not name.
-
-    If there is none, the answer to one question of two is not certain.
-    """
-    parts = [part for part in _PHRASES["joins"].split(question) if part and set(terms(part)) - STOP_TERMS]
-    for part in parts if len(parts) > 1 else ():
-        if other := candidates.named_beside(quotes, part):
-            return (*quotes, *other)
-    if not any(_PHRASES["asks"].match(part) for part in parts[1:]):
+def _doubt_half(question: str, quotes: tuple[Quote, ...]) -> tuple[Quote, ...]:
+    """Return the quotes of one section, uncertain if the question asks two things."""
+    if not _PHRASES["asks_on"].search(question):
         return quotes
     return tuple(replace(quote, support=min(quote.support, UNCERTAIN)) for quote in quotes)
 
