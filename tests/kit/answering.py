@@ -1,5 +1,6 @@
 """A store in memory and an embedder by word counts, for the answering tests."""
 
+import asyncio
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -8,6 +9,9 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from pipelines.answering.retrieval.evidence import Evidence
+from pipelines.answering.synthesis.base import Task
+from pipelines.answering.writing.agents import AgentResult, ExtractiveAgent
 from pipelines.lexical import terms
 from pipelines.records import Filters, Hit, Index, IndexSettings, digest
 from pipelines.store import NoLiveIndex, NoSuchIndex, Place, StoreUnavailable
@@ -26,6 +30,21 @@ def make_hit(source: str, text: str, headings: Sequence[str] = ("Guide",), score
     return Hit(
         digest(source, text), url, anchors, "Guide", tuple(headings), text, digest(text), score, "cosine", **fields
     )
+
+
+def extract(
+    question: str, *hits: Hit, embed: Any = None, evidence: Evidence | None = None
+) -> tuple[str, AgentResult, Task]:
+    """The text of an extractive answer, its result, and its task, which has the hits in order."""
+
+    async def run() -> tuple[str, AgentResult, Task]:
+        agent = ExtractiveAgent(embed)
+        task = await agent.prepare(Task(question, hits, evidence=evidence))
+        text, result = [part async for part in agent.answer(task)]
+        assert isinstance(text, str) and isinstance(result, AgentResult)
+        return text, result, task
+
+    return asyncio.run(run())
 
 
 class WordEmbedder:

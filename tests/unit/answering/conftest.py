@@ -1,4 +1,4 @@
-"""A retriever over the hits of a test's own `store`, by words alone."""
+"""An engine and its retriever over the HITS of the test's file, by words alone."""
 
 from collections.abc import Iterator
 from contextlib import closing
@@ -7,8 +7,14 @@ from pathlib import Path
 import pytest
 from kit.answering import MemoryStore, WordEmbedder
 
+from pipelines.answering.engine import QueryEngine
 from pipelines.answering.retrieval.retriever import Retriever
 from pipelines.lexical import LexicalIndex
+
+
+@pytest.fixture
+def store(request: pytest.FixtureRequest) -> MemoryStore:
+    return MemoryStore(*request.module.HITS)
 
 
 @pytest.fixture
@@ -16,3 +22,8 @@ def retriever(tmp_path: Path, store: MemoryStore) -> Iterator[Retriever]:
     with closing(Retriever(store, lambda _: WordEmbedder(), lambda _: LexicalIndex(tmp_path / "lexical"))) as made:
         made.prepare()
         yield made
+
+
+@pytest.fixture
+def engine(retriever: Retriever) -> QueryEngine:
+    return QueryEngine(retriever)

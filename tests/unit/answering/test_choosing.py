@@ -1,16 +1,13 @@
 """Which sections a quoted answer takes: the ranking counts, both halves of a question, short sections whole."""
 
-import asyncio
 from dataclasses import replace
 
-from kit.answering import make_hit
+from kit.answering import extract, make_hit
 
 from pipelines.answering.grounding.answerable import UNKNOWN, is_likely, is_possible
 from pipelines.answering.grounding.confidence import UNCERTAIN
 from pipelines.answering.retrieval.evidence import Evidence
 from pipelines.answering.retrieval.ranking.texts import LEARNED
-from pipelines.answering.synthesis.base import Task
-from pipelines.answering.writing.agents import ExtractiveAgent
 from pipelines.records import Hit
 from pipelines.text.languages import say
 
@@ -31,21 +28,11 @@ RESTORE = make_hit(
 
 
 def ask(question: str, *hits: Hit, evidence: Evidence | None = None) -> str:
-    async def run() -> str:
-        agent = ExtractiveAgent()
-        text, _ = [part async for part in agent.answer(await agent.prepare(Task(question, hits, evidence=evidence)))]
-        assert isinstance(text, str)
-        return text
-
-    return asyncio.run(run())
+    return extract(question, *hits, evidence=evidence)[0]
 
 
 def support(question: str, *hits: Hit) -> float:
-    async def run() -> float:
-        quotes = (await ExtractiveAgent().prepare(Task(question, hits))).quotes or ()
-        return quotes[0].support
-
-    return asyncio.run(run())
+    return (extract(question, *hits)[2].quotes or ())[0].support
 
 
 def ranked(hit: Hit, odds: float) -> Hit:

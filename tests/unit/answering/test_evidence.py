@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from kit.answering import MemoryStore, WordEmbedder, make_hit
+from kit.answering import WordEmbedder, make_hit
 
 from pipelines.answering.engine import QueryEngine
 from pipelines.answering.grounding.answerable import UNKNOWN, is_likely
@@ -69,11 +69,6 @@ def test_a_near_chunk_with_the_words_is_likely_to_answer(evidence: Evidence, lik
     assert is_likely(evidence) == likely
 
 
-@pytest.fixture
-def store() -> MemoryStore:
-    return MemoryStore(*HITS)
-
-
 def test_the_index_weighs_what_it_found(retriever: Retriever) -> None:
     near = retriever.retrieve(Search(("create an index on a table",))).evidence
     far = retriever.retrieve(Search(("bake a chocolate cake with a table spoon",))).evidence
@@ -87,8 +82,7 @@ def test_words_do_not_count_in_another_language_than_the_pages(retriever: Retrie
     assert evidence is not None and evidence.words is None and evidence.cosine is not None
 
 
-def test_an_answer_that_is_not_there_is_not_quoted(retriever: Retriever) -> None:
-    engine = QueryEngine(retriever)
+def test_an_answer_that_is_not_there_is_not_quoted(engine: QueryEngine) -> None:
     assert engine.query("How do I create an index on a table?").known
     unknown = engine.query("Which chocolate suits birthday cakes?")
     assert not unknown.known and unknown.text.startswith(UNKNOWN)

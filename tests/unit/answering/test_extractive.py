@@ -4,12 +4,13 @@ import asyncio
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from kit.answering import WordEmbedder, make_hit
+from kit.answering import WordEmbedder, extract, make_hit
 
 from pipelines.answering.grounding.answerable import UNKNOWN
 from pipelines.answering.grounding.confidence import CERTAIN
@@ -18,10 +19,8 @@ from pipelines.answering.retrieval.evidence import Evidence
 from pipelines.answering.synthesis.base import Task
 from pipelines.answering.synthesis.candidates import Candidates
 from pipelines.answering.synthesis.extractive import FINALISTS, ExtractiveSynthesizer
-from pipelines.answering.synthesis.passages import is_bare, split_passages
 from pipelines.answering.synthesis.quotes import MOST_CODE_LINES, hide_numbers, write
 from pipelines.answering.writing.agents import AgentResult, ExtractiveAgent
-from pipelines.answering.writing.citations import Support
 from pipelines.records import Hit
 from pipelines.text.languages import say
 
@@ -47,23 +46,8 @@ class Embedder(WordEmbedder):
         return self.embed_chunks(texts)
 
 
-def ask(
-    question: str, *hits: Hit, embed: Embedder | None = None, evidence: Evidence | None = None
-) -> tuple[str, dict[int, Support], Task]:
-    """Return the text, the support by number, and the task with its hits in order."""
-
-    async def run() -> tuple[str, dict[int, Support], Task]:
-        agent = ExtractiveAgent(embed)
-        task = await agent.prepare(Task(question, hits, evidence=evidence))
-        text, result = [part async for part in agent.answer(task)]
-        assert isinstance(text, str) and isinstance(result, AgentResult)
-        return text, dict(result.quoted), task
-
-    return asyncio.run(run())
-
-
-def answer(question: str, *hits: Hit) -> str:
-    return ask(question, *hits)[0]
+def answer(question: str, *hits: Hit, **more: Any) -> str:
+    return extract(question, *hits, **more)[0]
 
 
 def test_the_passage_is_quoted_under_its_heading_with_the_code_that_it_introduces() -> None:
@@ -74,8 +58,8 @@ def test_the_passage_is_quoted_under_its_heading_with_the_code_that_it_introduce
 
 
 def test_quoted_hits_come_first_so_that_numbers_appear_in_order() -> None:
-    made, quoted, task = ask("What does the ASHA scheduler do with bad trials?", CSV, TUNE)
-    assert task.hits == (TUNE, CSV) and list(quoted) == [1]
+    made, result, task = extract("What does the ASHA scheduler do with bad trials?", CSV, TUNE)
+    assert task.hits == (TUNE, CSV) and list(result.quoted) == [1]
     assert made == "**Tune**\n\nThe ASHA scheduler stops bad trials early. It saves compute. [1]"
 
 
@@ -118,7 +102,7 @@ def test_a_second_section_repeats_nothing_of_the_first() -> None:
 
 def test_one_batch_of_vectors_decides_between_the_best_by_words() -> None:
     embed = Embedder()
-    ask("How do I load comma separated files?", CSV, TUNE, embed=embed)
+    answer("How do I load comma separated files?", CSV, TUNE, embed=embed)
     (batch,) = embed.batches
     assert batch[0] == "How do I load comma separated files?" and len(batch) <= 1 + FINALISTS
 
@@ -126,13 +110,13 @@ def test_one_batch_of_vectors_decides_between_the_best_by_words() -> None:
 def test_a_model_that_fails_costs_the_vectors_and_not_the_answer() -> None:
     embed = Embedder()
     embed.fails = True
-    assert "read_csv" in ask("How do I load comma separated files?", CSV, TUNE, embed=embed)[0]
+    assert "read_csv" in answer("How do I load comma separated files?", CSV, TUNE, embed=embed)
 
 
 def test_support_is_higher_for_a_passage_that_answers() -> None:
-    _, right, _ = ask("How do I load comma separated files?", CSV, embed=Embedder())
-    _, wrong, _ = ask("Which places have files of photographs?", CSV, embed=Embedder())
-    assert right[1].score > wrong[1].score
+    asked = ("How do I load comma separated files?", "Which places have files of photographs?")
+    right, wrong = (extract(question, CSV, embed=Embedder())[1].quoted[1].score for question in asked)
+    assert right > wrong
 
 
 def test_quotes_that_hardly_answer_say_so() -> None:
@@ -140,14 +124,6 @@ def test_quotes_that_hardly_answer_say_so() -> None:
     unsure = say("unsure", "en")
     assert not write([quote], (TUNE,)).startswith(unsure)
     assert write([replace(quote, support=0.05)], (TUNE,)).startswith(f"{unsure}\n\n**Tune**")
-
-
-def test_numbers_in_brackets_of_a_quote_are_no_citations() -> None:
-    hit = make_hit(
-        "https://d.test/t", "The call tuple([1, 2, 3]) makes a tuple of a list, and [7] is a list.", ("Tuples",)
-    )
-    made = answer("How do I make a tuple of a list?", hit)
-    assert "tuple(`[1, 2, 3]`)" in made and "`[7]`" in made and made.endswith("[1]")
 
 
 def test_long_code_is_cut() -> None:
@@ -172,10 +148,9 @@ def test_what_nothing_fits_is_not_known_with_the_closest_sources(asked: str, hit
 
 def test_a_question_that_the_index_hardly_answers_is_not_known_but_shows_what_comes_closest() -> None:
     doubtful, hopeless = Evidence(4, 12_000, 0.8, 0.75), Evidence(4, 12_000, 0.3, 0.3)
-    text, *_ = ask("How do I load an Excel file?", CSV, TUNE, evidence=doubtful)
-    assert text.startswith(UNKNOWN) and "read_csv" in text
-    text, *_ = ask("How do I load an Excel file?", CSV, TUNE, evidence=hopeless)
-    assert text.startswith(UNKNOWN) and "read_csv" not in text
+    for evidence, shown in ((doubtful, True), (hopeless, False)):
+        text = answer("How do I load an Excel file?", CSV, TUNE, evidence=evidence)
+        assert text.startswith(UNKNOWN) and ("read_csv" in text) is shown
 
 
 def test_the_section_of_an_object_that_is_named_comes_first() -> None:
@@ -237,6 +212,7 @@ def test_every_number_is_that_of_a_hit(question: str, contents: list[str]) -> No
     ("quoted", "written"),
     [
         ("as [7] says, and [1, 2]", "as `[7]` says, and `[1, 2]`"),
+        ("the call tuple([1, 2, 3])", "the call tuple(`[1, 2, 3]`)"),
         ("the footnote [1](https://d.test/n) of it", "the footnote `[1]` of it"),
         ("`x[1]` and ``a`[1]`` stay", "`x[1]` and ``a`[1]`` stay"),
         (
@@ -254,8 +230,10 @@ def test_a_quote_is_the_markdown_of_its_source_below_a_heading_that_shows_all_si
     hit = make_hit(
         "https://d.test/new#init", "The method `__init__()` runs after \\*args was read.", ("Objects", "*args")
     )
-    text, *_ = ask("What does the method __init__ run after?", hit)
-    assert text == "**\\*args**\n\nThe method `__init__()` runs after \\*args was read. [1]"
+    assert (
+        answer("What does the method __init__ run after?", hit)
+        == "**\\*args**\n\nThe method `__init__()` runs after \\*args was read. [1]"
+    )
 
 
 TABLE = "| mode | meaning |\n| --- | --- |\n| `r` | read |\n| `w` | write, see [5] |"
@@ -277,9 +255,7 @@ def test_the_lines_of_an_index_of_an_earlier_version_stay_as_they_are(lines: str
     assert f"```\n{lines}\n```" in answer("How do I start the tool?", hit)
 
 
-LEVELS = (
-    "The level of a logger decides which logging records it handles. There are five levels, from debug to critical:"
-)
+LEVELS = "The level of a logger decides which records of logging it handles. There are five levels, debug to critical:"
 ROUTES = "Records of the logging levels that a handler takes too are written by each logger above it in the tree."
 
 
@@ -340,9 +316,3 @@ def test_a_quotation_is_certain_if_both_legs_found_it_first_and_nothing_is_left_
         assert certainty("set logging levels", replace(hit, ranks=ranks)) < CERTAIN
     gap = make_hit("https://d.test/logging#a", f"{text}…\n\n{text}", ("Set logging levels",))
     assert certainty("set logging levels", gap) < CERTAIN
-
-
-def test_sentences_that_promise_more_elsewhere_answer_nothing() -> None:
-    pointing = "You can learn more about GraphQL in its documentation. You can also read more about each library there."
-    assert is_bare(split_passages(pointing))
-    assert not is_bare(split_passages("You can find out whether the file is there. You can read a file with open."))

@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 from kit.answering import MemoryStore, make_hit
+from kit.queued_model import Says
 
 from pipelines.answering.conversation.followup import complete
 from pipelines.answering.conversation.open_page import OpenPage
@@ -26,11 +27,6 @@ HITS = [
     make_hit("https://d.test/drop", "Drop an index of PostgreSQL with drop index."),
     make_hit("https://d.test/stop", "Stop a Ray cluster on AWS with ray down."),
 ]
-
-
-@pytest.fixture
-def store() -> MemoryStore:
-    return MemoryStore(*HITS)
 
 
 def turns(*questions: str) -> tuple[Message, ...]:
@@ -111,31 +107,22 @@ def test_a_chain_is_completed_by_its_topic_and_what_came_last(before: list[str],
     assert complete(question, before).question == alone
 
 
-def test_the_answer_says_what_was_searched_for(retriever: Retriever) -> None:
+def test_the_answer_says_what_was_searched_for(engine: QueryEngine) -> None:
     history = turns("how do I create an index in PostgreSQL?")
-    answer = QueryEngine(retriever).query("and how do I drop it?", history=history)
+    answer = engine.query("and how do I drop it?", history=history)
     assert answer.queries == ("how do I drop an index in PostgreSQL?",)
     assert answer.text.startswith("Searched for: how do I drop an index in PostgreSQL?\n\n")
     assert answer.hits[0].url.endswith("/drop")
 
 
-def test_the_answer_says_that_it_could_not(retriever: Retriever) -> None:
-    answer = QueryEngine(retriever).query("and how do I drop it?", history=turns("hello"))
+def test_the_answer_says_that_it_could_not(engine: QueryEngine) -> None:
+    answer = engine.query("and how do I drop it?", history=turns("hello"))
     assert answer.notes == ('I can\'t tell what "it" refers to. Ask the whole question in one message.',)
     assert answer.text.startswith(answer.notes[0])
 
 
 def test_rules_stand_in_for_a_model_that_fails(retriever: Retriever) -> None:
-    class Gone:
-        model, context_window, context_share, max_tokens = "gone", 4000, 0.5, 200
-
-        def count(self, text: str) -> int:
-            return len(text.split())
-
-        async def complete(self, *_: object, **__: object) -> None:
-            raise LLMFailed("gone")
-
-    engine = QueryEngine(retriever, rewriter=Rewriter(Gone()))  # type: ignore[arg-type]
+    engine = QueryEngine(retriever, rewriter=Rewriter(Says(error=LLMFailed("gone"))))
     answer = engine.query("and why?", history=turns("how do I create an index in PostgreSQL?"))
     assert answer.queries == ("why? (how do I create an index in PostgreSQL)",) and answer.degraded == ("rewrite",)
 
@@ -167,9 +154,9 @@ def test_a_follow_up_is_answered_from_what_it_goes_on_about() -> None:
     assert quote.hit == 1
 
 
-def test_an_answer_about_another_subject_says_so(retriever: Retriever, store: MemoryStore) -> None:
+def test_an_answer_about_another_subject_says_so(engine: QueryEngine, store: MemoryStore) -> None:
     store.publish(1, make_hit("https://d.test/sets#clear", CLEAR, ("Sets", "How do I clear it?")))
-    answer = QueryEngine(retriever).query("How do I clear it?", history=turns("lru_cache"))
+    answer = engine.query("How do I clear it?", history=turns("lru_cache"))
     assert 'Nothing that was found is about "lru_cache".' in answer.notes and answer.confidence == "low"
 
 

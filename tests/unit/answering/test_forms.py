@@ -2,11 +2,10 @@
 
 import asyncio
 import math
-from collections.abc import AsyncIterator, Sequence
-from typing import Any
 
 import pytest
 from kit.answering import MemoryStore, make_hit
+from kit.queued_model import Says
 
 from pipelines.answering import forms
 from pipelines.answering.engine import QueryEngine
@@ -17,9 +16,8 @@ from pipelines.answering.settings import AgentSettings, AnswerSettings, all_agen
 from pipelines.answering.writing.agents import LLMAgent
 from pipelines.answering.writing.summary import SummaryFilter
 from pipelines.answering.writing.text import read_text
-from pipelines.llm.client import Completion
 from pipelines.llm.errors import LLMEmpty
-from pipelines.records import Form, Message, Usage
+from pipelines.records import Form
 from pipelines.store import ModelTrial
 
 IN_SHORT = "**In short, as the language model says it:**"
@@ -31,49 +29,22 @@ CSV = make_hit(
     ("Input", "Read a CSV file"),
 )
 OTHER = make_hit("https://d.test/tune#stop", "The scheduler stops bad trials early and saves compute.", ("Tune",))
+HITS = (CSV, OTHER)
 ASKED = "How do I read a CSV file?"
 ENDPOINT = "http://127.0.0.1:1/v1"
 
 
-class Says:
-    """A model that says `parts`, or breaks with `error`; `asked` are its prompts."""
-
-    model, context_window, context_share, max_tokens = "says", 4000, 0.5, 200
-
-    def __init__(self, *parts: str, error: Exception | None = None) -> None:
-        self.parts, self.error, self.said, self.asked = parts, error, 0, list[str]()
-
-    def count(self, text: str) -> int:
-        return len(text.split())
-
-    async def stream(self, messages: Sequence[Message], **_: Any) -> AsyncIterator[str | Completion]:
-        self.asked.append(messages[-1].content)
-        for part in self.parts:
-            self.said += 1
-            yield part
-        if self.error:
-            raise self.error
-        yield Completion("".join(self.parts), Usage(10, 5, 1))
-
-    async def complete(self, messages: Sequence[Message], **_: Any) -> Completion:
-        raise NotImplementedError
-
-
 class Trials(MemoryStore):
-    """A store with the trial of one model."""
+    """A store with trials of models, which counts how often it was asked for one."""
 
     def __init__(self, *trials: ModelTrial) -> None:
-        super().__init__(CSV, OTHER)
-        self.trials = trials
+        super().__init__(*HITS)
+        self.trials, self.asked = trials, 0
 
     def model_trial(self, collection: str, endpoint: str, model: str) -> ModelTrial | None:
+        self.asked += 1
         wanted = (collection, endpoint, model)
         return next((one for one in self.trials if (one.collection, one.endpoint, one.model) == wanted), None)
-
-
-@pytest.fixture
-def store() -> MemoryStore:
-    return MemoryStore(CSV, OTHER)
 
 
 def agent(form: str = "auto") -> AgentSettings:
@@ -101,7 +72,7 @@ def test_the_quotation_comes_first_and_below_it_what_its_section_supports(retrie
     assert answer.agent == "says" and answer.written_by == "model" and answer.known
     assert answer.claims.total == answer.claims.supported > 1
     assert [citation.source for citation in answer.citations] == ["https://d.test/io#csv"]
-    assert OTHER.text not in model.asked[0]
+    assert OTHER.text not in model.run[0]
     assert answer.route is not None and "with a summary, as its setting form says" in answer.route.why
 
 
@@ -125,9 +96,9 @@ def test_nothing_stands_below_where_nothing_holds_or_is_new(retriever: Retriever
 
 
 def test_a_model_that_repeats_itself_is_stopped_and_shown_once(retriever: Retriever) -> None:
-    model = Says(*["Column types of a CSV file are guessed from its rows. "] * 500)
+    model = Says(*["Column types of a CSV file are guessed from its rows. "] * 30, hangs=True)
     answer = engine(retriever, model, "summary").query(ASKED)
-    assert answer.text.count("guessed from its rows") == 1 and model.said < 30
+    assert answer.text.count("guessed from its rows") == 1 and model.cancelled
 
 
 def test_code_of_a_passage_may_stand_below() -> None:
@@ -142,9 +113,9 @@ def test_quoted_alone_asks_no_model_and_neither_does_what_nothing_answers(retrie
     model = Says("Anything.")
     assert engine(retriever, model, "quoted").query(ASKED).agent == "extractive"
     assert not engine(retriever, model, "summary").query("Who won the world cup?").known
-    assert model.asked == []
+    assert model.run == []
     written = engine(retriever, model, "quoted").query(ASKED, mode="compact")  # what a reader asks for by name
-    assert len(model.asked) == 1 and written.agent == "says"
+    assert len(model.run) == 1 and written.agent == "says"
 
 
 def test_a_setting_decides_before_a_trial_and_another_model_has_its_own() -> None:
@@ -179,17 +150,10 @@ def test_the_start_says_how_answers_come_about() -> None:
 def test_a_busy_service_asks_the_database_rarely(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(forms, "KEPT_S", math.inf)
 
-    class Counted(Trials):
-        asked = 0
-
-        def model_trial(self, collection: str, endpoint: str, model: str) -> ModelTrial | None:
-            self.asked += 1
-            return super().model_trial(collection, endpoint, model)
-
     async def ask(finder: FormFinder) -> None:
         for _ in range(3):
             await finder.find("says", "docs")
 
-    store = Counted()
+    store = Trials()
     asyncio.run(ask(FormFinder([agent()], store)))
     assert store.asked == 1

@@ -7,9 +7,9 @@ from kit.answering import MemoryStore, make_hit
 
 from pipelines.answering.engine import QueryEngine
 from pipelines.answering.language import find_language, is_foreign, reads_only_english
-from pipelines.answering.retrieval.retriever import Retriever
 
 CSV = make_hit("https://d.test/data#csv", "Call read_csv to read a CSV file.")
+GERMAN = "Wie lese ich eine CSV-Datei?"
 
 
 @pytest.mark.parametrize(
@@ -53,22 +53,12 @@ def test_the_language_of_a_question_is_named_where_it_is_certain(question: str, 
 
 
 def test_only_models_that_are_known_to_read_english_alone_are_said_to() -> None:
-    for model in (
-        "all-MiniLM-L6-v2",
-        "all-MiniLM-L6-docs-v1",
-        "BAAI/bge-small-en-v1.5",
-        "intfloat/e5-base-v2",
+    english = (
+        "all-MiniLM-L6-v2", "all-MiniLM-L6-docs-v1", "BAAI/bge-small-en-v1.5", "intfloat/e5-base-v2",
         "/m/all-mpnet-base-v2/",
-    ):
-        assert reads_only_english(model), model
-    for model in (
-        "intfloat/multilingual-e5-small",
-        "BAAI/bge-m3",
-        "openai:text-embedding-3-small",
-        "hash:64",
-        "/m/own",
-    ):
-        assert not reads_only_english(model), model
+    )  # fmt: skip
+    others = ("intfloat/multilingual-e5-small", "BAAI/bge-m3", "openai:text-embedding-3-small", "hash:64", "/m/own")
+    assert [model for model in (*english, *others) if reads_only_english(model)] == [*english]
 
 
 @pytest.fixture
@@ -78,21 +68,18 @@ def store() -> MemoryStore:
     return made
 
 
-def test_the_answer_says_that_the_model_reads_english(retriever: Retriever) -> None:
-    answer = QueryEngine(retriever).query("Wie lese ich eine CSV-Datei?")
+def test_the_answer_says_that_the_model_reads_english(engine: QueryEngine) -> None:
+    answer = engine.query(GERMAN)
     (note,) = answer.notes
     assert "all-MiniLM-L6-v2" in note and note.endswith("Auf Englisch gefragt, wird mehr gefunden.")
     assert answer.text.startswith(note)
-    assert QueryEngine(retriever).query("How do I read a CSV file?").notes == ()
+    assert engine.query("How do I read a CSV file?").notes == ()
 
 
-def test_english_is_not_advised_where_the_pages_are_in_another_language(retriever, store):
+def test_english_is_not_advised_where_pages_or_model_have_another_language(engine, store):
     text = "Mit read_csv lesen Sie eine CSV-Datei, wenn sie nicht zu groß ist."
     for changed in (replace(CSV, text=text), replace(CSV, language="de")):
         store.publish(1, changed)
-        assert "Auf Englisch" not in QueryEngine(retriever).query("Wie lese ich eine CSV-Datei?").notes[0]
-
-
-def test_a_model_of_many_languages_needs_no_note(retriever: Retriever, store: MemoryStore) -> None:
+        assert "Auf Englisch" not in engine.query(GERMAN).notes[0]
     store.publish_index(2, CSV, model="multilingual-e5-small")
-    assert QueryEngine(retriever).query("Wie lese ich eine CSV-Datei?").notes == ()
+    assert engine.query(GERMAN).notes == (), "a model of many languages"

@@ -84,7 +84,9 @@ def test_only_whole_sentences_count(block: str, expected: list[str]) -> None:
         ("[The whole list](https://d.test/list) is [here](https://d.test/here).", True),
         ("The port is set by [`--port`](https://d.test/p#ports) and is 8000.", False),
         ("The port is 8000.", False),
+        ("You can learn more about GraphQL in its guide. You can also read more about each library there.", True),
+        ("You can find out whether the file is there. You can read a file with open.", False),
     ],
 )
-def test_a_passage_of_hardly_more_than_links_says_nothing(text: str, bare: bool) -> None:
+def test_a_passage_of_hardly_more_than_links_or_promises_of_more_elsewhere_says_nothing(text: str, bare: bool) -> None:
     assert is_bare(split_passages(text)) is bare

@@ -7,7 +7,6 @@ from pipelines.answering.conversation.open_page import open_page
 from pipelines.answering.engine import QueryEngine
 from pipelines.answering.retrieval.one_page import fragment_of, page_first, page_spellings
 from pipelines.answering.retrieval.ranking.prior import OTHER_VERSION, version_prior
-from pipelines.answering.retrieval.retriever import Retriever
 from pipelines.records import Filters
 from pipelines.store import Place, StoreUnavailable
 from pipelines.store.chunks import RankableChunk
@@ -114,21 +113,11 @@ CSV = "Call read_csv to load files that hold comma separated values into a table
 PARQUET = "Call read_parquet to load files of the column format parquet into a table."
 
 
-def versioned(version: str) -> list:
-    return [
-        make_hit(f"https://d.test/{version}/csv", f"{CSV} Version {version}.", version=version),
-        make_hit(f"https://d.test/{version}/parquet", f"{PARQUET} Version {version}.", version=version),
-    ]
-
-
-@pytest.fixture
-def store() -> MemoryStore:
-    return MemoryStore(*versioned("1"), *versioned("2"), *versioned("3"))
-
-
-@pytest.fixture
-def engine(retriever: Retriever) -> QueryEngine:
-    return QueryEngine(retriever)
+HITS = [
+    make_hit(f"https://d.test/{version}/{name}", f"{text} Version {version}.", version=version)
+    for version in "123"
+    for name, text in (("csv", CSV), ("parquet", PARQUET))
+]
 
 
 def test_this_page_is_answered_from(engine: QueryEngine) -> None:

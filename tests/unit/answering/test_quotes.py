@@ -1,14 +1,10 @@
 """Quotations are as long as a reader's glance: rows that concern the question, whole code, whole sentences."""
 
-import asyncio
-
 import pytest
-from kit.answering import make_hit
+from kit.answering import extract, make_hit
 
-from pipelines.answering.synthesis.base import Task
 from pipelines.answering.synthesis.passages import split_passages
 from pipelines.answering.synthesis.quotes import FULL, MOST_PROSE_WORDS, MOST_ROWS, Quote, fill
-from pipelines.answering.writing.agents import ExtractiveAgent
 from pipelines.records import Hit
 
 HEAD = ["| setting | default | what it does |", "| --- | --- | --- |"]
@@ -16,13 +12,7 @@ GAP = "| … |"
 
 
 def answer(question: str, *hits: Hit) -> str:
-    async def run() -> str:
-        agent = ExtractiveAgent()
-        text, _ = [part async for part in agent.answer(await agent.prepare(Task(question, hits)))]
-        assert isinstance(text, str)
-        return text
-
-    return asyncio.run(run())
+    return extract(question, *hits)[0]
 
 
 def rows_of(text: str) -> list[str]:
@@ -72,7 +62,6 @@ def test_a_long_definition_ends_after_a_whole_sentence() -> None:
     assert len(made.split()) < MOST_PROSE_WORDS + 20 and made.rstrip(" [1]").endswith(". …")
 
 
-LEAD = make_hit("https://d.test/i", "How pages become sections, vectors and an index.", ("Indexing",))
 STEPS = make_hit(
     "https://d.test/i#run",
     "Pages are indexed by one command, which reads, cuts and embeds them:\n\n```\nindex d.test --collection docs\n```",
@@ -80,18 +69,20 @@ STEPS = make_hit(
 )
 
 
-def test_a_heading_with_a_lead_in_is_passed_over() -> None:
-    assert answer("How do I index pages?", LEAD, STEPS).startswith("**A run**")
-    announced = make_hit("https://d.test/i", "This page describes how to index pages:", ("Index pages",))
-    assert answer("How do I index pages?", announced, STEPS).startswith("**A run**")
+@pytest.mark.parametrize(
+    ("text", "heading"),
+    [
+        ("How pages become sections, vectors and an index.", "Indexing"),
+        ("This page describes how to index pages:", "Index pages"),
+        ("This document explains how to index pages. To begin, see the guide.\n\n- Pages\n- Runs", "Index pages"),
+    ],
+)
+def test_a_lead_in_and_an_announcement_with_titles_of_sections_are_passed_over(text: str, heading: str) -> None:
+    hit = make_hit("https://d.test/i", text, (heading,))
+    assert answer("How do I index pages?", hit, STEPS).startswith("**A run**")
 
 
-def test_an_announcement_with_the_titles_of_its_sections_is_passed_over() -> None:
-    titles = (
-        "This document explains how to index pages. For an introduction, see the guide.\n\n- Pages\n- Runs\n- Folders"
-    )
-    contents = make_hit("https://d.test/x", titles, ("Index pages",))
-    assert answer("How do I index pages?", contents, STEPS).startswith("**A run**")
+def test_a_list_that_answers_is_no_table_of_contents() -> None:
     formats = make_hit("https://d.test/f", "These are the formats that are indexed:\n\n- HTML\n- PDF", ("Formats",))
     assert "- PDF" in answer("Which formats are indexed?", formats)
 
@@ -122,25 +113,21 @@ def test_the_passage_that_acts_on_the_verb_of_the_question_is_preferred() -> Non
     assert answer("What is the template cache?", what, how).startswith("**The template cache**")
 
 
-def supports(question: str, *hits: Hit) -> list[float]:
-    async def run() -> list[float]:
-        task = await ExtractiveAgent().prepare(Task(question, hits))
-        return [quote.support for quote in task.quotes or ()]
-
-    return asyncio.run(run())
+def supports(question: str, hit: Hit) -> list[float]:
+    return [quote.support for quote in extract(question, hit)[2].quotes or ()]
 
 
-def test_a_heading_alone_supports_nothing() -> None:
-    signature = make_hit("https://d.test/c#clear", "cache.clear()", ("Cache", "cache.clear"))
-    glyphs = make_hit("https://d.test/p", "\uf17c / \uf17a\n\n\u25b8", ("Clear the cache",))
-    for hit in (signature, glyphs):
-        assert not any(supports("How do I clear the cache?", hit))
-
-
-def test_words_in_the_title_alone_support_nothing() -> None:
-    beside = "Version three was released in spring. It runs on all current systems, and needs as much memory as before."
-    about = make_hit("https://d.test/c", beside, ("Clear the cache",))
-    assert supports("How do I clear the cache?", about) == [0.0]
+@pytest.mark.parametrize(
+    ("text", "heading"),
+    [
+        ("cache.clear()", "cache.clear"),
+        ("\uf17c / \uf17a\n\n\u25b8", "Clear the cache"),
+        ("Version three was released in spring. It needs as much memory as it did before.", "Clear the cache"),
+    ],
+    ids=["a signature", "glyphs", "text of something else"],
+)
+def test_a_heading_alone_supports_nothing(text: str, heading: str) -> None:
+    assert not any(supports("How do I clear the cache?", make_hit("https://d.test/c", text, ("Cache", heading))))
 
 
 def test_sentences_that_send_readers_elsewhere_do_not_count() -> None:

@@ -1,7 +1,7 @@
 """Answers say what is not from the pages in the language of the question, else of the reader; a refusal stays one."""
 
 import pytest
-from kit.answering import MemoryStore, make_hit
+from kit.answering import make_hit
 from kit.queued_model import Says
 
 from pipelines.answering.engine import QueryEngine
@@ -10,17 +10,12 @@ from pipelines.answering.retrieval.retriever import Retriever
 from pipelines.answering.writing.refusals import gives_up
 from pipelines.text.languages import LANGUAGES, say
 
-CSV = make_hit("https://d.test/data#csv", "Call read_csv to read a CSV file.")
-
-
-@pytest.fixture
-def store() -> MemoryStore:
-    return MemoryStore(CSV)
+HITS = [make_hit("https://d.test/data#csv", "Call read_csv to read a CSV file.")]
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_what_the_pages_do_not_answer_is_refused_in_the_readers_language(retriever: Retriever, language: str) -> None:
-    answer = QueryEngine(retriever).query("sourdough", language=language)
+def test_what_the_pages_do_not_answer_is_refused_in_the_readers_language(engine: QueryEngine, language: str) -> None:
+    answer = engine.query("sourdough", language=language)
     assert answer.text.startswith(say("unknown", language)) and not answer.known
     assert [citation.n for citation in answer.citations] == [1] and answer.confidence == "low"
 
@@ -35,15 +30,15 @@ def test_a_model_that_gives_up_in_any_language_is_heard(retriever: Retriever, la
     assert gives_up(sentence)
 
 
-def test_the_language_of_a_question_goes_before_the_readers(retriever: Retriever) -> None:
+def test_the_language_of_a_question_goes_before_the_readers(engine: QueryEngine) -> None:
     asked = Question("Warum ist der Himmel nicht blau?", language="fr")
-    assert QueryEngine(retriever).query(asked).text.startswith(say("unknown", "de"))
-    assert QueryEngine(retriever).query("How do I bake bread?", language="fr").text.startswith("I do not know")
+    assert engine.query(asked).text.startswith(say("unknown", "de"))
+    assert engine.query("How do I bake bread?", language="fr").text.startswith("I do not know")
 
 
-def test_small_talk_is_answered_in_its_language(retriever: Retriever) -> None:
-    assert QueryEngine(retriever).query("vielen Dank!", language="fr").text == say("thanks", "de")
-    assert QueryEngine(retriever).query("👋", language="ja").text.startswith("こんにちは！ドキュメント（docs）")
+def test_small_talk_is_answered_in_its_language(engine: QueryEngine) -> None:
+    assert engine.query("vielen Dank!", language="fr").text == say("thanks", "de")
+    assert engine.query("👋", language="ja").text.startswith("こんにちは！ドキュメント（docs）")
 
 
 def test_a_model_is_given_the_refusal_in_the_readers_language(retriever: Retriever) -> None:

@@ -15,12 +15,7 @@ from pipelines.answering.retrieval.search import Retrieval
 from pipelines.records import Answer
 from pipelines.store import NoLiveIndex
 
-CSV = make_hit("https://d.test/data#csv", "Call read_csv to read a CSV file.")
-
-
-@pytest.fixture
-def store() -> MemoryStore:
-    return MemoryStore(CSV)
+HITS = [make_hit("https://d.test/data#csv", "Call read_csv to read a CSV file.")]
 
 
 @pytest.mark.parametrize(
@@ -59,8 +54,8 @@ def test_a_question_is_searched_without_the_politeness_around_it() -> None:
         assert strip_smalltalk(question) == question
 
 
-def test_a_greeting_says_what_the_assistant_is_for(retriever: Retriever, store: MemoryStore) -> None:
-    answer = QueryEngine(retriever).query("hello there")
+def test_a_greeting_says_what_the_assistant_is_for(engine: QueryEngine, store: MemoryStore) -> None:
+    answer = engine.query("hello there")
     assert answer.text.startswith("Hello! I answer questions") and "(docs)" in answer.text
     assert answer.known and answer.agent == "smalltalk" and answer.citations == answer.hits == answer.queries == ()
     assert store.searches == 0 and not answer.degraded
@@ -71,27 +66,27 @@ def test_a_language_model_is_not_asked_what_a_greeting_means(retriever: Retrieve
     assert engine.query("thanks!").text.startswith("You are welcome!")
 
 
-def test_a_greeting_is_streamed_like_an_answer(retriever: Retriever) -> None:
+def test_a_greeting_is_streamed_like_an_answer(engine: QueryEngine) -> None:
     async def collect() -> list[object]:
-        return [event async for event in QueryEngine(retriever).stream(Question("hi"))]
+        return [event async for event in engine.stream(Question("hi"))]
 
     first, delta, answer = asyncio.run(collect())
     assert isinstance(first, Retrieval) and isinstance(delta, Delta) and isinstance(answer, Answer)
     assert delta.text == answer.text and first.hits == ()
 
 
-def test_a_greeting_needs_no_database_but_no_unknown_collection_either(retriever, store):
-    store.publish_index(2, CSV, collection="other")
-    assert "(docs, other)" in QueryEngine(retriever).query("hi").text
+def test_a_greeting_needs_no_database_but_no_unknown_collection_either(engine, store):
+    store.publish_index(2, *HITS, collection="other")
+    assert "(docs, other)" in engine.query("hi").text
     with pytest.raises(NoLiveIndex):
-        QueryEngine(retriever).query("hi", collection="nowhere")
+        engine.query("hi", collection="nowhere")
     store.away = True
-    assert "(docs)" in QueryEngine(retriever).query("hi", collection="docs").text
+    assert "(docs)" in engine.query("hi", collection="docs").text
 
 
-def test_hits_alone_are_what_no_text_and_search_are_for(retriever: Retriever, store: MemoryStore) -> None:
-    assert QueryEngine(retriever).query("hello there", mode="no_text").text == ""
-    assert QueryEngine(retriever).search("hello there").hits and store.searches == 2
+def test_hits_alone_are_what_no_text_and_search_are_for(engine: QueryEngine, store: MemoryStore) -> None:
+    assert engine.query("hello there", mode="no_text").text == ""
+    assert engine.search("hello there").hits and store.searches == 2
 
 
 @pytest.mark.timeout(20)

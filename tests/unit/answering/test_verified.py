@@ -3,10 +3,9 @@
 import asyncio
 from dataclasses import replace
 from datetime import UTC, datetime
-from pathlib import Path
 
 import pytest
-from kit.answering import MemoryStore, WordEmbedder, make_hit
+from kit.answering import MemoryStore, make_hit
 
 from pipelines.answering.engine import QueryEngine
 from pipelines.answering.question import Question
@@ -14,9 +13,8 @@ from pipelines.answering.retrieval.retriever import Retriever
 from pipelines.answering.retrieval.search import Retrieval
 from pipelines.answering.verified.finder import VerifiedFinder
 from pipelines.answering.verified.sections import changed_sections, pin, read_sections
-from pipelines.lexical import LexicalIndex
 from pipelines.llm.session import LOADING, Status
-from pipelines.records import Filters, Hit, Index, Message, written_by
+from pipelines.records import Filters, Hit, Message, written_by
 from pipelines.store import StoreUnavailable, VerifiedAnswer, VerifiedMark
 
 READING = "https://d.test/2.9/io.html#reading"
@@ -46,9 +44,6 @@ class AnswerStore(MemoryStore):
         self.reads += 1
         return list(self.answers)
 
-    def chunks_of_pages(self, index: int, urls: set[str]) -> list[Hit]:
-        return [hit for hit in self.chunks[index] if hit.url in urls]
-
     def write(self, text: str, *questions: str, source: str = READING) -> None:
         section = read_sections(self.chunks[1], [source])[source]
         answer = VerifiedAnswer("docs", questions or (ASKED,), text, (pin(source, section),), len(self.answers) + 1)
@@ -58,16 +53,6 @@ class AnswerStore(MemoryStore):
 @pytest.fixture
 def store() -> AnswerStore:
     return AnswerStore(*HITS)
-
-
-@pytest.fixture
-def retriever(store: AnswerStore, tmp_path: Path) -> Retriever:
-    embedder = WordEmbedder()
-
-    def lexical(index: Index) -> LexicalIndex:
-        return LexicalIndex(tmp_path / str(index.id))
-
-    return Retriever(store, lambda _: embedder, lexical)
 
 
 @pytest.fixture
