@@ -39,17 +39,11 @@ def fuse(lists: Sequence[RankedList]) -> list[Hit]:
     return [whole(text) for text in fusion.fuse(lists, k=K)]
 
 
-hits = st.builds(
-    make_hit,
-    name=st.sampled_from("abcdefgh"),
-    score=st.floats(-1, 1, allow_nan=False),
-    text=st.sampled_from(["one", "two", "three", "four"]),
-)
+texts = st.sampled_from(["one", "two", "three", "four"])
+hits = st.builds(make_hit, name=st.sampled_from("abcdefgh"), score=st.floats(-1, 1, allow_nan=False), text=texts)
 unique_hits = st.lists(hits, max_size=8, unique_by=lambda hit: hit.chunk_id)
-legs = st.lists(
-    st.builds(ranked, leg=st.sampled_from(["vector", "bm25"]), hits=unique_hits, weight=st.floats(0, 10)),
-    max_size=3,
-)
+a_leg = st.builds(ranked, leg=st.sampled_from(["vector", "bm25"]), hits=unique_hits, weight=st.floats(0, 10))
+legs = st.lists(a_leg, max_size=3)
 
 
 def test_the_score_is_the_sum_of_weighted_reciprocal_ranks() -> None:
@@ -60,10 +54,6 @@ def test_the_score_is_the_sum_of_weighted_reciprocal_ranks() -> None:
     assert {hit.score_kind for hit in (first, second, third)} == {"rrf"}
 
 
-def test_ranks_follow_scores_not_the_order_given() -> None:
-    assert [hit.chunk_id for hit in fuse([ranked("bm25", [make_hit("a", 1), make_hit("b", 2)])])] == ["b", "a"]
-
-
 def test_equal_texts_are_one_hit_with_all_sources() -> None:
     twins = [make_hit("a", 0.9, "same"), make_hit("b", 0.8, "same"), make_hit("c", 0.7)]
     same, other = fuse([ranked("vector", twins), ranked("bm25", [make_hit("d", 5, "same")])])
@@ -72,26 +62,10 @@ def test_equal_texts_are_one_hit_with_all_sources() -> None:
     assert other.ranks == {"vector": 2} and other.sources == ("https://d.test/c",)
 
 
-def test_a_text_counts_once_per_leg() -> None:
-    twice = ranked("vector", [make_hit("a", 0.9, "same"), make_hit("b", 0.8, "same")])
-    assert fuse([twice])[0].score == pytest.approx(1 / 61)
-
-
-@pytest.mark.parametrize("weight", [-1.0, float("nan")])
-def test_a_weight_below_zero_is_refused(weight: float) -> None:
+@pytest.mark.parametrize("weight", [-1.0, float("nan"), float("inf"), float("-inf")])
+def test_a_weight_below_zero_or_without_end_is_refused(weight: float) -> None:
     with pytest.raises(ValueError, match="vector"):
         RankedList("vector", [], weight)
-
-
-@given(legs)
-def test_every_text_appears_once_and_every_source_is_kept(given_legs: list[RankedList]) -> None:
-    fused = fuse(given_legs)
-    found = [chunk for leg in given_legs for _, chunk in leg.chunks]
-    assert sorted(hit.text_hash for hit in fused) == sorted({hit.text_hash for hit in found})
-    for hit in fused:
-        assert set(hit.sources) == {chunk.source for chunk in found if chunk.text_hash == hit.text_hash}
-        assert hit.sources[0] == hit.source
-    assert [hit.score for hit in fused] == sorted((hit.score for hit in fused), reverse=True)
 
 
 @given(legs, st.randoms())
@@ -103,12 +77,6 @@ def test_the_order_of_legs_and_of_hits_does_not_matter(given_legs: list[RankedLi
         assert [hit.chunk_id for hit in fused] == [hit.chunk_id for hit in expected]
         assert [hit.ranks for hit in fused] == [hit.ranks for hit in expected]
         assert [hit.score for hit in fused] == pytest.approx([hit.score for hit in expected])
-
-
-@given(unique_hits)
-def test_one_leg_keeps_its_order(found: list[Hit]) -> None:
-    scores = [hit.scores["vector"] for hit in fuse([ranked("vector", found)])]
-    assert scores == sorted(scores, reverse=True)
 
 
 @given(legs, st.sampled_from([0.02, 0.3, 1.0]), st.sampled_from("abcd"))
@@ -127,62 +95,32 @@ def test_it_equals_the_plain_formula(given_legs: list[RankedList], weight: float
         assert [whole(text) for text in fused] == fuse_plainly(plain, K, weigh, preferred)
 
 
-# ---------------------------------------------------------------------------------------------- weights
-
-
-@pytest.mark.parametrize("weight", [float("inf"), float("-inf")])
-def test_a_weight_without_end_is_refused(weight: float) -> None:
-    with pytest.raises(ValueError, match="bm25"):
-        RankedList("bm25", [], weight)
-
-
-def test_weights_decide_between_legs() -> None:
-    vector, words = leg("vector", "a", "b"), leg("bm25", "b", "a")
-    assert [hit.chunk_id for hit in fuse([replace(vector, weight=2), words])] == ["a", "b"]
-    assert [hit.chunk_id for hit in fuse([vector, replace(words, weight=2)])] == ["b", "a"]
-
-
-def test_lists_of_several_queries_count_each_and_show_the_best_rank() -> None:
-    first, second = leg("vector", "a", "b"), leg("vector", "b", "c")
-    best = fuse([first, second])[0]
-    assert best.chunk_id == "b" and best.score == pytest.approx(1 / 61 + 1 / 62) and best.ranks == {"vector": 1}
-
-
 # ---------------------------------------------------------------------------------------------- pages
-
-
-def names(found: list[Hit]) -> str:
-    return "".join(hit.chunk_id for hit in found)
 
 
 def on_page(page: str, name: str) -> Hit:
     return replace(make_hit(name, 1.0), url=f"https://d.test/{page}")
 
 
-def test_no_page_has_more_than_its_share_of_the_first_k() -> None:
-    found = [on_page("p", "a"), on_page("p", "b"), on_page("q", "c"), on_page("p", "d"), on_page("r", "e")]
-    assert names(take_diverse(found, 3, 1)) == "ace"
-    assert names(take_diverse(found, 3, 2)) == "abc"
-    assert names(take_diverse(found, 5, 1)) == "ace"  # strict: rather fewer than more of one page
-
-
-@pytest.mark.parametrize("most", [None, 0])
-def test_diversity_can_be_off(most: int | None) -> None:
-    found = [on_page("p", name) for name in "abcd"]
-    assert names(take_diverse(found, 3, most)) == "abc"
-
-
-@given(
-    st.lists(st.builds(on_page, st.sampled_from("pqr"), st.text("xyz", min_size=1))),
-    st.integers(0, 6),
-    st.integers(1, 3),
+@pytest.mark.parametrize(
+    ("k", "most", "taken"), [(3, 1, "ace"), (5, 1, "ace"), (4, 2, "abce"), (4, None, "abcd"), (4, 0, "abcd")]
 )
+def test_no_page_has_more_than_its_share_of_the_first_k(k: int, most: int | None, taken: str) -> None:
+    """Strict: rather fewer hits than more of one page. None and 0 set no limit."""
+    found = [on_page(page, name) for page, name in zip("ppqpr", "abcde", strict=True)]
+    assert "".join(hit.chunk_id for hit in take_diverse(found, k, most)) == taken
+
+
+pages = st.lists(st.builds(on_page, st.sampled_from("pqr"), st.text("xyz", min_size=1)))
+
+
+@given(pages, st.integers(0, 6), st.integers(1, 3))
 def test_diversity_keeps_order_and_takes_what_it_may(found: list[Hit], k: int, most: int) -> None:
     taken = take_diverse(found, k, most)
     rest = iter(found)
     assert len(taken) <= k and all(any(hit is one for one in rest) for hit in taken)
-    pages = [hit.url for hit in taken]
-    assert all(pages.count(page) <= most for page in pages)
+    urls = [hit.url for hit in taken]
+    assert all(urls.count(url) <= most for url in urls)
     available = sum(min(most, sum(hit.url == url for hit in found)) for url in {hit.url for hit in found})
     assert len(taken) == min(k, available)
 

@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import pytest
 
-from pipelines.answering.retrieval.ranking.fusion import RankedList, fuse
 from pipelines.answering.retrieval.ranking.prior import boost_prior, both_priors, no_prior, object_name, reference_prior
 from pipelines.records import Hit
 from pipelines.store.chunks import RankableChunk
@@ -44,10 +43,3 @@ def test_the_weights_of_all_patterns_in_a_source_are_multiplied() -> None:
     assert (prior(chunk), prior(chunk._replace(anchor="top"))) == (0.5, 2.0)
     assert prior(chunk._replace(url="https://d.test/")) == 1.0 and boost_prior({}) is no_prior
     assert both_priors(no_prior, prior) is prior and both_priors(prior, prior)(chunk) == 0.25
-
-
-def test_a_rank_is_divided_by_the_prior() -> None:
-    legs = [RankedList("bm25", [(2.0, RankableChunk.of(API)), (1.0, RankableChunk.of(GUIDE))])]
-    first, second = fuse(legs, k=10, prior=reference_prior(["rows"], 0.25))
-    assert (first.chunk_id, first.score) == ("guide", pytest.approx(1 / 12))
-    assert second.score == pytest.approx(1 / 14) and second.ranks == {"bm25": 1}
