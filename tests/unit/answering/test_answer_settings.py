@@ -46,10 +46,8 @@ def test_what_cannot_be_used_is_named(settings: dict[str, Any], said: str) -> No
 def test_a_complaint_names_the_setting_and_shows_no_key() -> None:
     with pytest.raises(ValidationError) as caught:
         make_settings(k=0, agents=[{"name": "a", "api_key": "secret-3"}])
-    assert "setting retrieval.k: " in describe_errors(caught.value) and "setting agents.0.model: " in describe_errors(
-        caught.value
-    )
-    assert "secret-3" not in describe_errors(caught.value)
+    said = describe_errors(caught.value)
+    assert "setting retrieval.k: " in said and "setting agents.0.model: " in said and "secret-3" not in said
 
 
 def test_by_default_there_is_no_model() -> None:
@@ -58,24 +56,17 @@ def test_by_default_there_is_no_model() -> None:
     assert make_router(plain, []).route("anything").agent == "extractive"
 
 
-def test_the_short_way_is_one_agent() -> None:
-    (agent,) = all_agents(make_settings(llm_model="m", llm_url="http://x/v1", llm_key="k"))
-    assert (agent.name, agent.model, agent.base_url, agent.api_key) == ("llm", "m", "http://x/v1", "k")
+def test_the_short_way_is_one_agent_and_no_key_is_shown() -> None:
+    short = make_settings(llm_model="m", llm_url="http://x/v1", llm_key="secret-1", context_seconds=3)
+    (agent,) = all_agents(short)
+    assert (agent.name, agent.model, agent.base_url, agent.api_key) == ("llm", "m", "http://x/v1", "secret-1")
+    assert agent.context_seconds == 3 and make_rewriter(short) is not None
+    assert "secret" not in repr((short, make_settings(agents=[{**BIG, "api_key": "secret-2"}])))
 
 
 def test_the_former_time_limit_of_every_wait_sets_both() -> None:
     (agent,) = all_agents(make_settings(agents=[{**BIG, "timeout_s": 20, "between_tokens_s": 5}]))
     assert (agent.first_token_s, agent.between_tokens_s) == (20, 5)
-
-
-def test_the_time_to_read_holds_for_agents_that_do_not_set_it() -> None:
-    both = make_settings(llm_model="m", context_seconds=3, agents=[{**BIG, "context_seconds": 20}])
-    assert [agent.context_seconds for agent in all_agents(both)] == [3, 20]
-
-
-def test_keys_are_not_shown() -> None:
-    shown = repr(make_settings(llm_model="m", llm_key="secret-1", agents=[{**BIG, "api_key": "secret-2"}]))
-    assert "secret" not in shown
 
 
 def test_rules_send_to_agents() -> None:
@@ -86,40 +77,26 @@ def test_rules_send_to_agents() -> None:
 
 
 def test_a_prompt_that_cannot_be_used_is_named() -> None:
+    made = make_settings(agents=[BIG], prompts={"qa": "No context for {question}"})
     with pytest.raises(TemplateError, match="qa"):
-        make_agent(
-            make_settings(agents=[BIG], prompts={"qa": "No context for {question}"}),
-            all_agents(make_settings(agents=[BIG]))[0],
-        )
+        make_agent(made, made.agents[0])
 
 
-def test_a_trained_router_is_loaded_from_its_folder(tmp_path: Path) -> None:
+def test_a_trained_router_asks_at_the_threshold_it_was_judged_at_unless_told_another(tmp_path: Path) -> None:
     texts = [f"easy thing {n}" for n in range(10)] + [f"hard question {n}" for n in range(10)]
-    TextClassifier.fit(texts, ["1"] * 10 + ["0"] * 10, shape=ClassifierShape(calibrated=False)).save(
-        tmp_path / "router", "router"
-    )
-    trained = make_settings(
-        agents=[BIG, SMALL], router="classifier", router_model=tmp_path / "router", router_easy="small",
-        router_hard="big",
-    )  # fmt: skip
-    router = make_router(trained, [])
-    assert router.route("easy thing 3").agent == "small" and router.route("hard question 3").agent == "big"
-
-
-def test_a_router_asks_at_the_threshold_it_was_judged_at_unless_told_another(tmp_path: Path) -> None:
-    learned = TextClassifier.fit(
-        ["easy a", "easy b", "hard a", "hard b"], ["1", "1", "0", "0"], shape=ClassifierShape(calibrated=False)
-    )
+    learned = TextClassifier.fit(texts, ["1"] * 10 + ["0"] * 10, shape=ClassifierShape(calibrated=False))
     learned.metadata = {"settings": {"threshold": 0.8}}
     learned.save(tmp_path / "router", "router")
 
-    def threshold(**settings: Any) -> float:
+    def router(**settings: Any) -> ClassifierRouter:
         ends = {"router_easy": "small", "router_hard": "big", "router_model": tmp_path / "router"}
-        router = make_router(make_settings(agents=[BIG, SMALL], router="classifier", **ends, **settings), [])
-        assert isinstance(router, ClassifierRouter)
-        return router.threshold
+        made = make_router(make_settings(agents=[BIG, SMALL], router="classifier", **ends, **settings), [])
+        assert isinstance(made, ClassifierRouter)
+        return made
 
-    assert threshold() == 0.8 and threshold(router_threshold=0.3) == 0.3
+    assert router().threshold == 0.8 and router(router_threshold=0.3).threshold == 0.3
+    for question, agent in (("easy thing 3", "small"), ("hard question 3", "big")):
+        assert router(router_threshold=0.5).route(question).agent == agent
 
 
 def test_what_holds_for_all_agents_holds_for_those_of_a_variable_too(monkeypatch: pytest.MonkeyPatch) -> None:

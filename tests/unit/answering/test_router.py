@@ -12,18 +12,8 @@ from pipelines.records import Route
 EASY = ["what is ray", "what is a task", "what is an actor", "what is tune"]
 HARD = ["why does my cluster crash", "why does my job hang", "why does my policy diverge", "why does it fail"]
 ANY_TEXT = [
-    "",
-    " ",
-    "😀" * 50,
-    "C++ (",
-    "a:b",
-    '"x',
-    "'; drop table x; --",
-    "long " * 10_000,
-    "\x00\ud800",
-    "東京?",
-    "[" * 99,
-]
+    "", " ", "😀" * 50, "C++ (", "a:b", '"x', "'; drop table x; --", "long " * 10_000, "\x00\ud800", "東京?", "[" * 99,
+]  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -63,13 +53,12 @@ def test_without_a_matching_rule_the_default_answers():
     assert route == Route("default", "No rule matches, so the default agent answers")
 
 
-@pytest.mark.parametrize(
-    ("values", "said"),
-    [
-        ({"pattern": "(open"}, r"'strong'.*'\(open'.*unterminated"),
-        ({}, "strong"), ({"topics": ("serve", "?!")}, "strong"), ({"topics": "serve"}, "strong"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("values", "said"), [
+    ({"pattern": "(open"}, r"'strong'.*'\(open'.*unterminated"),
+    ({}, "strong"),
+    ({"topics": ("serve", "?!")}, "strong"),
+    ({"topics": "serve"}, "strong"),
+])  # fmt: skip
 def test_a_rule_of_a_bad_pattern_or_that_matches_nothing_or_everything_is_refused(values, said):
     with pytest.raises(BadRule, match=said):
         Rule("strong", **values)
@@ -81,21 +70,19 @@ def test_topics_may_come_as_a_list_and_rules_cross_a_process_boundary():
     assert rule.match("only y") == "the pattern «x|y»"
 
 
-def test_the_cheap_agent_is_asked_from_the_threshold_on(classifier):
-    question = "what is a node"
-    probability = classifier.probability(question, "1")
+def test_the_cheap_agent_is_asked_from_the_threshold_on_and_the_reason_has_the_numbers(classifier):
+    easy, hard = "what is a node", "why does my node crash"
+    probability = classifier.probability(easy, "1")
     assert 0.5 < probability < 1
-    at = ClassifierRouter(classifier, probability, easy="cheap", hard="strong")
-    above = ClassifierRouter(classifier, probability + 1e-9, easy="cheap", hard="strong")
-    assert at.route(question).agent == "cheap"
-    assert above.route(question).agent == "strong"
-
-
-def test_the_reason_has_probability_and_threshold_in_numbers(classifier):
-    router = ClassifierRouter(classifier, 0.5, easy="cheap", hard="strong")
-    easy, hard, says = "what is a node", "why does my node crash", "The probability that cheap suffices is"
-    assert router.route(easy).why == (f"{says} {classifier.probability(easy, '1'):.3f}, at least the threshold of 0.5")
-    assert router.route(hard).why == (f"{says} {classifier.probability(hard, '1'):.3f}, below the threshold of 0.5")
+    for question, threshold, agent, why in (
+        (easy, 0.5, "cheap", "at least the threshold of 0.5"),
+        (hard, 0.5, "strong", "below the threshold of 0.5"),
+        (easy, probability, "cheap", "at least the threshold of "),
+        (easy, probability + 1e-9, "strong", "below the threshold of "),
+    ):
+        route = ClassifierRouter(classifier, threshold, easy="cheap", hard="strong").route(question)
+        says = f"The probability that cheap suffices is {classifier.probability(question, '1'):.3f}, {why}"
+        assert route.agent == agent and route.why.startswith(says)
 
 
 @pytest.mark.parametrize(("threshold", "agent"), [(0, "cheap"), (1, "strong")])
