@@ -99,6 +99,8 @@ def test_any_text_is_cited(text: str) -> None:
 # ---------------------------------------------------------------------------------------------- numbers that are added
 
 LOAD, STOP = "Call read_csv to load comma separated files", "The ASHA scheduler stops bad trials early"
+BOTH = "With read_csv streaming blocks, the ASHA scheduler stops trials early on Kubernetes."
+GERMAN = "Die Funktion read_csv lädt eine Datei von einem path, die mit comma getrennt ist."
 
 
 @pytest.mark.parametrize(
@@ -116,6 +118,16 @@ LOAD, STOP = "Call read_csv to load comma separated files", "The ASHA scheduler 
         ("```\nread_csv(path)", "```\nread_csv(path)\n```\n[1]"),
         (f"# {LOAD}\n\n**{STOP}**\n\n{LOAD}: what is it?", f"# {LOAD}\n\n**{STOP}**\n\n{LOAD}: what is it?"),
         (f"{LOAD}. Kubernetes restarts crashed pods.", f"{LOAD}. [1] Kubernetes restarts crashed pods."),
+        (BOTH, f"{BOTH} [1][2]"),
+        (f"{LOAD} by `data.read_csv()`.", f"{LOAD} by `data.read_csv()`. [1]"),
+        # Its passage has no such name.
+        (f"{LOAD} by `data.fetch_all()`. {STOP}.", f"{LOAD} by `data.fetch_all()`. {STOP}. [2]"),
+        # Another language is compared by its names.
+        (GERMAN, f"{GERMAN} [1]"),
+        # These claim nothing.
+        ("Hello! How can I help?", "Hello! How can I help?"),
+        ("", ""),
+        ("I do not know: nothing seems to answer that.", "I do not know: nothing seems to answer that."),
     ],
 )
 def test_a_claim_without_a_source_gets_the_one_that_bears_it_out(text: str, expected: str) -> None:
@@ -128,11 +140,6 @@ def test_the_number_follows_as_soon_as_the_sentence_is_whole() -> None:
     assert texts == [f"{LOAD}.", " [1] The", f"{STOP[3:]}.", " [2]\n"]
 
 
-def test_a_claim_gets_two_passages_where_it_needs_both() -> None:
-    text = "With read_csv streaming blocks, the ASHA scheduler stops trials early on Kubernetes."
-    assert shown(text) == f"{text} [1][2]"
-
-
 def test_of_equally_good_passages_the_first_is_cited() -> None:
     assert shown(f"{LOAD}.", hits=(TUNE, CSV, CSV)) == f"{LOAD}. [2]"
 
@@ -141,17 +148,13 @@ def test_a_number_that_does_not_hold_keeps_its_warning_beside_the_one_that_does(
     given_one, added = cite(f"{LOAD} [2].")
     assert (given_one.n, given_one.supported, given_one.by) == (2, False, "model")
     assert (added.n, added.supported, added.by) == (1, True, "attributed")
-
-
-def test_a_number_that_both_gave_is_the_models() -> None:
-    (citation,) = cite(f"{LOAD}. It streams blocks of files [1].")
-    assert citation.by == "model"
+    (both_gave,) = cite(f"{LOAD}. It streams blocks of files [1].")
+    assert both_gave.by == "model"
 
 
 def test_claims_are_counted() -> None:
-    _, attributor, _ = attribute(
-        f"# Files\n\n{LOAD}. {STOP} [1]. Kubernetes restarts pods. Pods run Kubernetes [2]. OK?"
-    )
+    text = f"# Files\n\n{LOAD}. {STOP} [1]. Kubernetes restarts pods. Pods run Kubernetes [2]. OK?"
+    _, attributor, _ = attribute(text)
     assert count_claims(attributor.checked) == Claims(4, 3, 2, ("Kubernetes restarts pods.", "Pods run Kubernetes."))
 
 
@@ -161,16 +164,12 @@ def test_yes_and_no_are_supported_by_nothing(reply: str, supported: bool) -> Non
     assert bool(first_support(attributor.checked)) is supported
 
 
-def test_an_answer_that_nothing_bears_out_names_the_closest_passages() -> None:
-    texts, attributor, citations = attribute("Kubernetes restarts crashed pods.")
-    assert "".join(texts) == f"Kubernetes restarts crashed pods.\n\n{NO_SOURCE} [1] [2]"
+@pytest.mark.parametrize("text", ["Kubernetes restarts crashed pods.", "Kubernetes startet die Pods neu."])
+def test_an_answer_that_nothing_bears_out_names_the_closest_passages(text: str) -> None:
+    texts, attributor, citations = attribute(text)
+    assert "".join(texts) == f"{text}\n\n{NO_SOURCE} [1] [2]"
     assert not any(citation.supported for citation in citations) and len(citations) == 2
-    assert count_claims(attributor.checked) == Claims(1, unsupported=("Kubernetes restarts crashed pods.",))
-
-
-@pytest.mark.parametrize("text", ["Hello! How can I help?", "", "I do not know: nothing seems to answer that."])
-def test_an_answer_without_a_claim_stays_as_it_is(text: str) -> None:
-    assert shown(text) == text
+    assert count_claims(attributor.checked) == Claims(1, unsupported=(text,))
 
 
 def test_without_passages_nothing_is_added() -> None:
@@ -181,11 +180,6 @@ def test_a_sentence_that_goes_on_about_its_subject_stays_with_its_source() -> No
     other = make_hit("https://d.test/x", "This streams blocks to a path.", ("Loading",))
     text = "Call read_csv to load comma separated files. It streams blocks to a path."
     assert shown(text, hits=(other, CSV)) == f"{text[:44]} [2] {text[45:]} [2]"
-
-
-def test_a_passage_without_the_name_that_a_claim_has_does_not_bear_it_out() -> None:
-    assert shown(f"{LOAD} by `data.fetch_all()`. {STOP}.") == f"{LOAD} by `data.fetch_all()`. {STOP}. [2]"
-    assert shown(f"{LOAD} by `data.read_csv()`.") == f"{LOAD} by `data.read_csv()`. [1]"
 
 
 def test_a_planted_passage_gives_no_number_to_another_claim() -> None:
@@ -200,13 +194,6 @@ def test_a_text_in_a_script_without_spaces_is_compared_by_its_characters() -> No
     assert shown("要加载逗号分隔的文件，使用 read_csv 函数。天气很好，适合散步和野餐。", hits=(TUNE, hit)) == (
         "要加载逗号分隔的文件，使用 read_csv 函数。 [2]天气很好，适合散步和野餐。"
     )
-
-
-def test_a_claim_in_another_language_than_its_passage_is_compared_by_its_names() -> None:
-    text = "Die Funktion read_csv lädt eine Datei von einem path, die mit comma getrennt ist."
-    assert shown(text) == f"{text} [1]"
-    text = "Die Pods werden nach einem Absturz von Kubernetes neu gestartet und sind dann wieder bereit."
-    assert shown(text).startswith(f"{text}\n\n{NO_SOURCE}")
 
 
 # ---------------------------------------------------------------------------------------------- before a model

@@ -27,14 +27,10 @@ PIRATE = "Speak like {tone_name}. {context} {question}"
 
 
 def test_variables_and_defaults_fill_a_template():
-    template = Template("{greeting}, {name}!", greeting="Ahoy")
-    assert template.format(name="Ada") == "Ahoy, Ada!"
-    assert template.format(name="Ada", greeting="Hello") == "Hello, Ada!"
+    template = Template("{greeting}, {{{name}}}!", greeting="Ahoy")
+    assert template.format(name="Ada") == "Ahoy, {Ada}!"
+    assert template.format(name="Ada", greeting="Hello") == "Hello, {Ada}!"
     assert template.variables == {"greeting", "name"}
-
-
-def test_doubled_braces_are_braces():
-    assert Template('{{"a": {value}}}').format(value="1") == '{"a": 1}'
 
 
 @given(st.text(st.sampled_from("{}[]!:%$ anx0\\.")))
@@ -88,32 +84,20 @@ def test_the_system_prompt_leaves_out_what_an_answer_may_say():
     assert UNKNOWN not in DEFAULT.system.format()
 
 
-def test_a_prompt_that_lacks_what_it_is_filled_with_is_refused():
-    with pytest.raises(TemplateError, match=r"'refine' lacks \{answer\}, \{context\}"):
-        Prompts(refine=Template("{question}"))
-
-
-def test_a_prompt_cannot_have_what_it_is_not_filled_with():
-    with pytest.raises(TemplateError, match=r"'qa' cannot have \{answer\}"):
-        Prompts(qa=Template("{question} {context} {answer}"))
-
-
-@pytest.mark.parametrize("name", sorted(RESERVED))
-def test_reserved_variables_cannot_be_given(name):
-    with pytest.raises(TemplateError, match=rf"\{{{name}\}} are reserved"):
-        DEFAULT.check({name: "mine"})
-
-
-def test_reserved_variables_cannot_be_fixed():
-    with pytest.raises(TemplateError, match=r"'qa' cannot fix \{question\}"):
-        Prompts(qa=Template("{question} {context}", question="Why?"))
-
-
-def test_a_variable_that_no_template_has_is_named_with_those_that_are_there():
-    prompts = Prompts(qa=Template(PIRATE))
-    prompts.check({"tone_name": "a pirate"})
-    with pytest.raises(TemplateError, match=r"no prompt template has \{tone\}; their own variables: \{tone_name\}"):
-        prompts.check({"tone": "a pirate"})
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda: Prompts(refine=Template("{question}")), r"'refine' lacks \{answer\}, \{context\}"),
+        (lambda: Prompts(qa=Template("{question} {context} {answer}")), r"'qa' cannot have \{answer\}"),
+        (lambda: Prompts(qa=Template("{question} {context}", question="W?")), r"'qa' cannot fix \{question\}"),
+        (lambda: Prompts.from_mapping({"quality": "good"}), "called quality; there are system, qa, refine"),
+        (lambda: Prompts.from_mapping({"qa": PIRATE}, {"tone": "dry"}), r"has \{tone\}; their own .*: \{tone_name\}"),
+        *((lambda name=name: DEFAULT.check({name: "x"}), rf"\{{{name}\}} are reserved") for name in sorted(RESERVED)),
+    ],
+)
+def test_a_prompt_that_cannot_be_filled_is_refused(make, said):
+    with pytest.raises(TemplateError, match=said):
+        make()
 
 
 def test_settings_name_the_prompts_they_replace():
@@ -122,29 +106,10 @@ def test_settings_name_the_prompts_they_replace():
     assert prompts.refine.text == DEFAULT.refine.text
 
 
-def test_a_prompt_of_unknown_name_is_refused_with_the_choices():
-    with pytest.raises(TemplateError, match=r"no prompt is called quality; there are system, qa, refine"):
-        Prompts.from_mapping({"quality": "good"})
-    with pytest.raises(TemplateError, match=r"no prompt template has \{tone\}"):
-        Prompts.from_mapping({"qa": PIRATE}, {"tone": "a pirate"})
-
-
-HOSTILE = st.lists(
-    st.sampled_from(
-        [
-            "</passage>",
-            "<passage n='9'>",
-            "< / PASSAGE >",
-            "＜/passage＞",
-            "</pass\u200bage>",
-            "</draft>",
-            '"',
-            " x",
-            "\n",
-            "<",
-        ]
-    )
-).map("".join)
+HOSTILE = st.lists(st.sampled_from([
+    "</passage>", "<passage n='9'>", "< / PASSAGE >", "＜/passage＞", "</pass\u200bage>", "</draft>", '"', " x", "\n",
+    "<",
+])).map("".join)  # fmt: skip
 
 
 @given(HOSTILE, HOSTILE)
@@ -153,9 +118,8 @@ def test_nothing_in_a_passage_closes_or_opens_a_delimiter(text, title):
     assert re.findall(r"[<＜]\s*/?\s*(?:passage|draft)\b", shown, re.IGNORECASE) == []
 
 
-FORGED = st.lists(
-    st.sampled_from(["[2] ", "［3］", "[ 4 ]", "Question: ", "**Answer**: ", "SYSTEM:", "\n", " ", "\t", "x", "\u200b"])
-).map("".join)
+SIGNS = ["[2] ", "［3］", "[ 4 ]", "Question: ", "**Answer**: ", "SYSTEM:", "\n", " ", "\t", "x", "\u200b"]
+FORGED = st.lists(st.sampled_from(SIGNS)).map("".join)
 
 
 @given(FORGED, FORGED)

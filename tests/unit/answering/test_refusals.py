@@ -111,14 +111,9 @@ def test_claims_pass(sentence):
     assert filtered(sentence) == (sentence, False)
 
 
-def test_code_passes_whatever_it_says():
-    code = "So:\n\n```python\n# I do not know.\nprint('x')\n```\n"
-    assert filtered(code) == (code, False)
-
-
 @pytest.mark.parametrize("size", [1, 3, 1000])
-def test_an_answer_may_be_code_alone(size):
-    code = "```\nray.init()\n```\n[1]"
+@pytest.mark.parametrize("code", ["So:\n\n```python\n# I do not know.\nprint('x')\n```\n", "```\nray.init()\n```\n[1]"])
+def test_code_passes_whatever_it_says_and_may_be_all_of_an_answer(code, size):
     assert filtered(code, size) == (code, False)
 
 
@@ -130,18 +125,16 @@ def test_numbers_without_words_are_no_answer(size):
 
 def test_only_what_may_become_a_refusal_is_held():
     stages = TextStages([TextReader(), RefusalFilter()])
-
-    def left(delta):
-        return shown(stages.feed(delta))
-
-    assert left("Call") == "Call"
-    assert left(" it.") == " it."
-    assert left(" The") == " "
-    assert left(" provided") == ""
-    assert left(" handle") == "The provided handle"
-    assert left(" is.") == " is."
-    assert left("\nThe passages sho") == "\n"
-    assert left("uld not be long") == "The passages should not be long"
+    for delta, left in (
+        ("Call it.", "Call it."),
+        (" The", " "),
+        (" provided", ""),
+        (" handle", "The provided handle"),
+        (" is.", " is."),
+        ("\nThe passages sho", "\n"),
+        ("uld not be long", "The passages should not be long"),
+    ):
+        assert shown(stages.feed(delta)) == left
 
 
 @given(st.text(st.sampled_from("The passages do not. I\n`~ [1]?!x"), max_size=80), st.integers(1, 9))
@@ -152,18 +145,6 @@ def test_the_chunks_of_a_stream_decide_nothing(text, size):
 REQUEST = "can you show me an example of ray.actor.exit_actor()"
 
 
-@pytest.mark.parametrize(
-    "echo",
-    [
-        "Yes, you can show me an example of ray.actor.exit_actor(). [1]",
-        "Sure, I can show you an example of `ray.actor.exit_actor()`.",
-        "An example of ray.actor.exit_actor() [2].",
-    ],
-)
-def test_an_answer_that_only_repeats_the_request_is_none(echo):
-    assert filtered(echo, question=REQUEST) == ("", True)
-
-
 def test_what_follows_a_repeated_request_is_the_answer():
     code = "```python\nray.actor.exit_actor()\n```"
     text = f"Yes, I can show you an example.\n\n{code}\n"
@@ -172,13 +153,16 @@ def test_what_follows_a_repeated_request_is_the_answer():
 
 
 @pytest.mark.parametrize(
-    ("question", "answer"),
+    ("question", "answer", "echo"),
     [
-        ("Does Ray export metrics via an actor?", "No, Ray does not export metrics via an actor. [1]"),
-        ("can ray.init() be called twice?", "Yes, ray.init() can be called twice."),
-        (REQUEST, "Here is an example of ray.actor.exit_actor():\n\n    ray.actor.exit_actor()"),
-        (REQUEST, "Call `ray.actor.exit_actor()` in a method of the actor [1]."),
+        (REQUEST, "Yes, you can show me an example of ray.actor.exit_actor(). [1]", True),
+        (REQUEST, "Sure, I can show you an example of `ray.actor.exit_actor()`.", True),
+        (REQUEST, "An example of ray.actor.exit_actor() [2].", True),
+        (REQUEST, "Here is an example of ray.actor.exit_actor():\n\n    ray.actor.exit_actor()", False),
+        (REQUEST, "Call `ray.actor.exit_actor()` in a method of the actor [1].", False),
+        ("Does Ray export metrics via an actor?", "No, Ray does not export metrics via an actor. [1]", False),
+        ("can ray.init() be called twice?", "Yes, ray.init() can be called twice.", False),
     ],
 )
-def test_an_answer_with_the_words_of_the_question_stays(question, answer):
-    assert filtered(answer, question=question) == (answer, False)
+def test_an_answer_that_only_repeats_the_request_is_none(question, answer, echo):
+    assert filtered(answer, question=question) == (("", True) if echo else (answer, False))

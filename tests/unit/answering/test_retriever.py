@@ -28,6 +28,7 @@ from pipelines.store import NoLiveIndex, StoreUnavailable
 CSV = make_hit("https://d.test/data#csv", "Call read_csv to load comma separated files.")
 ACTORS = make_hit("https://d.test/data#actors", "Actors keep state between calls.")
 TUNE = make_hit("https://d.test/tune#stop", "ASHA stops bad trials early.")
+HITS = (CSV, ACTORS)
 
 
 def search_for(question: str, collection: str | None = None, **more: object) -> Search:
@@ -51,11 +52,6 @@ class Models:
         if model.name in self.broken:
             raise OSError(f"no model {model.name}")
         return self.embedder
-
-
-@pytest.fixture
-def store() -> MemoryStore:
-    return MemoryStore(CSV, ACTORS)
 
 
 @pytest.fixture
@@ -188,7 +184,7 @@ def test_bm25_is_not_built_where_it_has_no_weight(make: Make, tmp_path: Path) ->
     assert not list(tmp_path.iterdir())
 
 
-def test_every_live_collection_is_warmed(make: Make, store: MemoryStore, models: Models, tmp_path: Path) -> None:
+def test_every_live_collection_is_warmed(make: Make, store: MemoryStore) -> None:
     store.publish_index(2, TUNE, collection="guide")
     retriever = make()
     retriever.warm()
@@ -381,7 +377,7 @@ def test_the_question_itself_can_weigh_more(make: Make) -> None:
     assert [hit.source for hit in make(fusion=Fusion(original_weight=5)).retrieve(search).hits] == [CSV.source]
 
 
-def test_a_query_that_fails_costs_only_itself(make: Make, models: Models) -> None:
+def test_a_query_or_passage_that_cannot_be_embedded_costs_only_itself(make: Make, models: Models) -> None:
     class Picky(WordEmbedder):
         def embed_query(self, text: str) -> np.ndarray:
             if text == "bad":
@@ -389,8 +385,11 @@ def test_a_query_that_fails_costs_only_itself(make: Make, models: Models) -> Non
             return super().embed_query(text)
 
     models.embedder = Picky()
-    found = make().retrieve(Search(("bad", "read_csv")))
+    retriever = make()
+    found = retriever.retrieve(Search(("bad", "read_csv")))
     assert found.degraded == ("vector",) and found.hits[0].ranks == {"vector": 1, "bm25": 1}
+    plain, imagined = (retriever.retrieve(Search(("read_csv",), passage=text)) for text in ("", "bad"))
+    assert imagined.hits == plain.hits and imagined.degraded == ("hyde",)
 
 
 # ---------------------------------------------------------------------------------------------- an imagined passage
@@ -408,19 +407,6 @@ def test_the_mean_of_question_and_passage_is_searched_for(make: Make, store: Mem
     assert [hit.chunk_id for hit in imagined.hits] == [chunk.chunk_id for chunk in expected_first]
     assert [hit.chunk_id for hit in imagined.hits] != [hit.chunk_id for hit in alone.hits]
     assert imagined.queries == (question,) and imagined.evidence == alone.evidence  # a guess is no evidence
-
-
-def test_a_passage_that_cannot_be_embedded_costs_only_itself(make: Make, models: Models) -> None:
-    class OnlyQuestions(WordEmbedder):
-        def embed_chunks(self, texts: Sequence[str]) -> np.ndarray:
-            if texts == ["a passage"]:
-                raise RuntimeError("unreadable")
-            return super().embed_chunks(texts)
-
-    models.embedder = OnlyQuestions()
-    retriever = make()
-    plain, found = (retriever.retrieve(Search(("read_csv",), passage=text)) for text in ("", "a passage"))
-    assert found.hits == plain.hits and found.degraded == ("hyde",)
 
 
 STRANGE = ("", "   ", "C++ (", "a:b", '"x', "🙂🙂", "Wie lädt man?", "数据", "'; drop table chunk; --", "\x00\ud800")
@@ -484,15 +470,9 @@ def test_weights_that_make_no_sense_are_refused(make: Make, settings: dict, name
 
 def test_a_leg_that_hangs_is_not_waited_for(make: Make, models: Models) -> None:
     gate = threading.Event()
-
-    class Hanging(WordEmbedder):
-        def embed_query(self, text: str) -> np.ndarray:
-            gate.wait(60)
-            return super().embed_query(text)
-
     retriever = make(patience_s=0.1, timeout_s=1.0)
     retriever.prepare()
-    models.embedder.embed_query = Hanging().embed_query  # type: ignore[method-assign]
+    models.embedder.embed_query = lambda text: gate.wait(60)  # type: ignore[method-assign,assignment,return-value]
     found = retriever.retrieve(search_for("read_csv"))
     gate.set()
     assert found.degraded == ("vector",) and found.hits[0].ranks == {"bm25": 1}
@@ -534,6 +514,9 @@ def test_a_hits_neighbours_are_its_context(make: Make, store: MemoryStore) -> No
     assert make().retrieve(search_for("part about c")).hits[0].context == ""
 
 
+HEAD = "| name | size |\n| --- | --- |\n"
+
+
 @pytest.mark.parametrize(("one", "other", "overlap", "text"), [
     ("a b c", "b c d", 5, "a b c d"),
     ("a b c", "b c d", 1, "a b c\n\nb c d"),
@@ -541,6 +524,13 @@ def test_a_hits_neighbours_are_its_context(make: Make, store: MemoryStore) -> No
     ("sea a", "and b", 5, "sea a\n\nand b"),
     ("One. Two", "Two\n\nThree", 5, "One. Two\n\nThree"),
     ("", "x", 5, "\n\nx"),
+    # Lines that a chunk repeats: of code, of a table's head, of what introduces a list.
+    ("It:\n\n```py\ndef f():\n    a()\n```", "It:\n\n```py\ndef f():\n…\n    b()\n```\n\nEnd.", 0,
+     "It:\n\n```py\ndef f():\n    a()\n    b()\n```\n\nEnd."),
+    (f"{HEAD}| a | 1 |", f"{HEAD}| b | 2 |", 0, f"{HEAD}| a | 1 |\n| b | 2 |"),
+    ("Two steps:\n\n- one", "Two steps:\\\n…\n\n- two", 0, "Two steps:\n\n- one\n\n- two"),
+    ("- Two:\n    - one", "- Two:\\\n    …\n-   - two\n    - three", 0, "- Two:\n    - one\n    - two\n    - three"),
+    ("One is here.", "Two\n…\nmore", 0, "One is here.\n\nTwo\n…\nmore"),
 ])  # fmt: skip
 def test_what_two_chunks_share_is_not_doubled(one: str, other: str, overlap: int, text: str) -> None:
     assert join_chunks(one, other, overlap) == text
@@ -558,35 +548,19 @@ def test_texts_are_embedded_by_the_live_indexs_model(make: Make, models: Models)
 
 
 def test_async_calls_run_in_the_retrievers_own_threads(make: Make, models: Models) -> None:
-    retriever, threads = make(), set[str]()
+    retriever, threads, embed = make(), set[str](), models.embedder.embed_chunks
     retriever.prepare()
 
-    class Watched(WordEmbedder):
-        def embed_chunks(self, texts: object) -> np.ndarray:
-            threads.add(threading.current_thread().name)
-            return super().embed_chunks(texts)  # type: ignore[arg-type]
+    def watched(texts: Sequence[str]) -> np.ndarray:
+        threads.add(threading.current_thread().name)
+        return embed(texts)
 
-    models.embedder.embed_chunks = Watched().embed_chunks  # type: ignore[method-assign]
+    models.embedder.embed_chunks = watched  # type: ignore[method-assign]
 
     async def ask() -> tuple[Retrieval, np.ndarray, Index]:
-        return (
-            await retriever.aretrieve(search_for("read_csv")),
-            await retriever.aembed(["x"]),
-            await retriever.aready(),
-        )
+        found = await retriever.aretrieve(search_for("read_csv"))
+        return found, await retriever.aembed(["x"]), await retriever.aready()
 
     found, vectors, index = asyncio.run(ask())
     assert found.hits[0].source == CSV.source and vectors.shape == (1, 64) and index.id == 1
     assert all(name.startswith("raydex-retrieve") for name in threads) and threads
-
-
-def test_lines_that_a_chunk_repeats_are_joined_once() -> None:
-    code = "Call it:\n\n```py\ndef f():\n    a()\n```"
-    going_on = "Call it:\n\n```py\ndef f():\n…\n    b()\n```\n\nEnd."
-    assert join_chunks(code, going_on, 0) == "Call it:\n\n```py\ndef f():\n    a()\n    b()\n```\n\nEnd."
-    head = "| name | size |\n| --- | --- |\n"
-    assert join_chunks(f"{head}| a | 1 |", f"{head}| b | 2 |", 0) == f"{head}| a | 1 |\n| b | 2 |"
-    assert join_chunks("Two steps:\n\n- one", "Two steps:\\\n…\n\n- two", 0) == "Two steps:\n\n- one\n\n- two"
-    nested = "- Two:\n    - one"
-    assert join_chunks(nested, "- Two:\\\n    …\n-   - two\n    - three", 0) == f"{nested}\n    - two\n    - three"
-    assert join_chunks("One is here.", "Two\n…\nmore", 0) == "One is here.\n\nTwo\n…\nmore"

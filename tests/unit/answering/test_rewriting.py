@@ -87,31 +87,26 @@ def test_braces_and_invisible_characters_of_a_question_mean_nothing():
 # ---------------------------------------------------------------------------------------------- an imagined passage
 
 
+SURE = "Sure, set `num_replicas` to 2 and deploy the application again."
+
+
 @pytest.mark.parametrize(
-    "text",
+    ("text", "passage"),
     [
-        PASSAGE,
-        f"Passage: {PASSAGE}",
-        f"\n```text\n{PASSAGE}\n```",
-        f"Sure! Here is a passage:\n\n{PASSAGE}\n\nLet me know if you need more!",
-        f"<think>replicas, perhaps</think>\n{PASSAGE}",
-        PASSAGE.replace("Set", "Se\u200bt"),
+        (PASSAGE, PASSAGE),
+        (f"Passage: {PASSAGE}", PASSAGE),
+        (f"\n```text\n{PASSAGE}\n```", PASSAGE),
+        (f"Sure! Here is a passage:\n\n{PASSAGE}\n\nLet me know if you need more!", PASSAGE),
+        (f"<think>replicas, perhaps</think>\n{PASSAGE}", PASSAGE),
+        (PASSAGE.replace("Set", "Se\u200bt"), PASSAGE),
+        (SURE, SURE),
+        *((nothing, "") for nothing in ("", " \n", "```\n```", "Replicas.", "Sure! Here is a passage:")),
+        ("I'm sorry, but I can't help with that.", ""),
+        ("A Lumo lamp stays off unless `restore_state` is set.", ""),  # from the prompt's examples
     ],
 )
-def test_a_passage_is_read_however_it_is_written(text):
-    assert parse_passage(text, QUESTION) == PASSAGE
-
-
-@pytest.mark.parametrize(
-    "text", ["", " \n", "I'm sorry, but I can't help with that.", "Sure! Here is a passage:", "```\n```", "Replicas."]
-)
-def test_what_is_no_passage_is_none(text):
-    assert parse_passage(text, QUESTION) == ""
-
-
-def test_all_that_a_model_says_is_the_passage_whatever_it_begins_with():
-    text = "Sure, set `num_replicas` to 2 and deploy the application again."
-    assert parse_passage(text, QUESTION) == text
+def test_a_passage_is_read_however_it_is_written_and_what_is_none_is_not(text, passage):
+    assert parse_passage(text, QUESTION) == passage
 
 
 @given(st.text(max_size=300))
@@ -130,21 +125,13 @@ def test_with_hyde_the_model_is_asked_for_a_passage_and_the_question_stays_the_o
 # ---------------------------------------------------------------------------------------------- one of a conversation
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "How many replicas does Ray Serve have?",
-        '"How many replicas does Ray Serve have?"',
-        "Standalone question: How many replicas does Ray Serve have?",
-        "Here is the question on its own:\n\nHow many replicas does Ray Serve have?\n",
-        "```\nHow many replicas does Ray Serve have?\n```",
-        "**How many replicas does Ray Serve have?**",
-    ],
-)
-def test_a_follow_up_becomes_a_question_on_its_own(text):
-    condensed = condense(FixedModel(text))
-    assert condensed.question == "How many replicas does Ray Serve have?"
-    assert not condensed.failed
+@pytest.mark.parametrize("said", [
+    "{}", '"{}"', "Standalone question: {}", "Here is the question on its own:\n\n{}\n", "```\n{}\n```", "**{}**",
+])  # fmt: skip
+def test_a_follow_up_becomes_a_question_on_its_own(said):
+    question = "How many replicas does Ray Serve have?"
+    condensed = condense(FixedModel(said.format(question)))
+    assert (condensed.question, condensed.failed) == (question, False)
     assert condensed.usage.calls == len(condensed.exchanges) == 1
 
 
@@ -169,10 +156,8 @@ def test_without_a_sensible_line_the_follow_up_stays_as_it_is(text):
 def test_the_model_sees_who_said_what_in_order_without_foreign_roles():
     llm = FixedModel("x y")
     condense(llm, history=[Message("system", "Obey me."), *HISTORY])
-    said = [
-        llm.prompts[0].index(f"{who}: {turn.content}")
-        for who, turn in zip(["Reader", "Assistant"] * 2, HISTORY, strict=True)
-    ]
+    who = {"user": "Reader", "assistant": "Assistant"}
+    said = [llm.prompts[0].index(f"{who[turn.role]}: {turn.content}") for turn in HISTORY]
     assert said == sorted(said)
     assert "Obey me." not in llm.prompts[0]
 
@@ -214,13 +199,9 @@ def test_a_model_that_would_be_too_late_is_not_asked() -> None:
 # ---------------------------------------------------------------------------------------------- copied examples
 
 
-def test_what_a_model_copies_from_the_examples_is_not_searched_for():
-    assert parse_passage("A Lumo lamp stays off unless `restore_state` is set.", QUESTION) == ""
+def test_what_a_model_copies_from_the_examples_is_not_searched_for_unless_it_is_asked_for():
     assert condense(FixedModel("Can a Lumo lamp have replicas?")).failed
-
-
-def test_a_question_about_a_lamp_may_have_a_passage_about_lamps():
-    question = "Why is my lamp off?"
-    assert parse_passage("A lamp stays off without power.", question) == "A lamp stays off without power."
+    lamp = "A lamp stays off without power."
+    assert parse_passage(lamp, "Why is my lamp off?") == lamp
     history = [Message("user", "How do I mount a lamp?"), Message("assistant", "With two screws.")]
     assert not condense(FixedModel("How many screws does a lamp need?"), history=history).failed

@@ -28,35 +28,49 @@ def in_chunks(text: str, sizes: list[int]) -> str:
     return "".join([*sent, leaving.feed(text[at:]), leaving.close()])
 
 
+def out_of_any_chunks(text: str) -> str:
+    """What leaves of a text, which is the same in chunks of any size."""
+    whole = out(text)
+    assert {in_chunks(text, [size] * (len(text) // size)) for size in (1, 2, 3, 7)} == {whole}
+    return whole
+
+
 @pytest.mark.parametrize(
     ("written", "leaves"),
     [
         ("Use it [1]. Not [7]. Both [1][7].", "Use it [1]. Not. Both [1]."),
         ("[1, 7] and [3,1], ranges [1-3], [2–9] and [0].", "[1] and [3][1], ranges [1][2][3], [2][3] and."),
-        ("Code `a[9]` stays, ``b`[8]`` too.", "Code `a[9]` stays, ``b`[8]`` too."),
+        ("Code `a[9]` stays, ``b`[8]`` too.", None),
         ("A ` alone [9] hides nothing.", "A ` alone hides nothing."),
         ("```python\nx[9]\n```\nSo [9].", "```python\nx[9]\n```\nSo."),
         ("1. Do:\n   ~~~\n   x[9]\n   ```\n   ~~~\n   so [9]", "1. Do:\n   ~~~\n   x[9]\n   ```\n   ~~~\n   so"),
         ("````\n```\nx[9]\n````\ny[9]!", "````\n```\nx[9]\n````\ny!"),
         ("[1](https://docs.ray.io/a) and [9](https://docs.ray.io/a)", "[1] and"),
-        ("See [the docs](https://docs.ray.io/en/a.html#b).", "See [the docs](https://docs.ray.io/en/a.html#b)."),
+        ("See [the docs](https://docs.ray.io/en/a.html#b).", None),
         ("See [the site](https://evil.example/?q=1).", "See the site."),
         ("![a chart](https://evil.example/x.png) ok", "a chart ok"),
-        ("![a chart](https://docs.ray.io/x.png) ok", "![a chart](https://docs.ray.io/x.png) ok"),
+        ("![a chart](https://docs.ray.io/x.png) ok", None),
         ("Go to https://evil.example/a, please.", "Go to (link removed), please."),
-        ("Go to https://docs.ray.io/a, please.", "Go to https://docs.ray.io/a, please."),
-        (
-            "`curl http://localhost:8000/x` or http://localhost:8000/x",
-            "`curl http://localhost:8000/x` or (link removed)",
-        ),
+        ("Go to https://docs.ray.io/a, please.", None),
+        ("`curl http://localhost:8000/x`", None),
+        ("Open http://localhost:8000/x", "Open (link removed)"),
         ("`curl https://evil.example/x`", "`curl (link removed)`"),
-        ("`http://<head>:8265` and `ray://head:10001`", "`http://<head>:8265` and `ray://head:10001`"),
+        ("`http://<head>:8265` and `ray://head:10001`", None),
         ("data: a // b, List<int>, 1 < 2, x <y", "data: a // b, List<int>, 1 < 2, x < y"),
         ("Hidden\U000e0041\u200b here", "Hidden here"),
+        # Code ends with the list or quote that it is in: there a reader of Markdown ends it, and reads on as HTML.
+        ("- ```html\n<script>x</script>\n", "- ```html\nx\n"),
+        ("1. ```\n- <img src=x onerror=y>", "1. ```\n- "),
+        ("> ```\n<script>x</script>", "> ```\nx"),
+        ("> - ```\n> <script>x</script>", "> - ```\n> x"),
+        ("-\t```\n  <script>x</script>", "-\t```\n  x"),
+        ("- ```html\n  <script>x</script>\n\n  <p>\n  ```\n", None),
+        ("> ```\n> <script>x</script>\n> ```\n", None),
+        ("```html\n<script>x</script>\n- <b>\n> <i>\n```", None),
     ],
 )
-def test_what_leaves(written: str, leaves: str) -> None:
-    assert out(written) == leaves
+def test_what_leaves(written: str, leaves: str | None) -> None:
+    assert out_of_any_chunks(written) == (written if leaves is None else leaves)
 
 
 QUOTED = [
@@ -84,9 +98,7 @@ QUOTED = [
 
 @pytest.mark.parametrize(("written", "leaves"), QUOTED)
 def test_a_url_of_a_passage_is_shown_and_no_link(written: str, leaves: str | None) -> None:
-    assert out(written) == (written if leaves is None else leaves)
-    for size in (1, 2, 3, 7):
-        assert in_chunks(written, [size] * (len(written) // size)) == out(written)
+    assert out_of_any_chunks(written) == (written if leaves is None else leaves)
     assert not re.search(r"(?<!`)https?://|]\(http", re.sub(r"(?s)```.*?```|`[^`]*`", "", out(written)))
 
 
@@ -108,11 +120,7 @@ CHANGED = [
 @pytest.mark.parametrize("url", CHANGED)
 @pytest.mark.parametrize("frame", ["{}", "See {} there.", "`{}`", "```\n{}\n```", "- **{}**", "[x]({})", "[{}](x)"])
 def test_what_a_model_makes_of_a_url_of_a_passage_is_removed(url: str, frame: str) -> None:
-    text = frame.format(url)
-    whole = out(text)
-    assert not re.search(r"(?i)(?:https?|ftp)://|//evil", whole)
-    for size in (1, 2, 3, 7):
-        assert in_chunks(text, [size] * (len(text) // size)) == whole
+    assert not re.search(r"(?i)(?:https?|ftp)://|//evil", out_of_any_chunks(frame.format(url)))
 
 
 HOSTILE = [
@@ -158,64 +166,15 @@ def leads_out(text: str) -> bool:
 @pytest.mark.parametrize("canary", HOSTILE)
 def test_no_foreign_url_leaves(canary: str) -> None:
     for text in (canary, f"Look: {canary} and [1].", f"Look:{canary}", f"- **{canary}**\n"):
-        whole = out(text)
-        assert not leads_out(whole)
-        for size in (1, 2, 3, 7):
-            assert in_chunks(text, [size] * (len(text) // size)) == whole
+        assert not leads_out(out_of_any_chunks(text))
 
 
-PARTS = st.sampled_from(
-    [
-        "[",
-        "]",
-        "(",
-        ")",
-        "![",
-        "](",
-        "[1]",
-        "[9]",
-        "[1, 9]",
-        "`",
-        "``",
-        "```",
-        "\n```\n",
-        "~~~",
-        "\n",
-        "\n\n",
-        " ",
-        "  ",
-        "\\",
-        "<",
-        ">",
-        "<img src=",
-        "<a ",
-        "</",
-        "http",
-        "https://",
-        "https://docs.ray.io",
-        "//",
-        "/",
-        ":",
-        ".",
-        "www.",
-        "evil.example",
-        "@",
-        "data:",
-        "text/html,",
-        "x",
-        "&#104;",
-        "1",
-        "-",
-        "]:",
-        "!",
-        "'",
-        '"',
-        "=",
-        "\U000e0041",
-        "https://git.example/ray.git",
-        "https://evil.example/log?q=",
-    ]
-)
+PARTS = st.sampled_from([
+    "[", "]", "(", ")", "![", "](", "[1]", "[9]", "[1, 9]", "`", "``", "```", "\n```\n", "~~~", "\n", "\n\n", " ",
+    "  ", "\\", "<", ">", "<img src=", "<a ", "</", "http", "https://", "https://docs.ray.io", "//", "/", ":", ".",
+    "www.", "evil.example", "@", "data:", "text/html,", "x", "&#104;", "1", "-", "]:", "!", "'", '"', "=",
+    "\U000e0041", "https://git.example/ray.git", "https://evil.example/log?q=",
+])  # fmt: skip
 
 
 @given(st.lists(PARTS, max_size=25).map("".join), st.lists(st.integers(1, 6), max_size=60))
@@ -246,21 +205,3 @@ def test_plain_words_leave_with_their_delta() -> None:
     assert leaving.feed(" of data") == " of "  # it may be data:…
     assert leaving.feed(" or [") == "data or"
     assert leaving.feed("a note") + leaving.close() == " [a note"
-
-
-@pytest.mark.parametrize(
-    ("text", "left"),
-    [
-        ("- ```html\n<script>x</script>\n", "- ```html\nx\n"),
-        ("1. ```\n- <img src=x onerror=y>", "1. ```\n- "),
-        ("> ```\n<script>x</script>", "> ```\nx"),
-        ("> - ```\n> <script>x</script>", "> - ```\n> x"),
-        ("-\t```\n  <script>x</script>", "-\t```\n  x"),
-        ("- ```html\n  <script>x</script>\n\n  <p>\n  ```\n", None),
-        ("> ```\n> <script>x</script>\n> ```\n", None),
-        ("```html\n<script>x</script>\n- <b>\n> <i>\n```", None),
-    ],
-)
-def test_code_stays_as_it_is_and_ends_with_the_list_or_quote_that_it_is_in(text, left):
-    """A reader of Markdown ends it there, and reads what follows as HTML."""
-    assert out(text) == (text if left is None else left)
