@@ -72,9 +72,8 @@ def test_the_hit_that_the_ranking_puts_far_ahead_is_quoted_though_another_has_th
 
 def test_the_share_of_its_section_among_the_hits_decides_how_sure_a_quotation_is() -> None:
     asked = "How do I make a backup?"
-    chances = [
-        support(asked, ranked(BACKUP, own), ranked(RESTORE, other)) for own, other in ((9, 2), (5, 5), (5, 4), (1, 0))
-    ]
+    odds = ((9, 2), (5, 5), (5, 4), (1, 0))
+    chances = [support(asked, ranked(BACKUP, own), ranked(RESTORE, other)) for own, other in odds]
     assert chances[0] > chances[2] > chances[1] > chances[3] > 0
     twice = replace(BACKUP, chunk_id="more", text="A backup takes minutes.")
     both = support(asked, ranked(BACKUP, 5), ranked(RESTORE, 5), ranked(twice, 5))
@@ -92,14 +91,11 @@ def test_a_quotation_that_may_be_wrong_has_one_of_another_section_beside_it() ->
 
 def test_a_page_of_measurements_does_not_win_by_the_words_of_its_subject() -> None:
     table = "\n".join(f"| gte-base {n}00 | {n}00 | 0.5{n} |" for n in range(1, 9))
-    measured = make_hit(
-        "https://d.test/q", f"Chunk size:\n\n| run | chunk size | score |\n|---|---|---|\n{table}", ("Runs",)
-    )
-    told = make_hit(
-        "https://d.test/h", "The chunk size is what the model reads. `--chunk-size` sets a smaller one.", ("Chunks",)
-    )
-    made = ask("What chunk size is used?", ranked(measured, 4.0), ranked(told, 3.5))
-    assert made.startswith(f"**Chunks**\n\n{told.text}")
+    measured = f"Chunk size:\n\n| run | chunk size | score |\n|---|---|---|\n{table}"
+    told = "The chunk size is what the model reads. `--chunk-size` sets a smaller one."
+    hits = (make_hit("https://d.test/q", measured, ("Runs",)), make_hit("https://d.test/h", told, ("Chunks",)))
+    made = ask("What chunk size is used?", ranked(hits[0], 4.0), ranked(hits[1], 3.5))
+    assert made.startswith(f"**Chunks**\n\n{told}")
 
 
 def test_a_short_section_is_quoted_whole_without_the_titles_of_other_sections() -> None:

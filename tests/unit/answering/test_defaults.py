@@ -3,81 +3,43 @@
 import ast
 import inspect
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
-from kit.answering import MemoryStore, WordEmbedder, make_hit
+from kit.answering import MemoryStore, make_hit
 
 from pipelines.answering import factory
 from pipelines.answering.engine import QueryEngine
-from pipelines.answering.factory import make_agent, make_engine, make_llm, make_retriever, make_rewriter
+from pipelines.answering.factory import make_engine, make_llm, make_retriever
 from pipelines.answering.reranking import RERANKERS
-from pipelines.answering.retrieval.ranking.fusion import Fusion
 from pipelines.answering.retrieval.retriever import Retriever
-from pipelines.answering.retrieval.search import RetrievalSettings, Search
 from pipelines.answering.settings import AgentSettings, AnswerSettings
 from pipelines.answering.synthesis.modes import MODES, NO_TEXT
-from pipelines.lexical import LexicalIndex
 from pipelines.llm.client import LLM
 
 DOCS = Path(__file__).parents[3] / "docs"
 QUESTION = "How do I read rows of a dataset?"
 AGENT = AgentSettings(name="a", model="m", base_url="http://127.0.0.1:1/v1")
-UNTUNED = Fusion(rrf_k=60, reference_weight=1.0, pages_first=False)
-
-GUIDE = [
-    make_hit("https://d.test/guide#read", "Read rows of a dataset with take. It returns rows.", ordinal=0),
-    make_hit("https://d.test/guide#rows", "Rows of a dataset are dictionaries. Read them in order.", ordinal=1),
-    make_hit("https://d.test/tune#rows", "Tune reads rows of results.", ordinal=0),
-]
-REFERENCE = [
-    make_hit(f"https://d.test/api#{name}", f"Read rows of a dataset: the dataset reads rows by {name}.", (title,))
-    for name, title in (("write", "ray.data.Dataset.write_rows"), ("sort", "ray.data.Dataset.sort"))
+HITS = [
+    make_hit("https://d.test/guide#read", "Read rows of a dataset with take. It returns rows."),
+    make_hit("https://d.test/tune#rows", "Tune reads rows of results."),
 ]
 
 
-@pytest.fixture
-def store() -> MemoryStore:
-    return MemoryStore(*GUIDE, *REFERENCE)
+def test_a_retriever_by_hand_retrieves_like_the_service(
+    retriever: Retriever, store: MemoryStore, tmp_path: Path
+) -> None:
+    with closing(make_retriever(AnswerSettings(home=tmp_path), store)) as configured:  # type: ignore[arg-type]
+        assert retriever.settings == configured.settings
 
 
-@pytest.fixture
-def retrievers(store: MemoryStore, tmp_path: Path) -> Iterator[Any]:
-    """Makes retrievers over the store; the keywords are the Retriever's."""
-    made: list[Retriever] = []
-
-    def make(**options: Any) -> Retriever:
-        folder = tmp_path / str(len(made))
-        made.append(Retriever(store, lambda _: WordEmbedder(), lambda index: LexicalIndex(folder), **options))
-        return made[-1]
-
-    yield make
-    for retriever in made:
-        retriever.close()
-
-
-def retrieve(retriever: Retriever) -> list[tuple[str, float]]:
-    retriever.prepare()
-    return [(hit.source, hit.score) for hit in retriever.retrieve(Search((QUESTION,))).hits]
-
-
-def test_a_retriever_by_hand_retrieves_like_the_service(retrievers: Any, store: MemoryStore, tmp_path: Path) -> None:
-    configured = make_retriever(AnswerSettings(home=tmp_path), store)  # type: ignore[arg-type]
-    by_hand, as_configured = retrieve(retrievers()), retrieve(retrievers(settings=configured.settings))
-    configured.close()
-    assert by_hand == as_configured
-    untuned = retrieve(retrievers(settings=RetrievalSettings(fusion=UNTUNED)))
-    assert [source for source, _ in by_hand] != [source for source, _ in untuned]
-
-
-def test_an_engine_by_hand_answers_like_the_service(retrievers: Any) -> None:
-    retriever = retrievers()
+def test_an_engine_by_hand_answers_like_the_service(retriever: Retriever) -> None:
     by_hand, configured = QueryEngine(retriever), make_engine(AnswerSettings(), retriever)
     assert by_hand.settings == configured.settings
     found, expected = by_hand.query(QUESTION), configured.query(QUESTION)
-    assert [hit.chunk_id for hit in found.hits] == [hit.chunk_id for hit in expected.hits]
-    assert found.text == expected.text
+    assert (found.hits, found.text) == (expected.hits, expected.text)
 
 
 def test_a_model_by_hand_is_called_like_an_agents() -> None:
@@ -113,17 +75,8 @@ def test_every_default_that_a_setting_shares_with_a_constructor_is_the_same() ->
     assert {"Fusion.rrf_k", "EngineSettings.k", "RetrievalSettings.leg_depth", "Rewriter.hyde"} <= compared
 
 
-def test_further_steps_by_hand_are_made_like_the_service() -> None:
-    with_model = AnswerSettings(agents=[AGENT])
-    assert make_rewriter(with_model) is not None
-    assert make_agent(with_model, AGENT)._at_once == factory.LLMAgent("a", make_llm(AGENT))._at_once
-
-
-@pytest.mark.parametrize("page", ["answering.md", "api.md"])
-def test_the_docs_name_every_mode(page: str) -> None:
-    assert [mode for mode in (*MODES, NO_TEXT) if f"`{mode}`" not in (DOCS / page).read_text()] == []
-
-
-def test_the_docs_name_every_reranker() -> None:
-    text = (DOCS / "answering.md").read_text()
-    assert [name for name in RERANKERS if f"`{name}`" not in text] == []
+@pytest.mark.parametrize(
+    ("page", "names"), [("answering.md", (*MODES, NO_TEXT, *RERANKERS)), ("api.md", (*MODES, NO_TEXT))]
+)
+def test_the_docs_name_every_mode_and_reranker(page: str, names: tuple[str, ...]) -> None:
+    assert [name for name in names if f"`{name}`" not in (DOCS / page).read_text()] == []

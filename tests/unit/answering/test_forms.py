@@ -55,11 +55,6 @@ def engine(retriever: Retriever, model: Says, form: Form) -> QueryEngine:
     return QueryEngine(retriever, agents=[LLMAgent("says", model)], forms=FormFinder([agent(form)]))
 
 
-def below(text: str) -> str:
-    """What stands below the quotation."""
-    return text.partition(IN_SHORT)[2].strip()
-
-
 def test_the_quotation_comes_first_and_below_it_what_its_section_supports(retriever: Retriever) -> None:
     model = Says(
         "Column types of a CSV file are guessed from its rows. ",
@@ -68,7 +63,7 @@ def test_the_quotation_comes_first_and_below_it_what_its_section_supports(retrie
     )
     answer = engine(retriever, model, "summary").query(ASKED)
     assert answer.text.startswith("**Read a CSV file**") and answer.text.index(CODE) < answer.text.index(IN_SHORT)
-    assert "guessed from its rows" in below(answer.text) and "moon" not in answer.text
+    assert "guessed from its rows" in answer.text.partition(IN_SHORT)[2] and "moon" not in answer.text
     assert answer.agent == "says" and answer.written_by == "model" and answer.known
     assert answer.claims.total == answer.claims.supported > 1
     assert [citation.source for citation in answer.citations] == ["https://d.test/io#csv"]

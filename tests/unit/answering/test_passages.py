@@ -57,22 +57,16 @@ def test_a_passage_takes_in_the_sentence_it_refers_to_and_no_aside() -> None:
     assert widened("One is here. Two is.\n\n```\nx = 1\n```\n\nThis sets it.", 1) == [0, 1]
 
 
-@pytest.mark.parametrize(
-    ("block", "expected"),
-    [
-        ("One two three four. Five six seven eight!", ["One two three four.", "Five six seven eight!"]),
-        ("and the rest of it goes here. A whole sentence is here.", ["A whole sentence is here."]),
-        ("A whole sentence is here. This one was cut in the", ["A whole sentence is here."]),
-        ("Use a file format, e.g. Parquet or CSV files.", ["Use a file format, e.g. Parquet or CSV files."]),
-        ("ray.data.read_csv reads many files.", ["ray.data.read_csv reads many files."]),
-        (
-            "It runs `x. Y()` before the end. Then it has ended.",
-            ["It runs `x. Y()` before the end.", "Then it has ended."],
-        ),
-        ("Short one.", []),
-        ("", []),
-    ],
-)
+@pytest.mark.parametrize(("block", "expected"), [
+    ("One two three four. Five six seven eight!", ["One two three four.", "Five six seven eight!"]),
+    ("and the rest of it goes here. A whole sentence is here.", ["A whole sentence is here."]),
+    ("A whole sentence is here. This one was cut in the", ["A whole sentence is here."]),
+    ("Use a file format, e.g. Parquet or CSV files.", ["Use a file format, e.g. Parquet or CSV files."]),
+    ("ray.data.read_csv reads many files.", ["ray.data.read_csv reads many files."]),
+    ("It runs `x. Y()` before the end. Then it has ended.", ["It runs `x. Y()` before the end.", "Then it has ended."]),
+    ("Short one.", []),
+    ("", []),
+])  # fmt: skip
 def test_only_whole_sentences_count(block: str, expected: list[str]) -> None:
     assert list(sentences(block)) == expected
 

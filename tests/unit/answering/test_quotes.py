@@ -4,7 +4,7 @@ import pytest
 from kit.answering import extract, make_hit
 
 from pipelines.answering.synthesis.passages import split_passages
-from pipelines.answering.synthesis.quotes import FULL, MOST_PROSE_WORDS, MOST_ROWS, Quote, fill
+from pipelines.answering.synthesis.quotes import FULL, MOST_CODE_LINES, MOST_PROSE_WORDS, MOST_ROWS, Quote, fill
 from pipelines.records import Hit
 
 HEAD = ["| setting | default | what it does |", "| --- | --- | --- |"]
@@ -40,19 +40,15 @@ def test_of_a_long_list_the_items_that_concern_the_question_are_quoted_with_all_
     items[17] = "- verbose prints each file that is copied\n    - and its size in bytes"
     hit = make_hit("https://d.test/o#o", "\n".join(["The program takes options:\n", *items]), ("Options",))
     made = answer("How do I have the program print each copied file?", hit)
-    assert (
-        "verbose prints each file that is copied\n    - and its size in bytes" in made and made.count("- option") == 0
-    )
+    assert items[17].removeprefix("- ") in made and made.count("- option") == 0
 
 
-def test_code_is_quoted_whole() -> None:
-    code = "\n".join(f"    step_{n}(table[{n}])" for n in range(25))
-    hit = make_hit(
-        "https://d.test/c#c",
-        f"To fill the table, run all of its steps:\n\n```python\ndef fill(table):\n{code}\n```",
-        ("Fill",),
-    )
-    assert code in answer("How do I fill the table?", hit)
+@pytest.mark.parametrize(("lines", "whole"), [(MOST_CODE_LINES, True), (MOST_CODE_LINES + 9, False)])
+def test_code_is_quoted_whole_unless_it_is_very_long(lines: int, whole: bool) -> None:
+    code = "\n".join(f"step_{n}(table[{n}])" for n in range(lines))
+    text = f"To fill the table, run all of its steps:\n\n```python\n{code}\n```"
+    made = answer("How do I fill the table?", make_hit("https://d.test/c#c", text, ("Fill",)))
+    assert (code in made, "…\n```" not in made) == (whole, whole) and made.count("\n") < MOST_CODE_LINES + 9
 
 
 def test_a_long_definition_ends_after_a_whole_sentence() -> None:
@@ -88,26 +84,17 @@ def test_a_list_that_answers_is_no_table_of_contents() -> None:
 
 
 def test_a_lead_in_is_quoted_with_the_text_below_it() -> None:
-    text = (
-        "This section describes how to clear the cache.\n\n"
-        "Every entry has a version, and an entry of an older version is not used. The versions are numbers.\n\n"
-        "Call cache.clear() in a shell of the project. It removes all entries at once."
-    )
+    lead, versions = "This section describes how to clear the cache.", "Every entry has a version, which is a number."
+    text = f"{lead}\n\n{versions}\n\nCall cache.clear() in a shell of the project. It removes all entries at once."
     made = answer("How do I clear the cache?", make_hit("https://d.test/k#k", text, ("Cache", "Clearing it")))
     assert "cache.clear()" in made
 
 
 def test_the_passage_that_acts_on_the_verb_of_the_question_is_preferred() -> None:
-    what = make_hit(
-        "https://d.test/cache",
-        "The template cache keeps templates in memory. Each template of the cache is kept for a day at most.",
-        ("The template cache",),
-    )
-    how = make_hit(
-        "https://d.test/admin#flush",
-        "To clear the cache, call flush() in a shell. It takes a second, and templates are read from disk again.",
-        ("Administration",),
-    )
+    cache = "The template cache keeps templates in memory. Each template of the cache is kept for a day at most."
+    flush = "To clear the cache, call flush() in a shell. It takes a second, and templates are read from disk again."
+    what = make_hit("https://d.test/cache", cache, ("The template cache",))
+    how = make_hit("https://d.test/admin#flush", flush, ("Administration",))
     asked = "How do I clear the template cache?"
     assert answer(asked, what, how).startswith("**Administration**")
     assert answer("What is the template cache?", what, how).startswith("**The template cache**")
@@ -134,10 +121,9 @@ def test_sentences_that_send_readers_elsewhere_do_not_count() -> None:
     told = "Filters change how a value is shown, and there are many of them. They stand behind a bar."
     sends = f"{told} For information on how to write custom filters, see Custom filters."
     says = f"{told} To write custom filters, put a function into a module and register it."
-    asked, where = "How do I write custom filters?", ("Templates", "Filters")
-    assert supports(asked, make_hit("https://d.test/t", sends, where)) < supports(
-        asked, make_hit("https://d.test/t", says, where)
-    )
+    hits = [make_hit("https://d.test/t", text, ("Templates", "Filters")) for text in (sends, says)]
+    less, more = (supports("How do I write custom filters?", hit) for hit in hits)
+    assert less < more
 
 
 def places(text: str, *chosen: int, of: int = 1) -> list[int]:

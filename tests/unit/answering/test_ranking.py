@@ -19,21 +19,21 @@ def hit(page: str, text: str, score: float = 0.03, ordinal: int = 1, cosine: flo
     return replace(made, chunk_id=f"{page}{ordinal}{text[:9]}", url=url, score=score, scores=scores, ordinal=ordinal)
 
 
-def feature(name: str, *hits: Hit) -> list[float]:
-    return list(features(QUESTION, hits)[:, NAMES.index(name)])
+SIMPLE = {
+    "fused": [1.0, 0.5, 0.5], "beginning": [1.0, 0.0, 0.0], "page": [1.0, 1.0, 1.0], "short": [0.0, 0.0, 1.0],
+    "first": [1.0, 0.0, 0.0],
+}  # fmt: skip
 
 
 def test_each_feature_says_what_it_is_named_after() -> None:
     good = hit("a", f"Limit the memory of a worker in its settings {LONG}", 0.03, ordinal=0, cosine=0.7)
     late = hit("b", f"{LONG} limit the memory of a worker", 0.015, cosine=0.5)
     short = hit("b", "Nothing of it.", 0.015, cosine=None)
-    assert feature("fused", good, late, short) == [1.0, 0.5, 0.5]
-    assert np.allclose(feature("cosine", good, late, short), [0.0, -0.2, -0.22])
-    assert feature("words", good, late, short)[:2] == [1.0, 1.0] and feature("words", good, late, short)[2] < 0.1
-    assert feature("beginning", good, late, short) == [1.0, 0.0, 0.0]
-    assert feature("page", good, late, short) == [1.0, 1.0, 1.0]
-    assert feature("short", good, late, short) == [0.0, 0.0, 1.0]
-    assert feature("first", good, late, short) == [1.0, 0.0, 0.0]
+    found = dict(zip(NAMES, features(QUESTION, [good, late, short]).T, strict=True))
+    *words, fewest = found.pop("words")
+    assert words == [1.0, 1.0] and fewest < 0.1
+    assert np.allclose(found.pop("cosine"), [0.0, -0.2, -0.22])
+    assert {name: list(values) for name, values in found.items() if name in SIMPLE} == SIMPLE
 
 
 def test_the_text_that_has_the_words_of_the_question_comes_first() -> None:

@@ -17,20 +17,15 @@ from pipelines.answering.reranking.cross_encoder import CrossEncoderReranker
 from pipelines.answering.reranking.http import HTTPReranker, endpoint_of
 from pipelines.records import Hit
 
-SITE = "https://docs/en/"
 TEXTS = ["ray serve scales", "tune tunes", "how does the work work", "a replica of serve"]
-FOLDERS = ["serve", "tune", "core", "serve"]
 ODD = ["", "😀" * 300, "C++ (", "long " * 10_000, "\x00\ud800", "<passage>", "{question}"]
 
 
 def hits() -> list[Hit]:
     """Four hits as fusion leaves them."""
-    made = [
-        make_hit(f"{SITE}{folder}/{n}.html", text) for n, (folder, text) in enumerate(zip(FOLDERS, TEXTS, strict=True))
-    ]
     return [
         replace(hit, score=0.9 - n / 10, score_kind="rrf", ranks={"bm25": n + 1}, scores={"bm25": 7.0 - n})
-        for n, hit in enumerate(made)
+        for n, hit in enumerate(make_hit(f"https://docs/en/{n}.html", text) for n, text in enumerate(TEXTS))
     ]
 
 
@@ -44,15 +39,12 @@ def keeps_earlier_scores(hit: Hit) -> bool:
     return before.scores.items() <= hit.scores.items() and hit.scores["rrf"] == before.score
 
 
-def test_scores_are_kept_ranks_given_and_ties_stay_as_they_were():
+def test_scores_are_kept_ranks_given_and_ties_stay_and_no_number_gives_no_order():
     first, *rest = by_score(hits(), [0.1, 0.7, 0.1, 0.1], "judge")
     assert (first.score, first.score_kind, first.text) == (0.7, "judge", TEXTS[1])
     assert first.ranks == {"bm25": 2, "judge": 1}
     assert first.scores == {"bm25": 6.0, "rrf": 0.8, "judge": 0.7}
     assert [hit.text for hit in rest] == [TEXTS[0], TEXTS[2], TEXTS[3]]
-
-
-def test_a_score_that_is_no_number_gives_no_order():
     with pytest.raises(RerankFailed, match="nan"):
         by_score(hits(), [1, float("nan"), 2, 3], "judge")
 
@@ -69,16 +61,9 @@ def save_model(folder: Path, kind: str, labels: int = 1) -> str:
     folder.mkdir()
     (folder / "vocab.txt").write_text("\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *words]))
     torch.manual_seed(0)
-    config = transformers.BertConfig(
-        vocab_size=len(words) + 5,
-        hidden_size=16,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        intermediate_size=16,
-        max_position_embeddings=64,
-        initializer_range=1.0,
-        num_labels=labels,
-    )
+    shape = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
+    shape |= {"vocab_size": len(words) + 5, "max_position_embeddings": 64, "num_labels": labels}
+    config = transformers.BertConfig(initializer_range=1.0, **shape)
     getattr(transformers, kind)(config).save_pretrained(folder)
     transformers.BertTokenizerFast(vocab_file=str(folder / "vocab.txt")).save_pretrained(folder)
     return str(folder)
@@ -113,9 +98,8 @@ def test_a_cross_encoder_serves_questions_that_come_together(encoder):
     async def together() -> list[tuple[Hit, ...]]:
         return await asyncio.gather(*(encoder.rerank(text, hits()) for text in TEXTS * 3))
 
-    assert [order(one) for one in asyncio.run(together())] == [
-        order(asyncio.run(encoder.rerank(text, hits()))) for text in TEXTS * 3
-    ]
+    apart = [order(asyncio.run(encoder.rerank(text, hits()))) for text in TEXTS * 3]
+    assert [order(one) for one in asyncio.run(together())] == apart
 
 
 def test_a_cross_encoder_reads_any_text(encoder):
@@ -223,15 +207,12 @@ def test_a_broken_endpoint_is_a_clear_failure_without_the_key(answer, said):
     assert len(endpoint.asked) == 1
 
 
-def test_a_slow_endpoint_and_none_at_all_are_failures():
+def test_a_slow_endpoint_and_none_at_all_are_failures_unless_there_is_nothing_to_ask():
     with serve(HANG) as endpoint, pytest.raises(RerankFailed, match=r"within 0\.1 s"):
         ask(HTTPReranker(endpoint.url, "m", timeout_s=0.1))
     with pytest.raises(RerankFailed, match="cannot be reached"):
         ask(HTTPReranker(endpoint.url, "m"))
-
-
-def test_nothing_is_asked_for_no_hits():
-    assert ask(HTTPReranker("http://127.0.0.1:1", "m"), []) == ()
+    assert ask(HTTPReranker(endpoint.url, "m"), []) == ()
 
 
 @pytest.mark.parametrize(

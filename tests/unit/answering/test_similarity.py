@@ -16,31 +16,28 @@ def same(one: str, other: str) -> bool:
     return pair
 
 
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [
-        ("How do I read a CSV file?", "How do I write a CSV file?"),
-        ("How do I install Ray 2.9?", "How do I install Ray 2.10?"),
-        ("How do I run on two nodes?", "How do I run on three nodes?"),
-        ("How do I enable tracing?", "How do I disable tracing?"),
-        ("Which versions are supported?", "Which versions are not supported?"),
-        ("Can I connect with a password?", "Can I connect without a password?"),
-        ("Why does the worker start?", "Why doesn't the worker start?"),
-        ("What is batch_size?", "What is train_batch_size?"),
-        ("How do I set work_mem?", "How do I set maintenance_work_mem?"),
-        ("How do I use the --force flag?", "How do I use the --verbose flag?"),
-        ("How do I cast text to date?", "How do I cast date to text?"),
-        ("How do I turn a pandas frame into a Ray Dataset?", "How do I turn a Ray Dataset into a pandas frame?"),
-        ("How do I run Ray in Docker?", "How do I run Docker in Ray?"),
-        ("What is a placement group?", "How do I create a placement group?"),
-        ("When should I use Ray Client?", "What is Ray Client?"),
-        ("How many actors run on a node?", "How do actors run on a node?"),
-        ("How do I filter rows before a join?", "How do I filter rows after a join?"),
-        ("What is a tuple?", "What is the difference between a tuple and a list?"),
-        ("How do I install it with pip?", "How do I install it with conda?"),
-        ("How do I serve a model?", "How do I serve a model on Kubernetes with TLS and a proxy?"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("one", "other"), [
+    ("How do I read a CSV file?", "How do I write a CSV file?"),
+    ("How do I install Ray 2.9?", "How do I install Ray 2.10?"),
+    ("How do I run on two nodes?", "How do I run on three nodes?"),
+    ("How do I enable tracing?", "How do I disable tracing?"),
+    ("Which versions are supported?", "Which versions are not supported?"),
+    ("Can I connect with a password?", "Can I connect without a password?"),
+    ("Why does the worker start?", "Why doesn't the worker start?"),
+    ("What is batch_size?", "What is train_batch_size?"),
+    ("How do I set work_mem?", "How do I set maintenance_work_mem?"),
+    ("How do I use the --force flag?", "How do I use the --verbose flag?"),
+    ("How do I cast text to date?", "How do I cast date to text?"),
+    ("How do I turn a pandas frame into a Ray Dataset?", "How do I turn a Ray Dataset into a pandas frame?"),
+    ("How do I run Ray in Docker?", "How do I run Docker in Ray?"),
+    ("What is a placement group?", "How do I create a placement group?"),
+    ("When should I use Ray Client?", "What is Ray Client?"),
+    ("How many actors run on a node?", "How do actors run on a node?"),
+    ("How do I filter rows before a join?", "How do I filter rows after a join?"),
+    ("What is a tuple?", "What is the difference between a tuple and a list?"),
+    ("How do I install it with pip?", "How do I install it with conda?"),
+    ("How do I serve a model?", "How do I serve a model on Kubernetes with TLS and a proxy?"),
+])  # fmt: skip
 def test_what_decides_must_not_differ(one: str, other: str) -> None:
     assert not same(one, other)
 

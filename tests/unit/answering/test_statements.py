@@ -25,33 +25,27 @@ def written(*pieces: str) -> str:
     return shown(read(*pieces))
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        (
-            "One thing. Load files [1]. Then stop [2].",
-            [("One thing.", ()), ("Load files.", (1,)), ("Then stop.", (2,))],
-        ),
-        ("Load files. [1] Then stop. [2]", [("Load files.", (1,)), ("Then stop.", (2,))]),
-        ("Both do [1][2].", [("Both do.", (1, 2))]),
-        ("Do. [2] [1] Then stop.", [("Do.", (2, 1)), ("Then stop.", ())]),
-        ("- Load files [1]\n- Stop trials [2]", [("Load files", (1,)), ("Stop trials", (2,))]),
-        ("Call `x[1]` now [2].", [("Call `x[1]` now.", (2,))]),
-        ("```python\nread_csv(x[1])\n```\n[2]", [("read_csv(x[1])", (2,))]),
-        ("```\na\n```\n[2] says so.", [("a", ()), ("says so.", (2,))]),
-        ("[1] says so. Not this.", [("says so.", (1,)), ("Not this.", ())]),
-        ("Load files.\n[1]\n\nStop.", [("Load files.", (1,)), ("Stop.", ())]),
-        ("Load files.\n[1] Stop.", [("Load files.", ()), ("Stop.", (1,))]),
-        ("Use a store, e.g. Redis, since v2.3. Stop.", [("Use a store, e.g. Redis, since v2.3.", ()), ("Stop.", ())]),
-        ("See https://d.test/a.b?c. `a. B` is code.", [("See https://d.test/a.b?c.", ()), ("`a. B` is code.", ())]),
-        ("Soft\nwrapped. Next", [("Soft wrapped.", ()), ("Next", ())]),
-        ("1. One.\n   - Two\n2. Three", [("One.", ()), ("Two", ()), ("Three", ())]),
-        ("先加载文件。然后停止[2]。", [("先加载文件。", ()), ("然后停止。", (2,))]),
-        ("Das geht z.B. so. Ende.", [("Das geht z.B. so.", ()), ("Ende.", ())]),
-        ("| a | b |\n|---|---|\n| c | d [2] |\n", [("a | b", ()), ("c | d", (2,))]),
-        ("**Bold.** Next one.", [("**Bold.**", ()), ("Next one.", ())]),
-    ],
-)
+@pytest.mark.parametrize(("text", "expected"), [
+    ("One thing. Load files [1]. Then stop [2].", [("One thing.", ()), ("Load files.", (1,)), ("Then stop.", (2,))]),
+    ("Load files. [1] Then stop. [2]", [("Load files.", (1,)), ("Then stop.", (2,))]),
+    ("Both do [1][2].", [("Both do.", (1, 2))]),
+    ("Do. [2] [1] Then stop.", [("Do.", (2, 1)), ("Then stop.", ())]),
+    ("- Load files [1]\n- Stop trials [2]", [("Load files", (1,)), ("Stop trials", (2,))]),
+    ("Call `x[1]` now [2].", [("Call `x[1]` now.", (2,))]),
+    ("```python\nread_csv(x[1])\n```\n[2]", [("read_csv(x[1])", (2,))]),
+    ("```\na\n```\n[2] says so.", [("a", ()), ("says so.", (2,))]),
+    ("[1] says so. Not this.", [("says so.", (1,)), ("Not this.", ())]),
+    ("Load files.\n[1]\n\nStop.", [("Load files.", (1,)), ("Stop.", ())]),
+    ("Load files.\n[1] Stop.", [("Load files.", ()), ("Stop.", (1,))]),
+    ("Use a store, e.g. Redis, since v2.3. Stop.", [("Use a store, e.g. Redis, since v2.3.", ()), ("Stop.", ())]),
+    ("See https://d.test/a.b?c. `a. B` is code.", [("See https://d.test/a.b?c.", ()), ("`a. B` is code.", ())]),
+    ("Soft\nwrapped. Next", [("Soft wrapped.", ()), ("Next", ())]),
+    ("1. One.\n   - Two\n2. Three", [("One.", ()), ("Two", ()), ("Three", ())]),
+    ("先加载文件。然后停止[2]。", [("先加载文件。", ()), ("然后停止。", (2,))]),
+    ("Das geht z.B. so. Ende.", [("Das geht z.B. so.", ()), ("Ende.", ())]),
+    ("| a | b |\n|---|---|\n| c | d [2] |\n", [("a | b", ()), ("c | d", (2,))]),
+    ("**Bold.** Next one.", [("**Bold.**", ()), ("Next one.", ())]),
+])  # fmt: skip
 def test_a_number_belongs_to_the_statement_before_it(text: str, expected: list[object]) -> None:
     assert [(statement.text, statement.numbers) for statement in statements(text)] == expected
 
