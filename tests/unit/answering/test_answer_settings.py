@@ -21,23 +21,20 @@ def make_settings(**settings: Any) -> AnswerSettings:
     return AnswerSettings.model_validate(settings)
 
 
-@pytest.mark.parametrize(
-    ("settings", "said"),
-    [
-        ({"agents": [BIG, BIG]}, "share a name"),
-        ({"agents": [BIG], "router_default": "huge"}, r"router.default names the agent 'huge'; there are: big"),
-        ({"agents": [BIG], "router": "rules", "router_rules": [{"agent": "x", "topics": ["a"]}]}, "router.rules names"),
-        ({"agents": [{"name": "extractive", "model": "m"}]}, "built-in"),
-        ({"agents": [{**BIG, "temprature": 1}]}, "temprature"),
-        ({"reranker": "cross-encoder"}, "needs reranker.model"),
-        ({"reranker": "endpoint"}, "needs reranker.url"),
-        ({"reranker": "llm"}, "'llm', .* is gone: .*Unset it, or use cross-encoder"),
-        ({"router": "classifier"}, "router.model and router.easy and router.hard"),
-        ({"hyde": True}, "needs a language model"),
-        ({"mode": "poem"}, "compact"),
-        ({"k": 0}, "greater than or equal to 1"),
-    ],
-)
+@pytest.mark.parametrize(("settings", "said"), [
+    ({"agents": [BIG, BIG]}, "share a name"),
+    ({"agents": [BIG], "router_default": "huge"}, r"router.default names the agent 'huge'; there are: big"),
+    ({"agents": [BIG], "router": "rules", "router_rules": [{"agent": "x", "topics": ["a"]}]}, "router.rules names"),
+    ({"agents": [{"name": "extractive", "model": "m"}]}, "built-in"),
+    ({"agents": [{**BIG, "temprature": 1}]}, "temprature"),
+    ({"reranker": "cross-encoder"}, "needs reranker.model"),
+    ({"reranker": "endpoint"}, "needs reranker.url"),
+    ({"reranker": "llm"}, "'llm', .* is gone: .*Unset it, or use cross-encoder"),
+    ({"router": "classifier"}, "router.model and router.easy and router.hard"),
+    ({"hyde": True}, "needs a language model"),
+    ({"mode": "poem"}, "compact"),
+    ({"k": 0}, "greater than or equal to 1"),
+])  # fmt: skip
 def test_what_cannot_be_used_is_named(settings: dict[str, Any], said: str) -> None:
     with pytest.raises(ValidationError, match=said):
         make_settings(**settings)

@@ -103,33 +103,30 @@ BOTH = "With read_csv streaming blocks, the ASHA scheduler stops trials early on
 GERMAN = "Die Funktion read_csv lädt eine Datei von einem path, die mit comma getrennt ist."
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        (f"{LOAD}. {STOP}.", f"{LOAD}. [1] {STOP}. [2]"),
-        (f"{LOAD}. [1] {STOP}.", f"{LOAD}. [1] {STOP}. [2]"),
-        (f"{LOAD} [1]. {STOP}.", f"{LOAD} [1]. {STOP}. [2]"),
-        (f"{LOAD}. [2] {STOP} [1].", f"{LOAD}. [2] [1] {STOP} [1]. [2]"),
-        (f"So:\n- {LOAD}\n- {STOP}\n\nBye!", f"So:\n- {LOAD} [1]\n- {STOP} [2]\n\nBye!"),
-        (f"| a | b |\n|---|---|\n| {LOAD} | x |\n", f"| a | b |\n|---|---|\n| {LOAD} | x [1] |\n"),
-        ("Like this:\n```py\nread_csv(path)\n```\nDone.", "Like this:\n```py\nread_csv(path)\n```\n[1]\n\nDone."),
-        ("```\nread_csv(path)\n```\n\nDone.", "```\nread_csv(path)\n```\n[1]\n\nDone."),
-        ("- ```\n  read_csv(path)\n  ```\n- x", "- ```\n  read_csv(path)\n  ```\n  [1]\n\n- x"),
-        ("```\nread_csv(path)", "```\nread_csv(path)\n```\n[1]"),
-        (f"# {LOAD}\n\n**{STOP}**\n\n{LOAD}: what is it?", f"# {LOAD}\n\n**{STOP}**\n\n{LOAD}: what is it?"),
-        (f"{LOAD}. Kubernetes restarts crashed pods.", f"{LOAD}. [1] Kubernetes restarts crashed pods."),
-        (BOTH, f"{BOTH} [1][2]"),
-        (f"{LOAD} by `data.read_csv()`.", f"{LOAD} by `data.read_csv()`. [1]"),
-        # Its passage has no such name.
-        (f"{LOAD} by `data.fetch_all()`. {STOP}.", f"{LOAD} by `data.fetch_all()`. {STOP}. [2]"),
-        # Another language is compared by its names.
-        (GERMAN, f"{GERMAN} [1]"),
-        # These claim nothing.
-        ("Hello! How can I help?", "Hello! How can I help?"),
-        ("", ""),
-        ("I do not know: nothing seems to answer that.", "I do not know: nothing seems to answer that."),
-    ],
-)
+@pytest.mark.parametrize(("text", "expected"), [
+    (f"{LOAD}. {STOP}.", f"{LOAD}. [1] {STOP}. [2]"),
+    (f"{LOAD}. [1] {STOP}.", f"{LOAD}. [1] {STOP}. [2]"),
+    (f"{LOAD} [1]. {STOP}.", f"{LOAD} [1]. {STOP}. [2]"),
+    (f"{LOAD}. [2] {STOP} [1].", f"{LOAD}. [2] [1] {STOP} [1]. [2]"),
+    (f"So:\n- {LOAD}\n- {STOP}\n\nBye!", f"So:\n- {LOAD} [1]\n- {STOP} [2]\n\nBye!"),
+    (f"| a | b |\n|---|---|\n| {LOAD} | x |\n", f"| a | b |\n|---|---|\n| {LOAD} | x [1] |\n"),
+    ("Like this:\n```py\nread_csv(path)\n```\nDone.", "Like this:\n```py\nread_csv(path)\n```\n[1]\n\nDone."),
+    ("```\nread_csv(path)\n```\n\nDone.", "```\nread_csv(path)\n```\n[1]\n\nDone."),
+    ("- ```\n  read_csv(path)\n  ```\n- x", "- ```\n  read_csv(path)\n  ```\n  [1]\n\n- x"),
+    ("```\nread_csv(path)", "```\nread_csv(path)\n```\n[1]"),
+    (f"# {LOAD}\n\n**{STOP}**\n\n{LOAD}: what is it?", f"# {LOAD}\n\n**{STOP}**\n\n{LOAD}: what is it?"),
+    (f"{LOAD}. Kubernetes restarts crashed pods.", f"{LOAD}. [1] Kubernetes restarts crashed pods."),
+    (BOTH, f"{BOTH} [1][2]"),
+    (f"{LOAD} by `data.read_csv()`.", f"{LOAD} by `data.read_csv()`. [1]"),
+    # Its passage has no such name.
+    (f"{LOAD} by `data.fetch_all()`. {STOP}.", f"{LOAD} by `data.fetch_all()`. {STOP}. [2]"),
+    # Another language is compared by its names.
+    (GERMAN, f"{GERMAN} [1]"),
+    # These claim nothing.
+    ("Hello! How can I help?", "Hello! How can I help?"),
+    ("", ""),
+    ("I do not know: nothing seems to answer that.", "I do not know: nothing seems to answer that."),
+])  # fmt: skip
 def test_a_claim_without_a_source_gets_the_one_that_bears_it_out(text: str, expected: str) -> None:
     assert shown(text) == expected
     assert shown(*text) == expected

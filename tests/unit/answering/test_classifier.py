@@ -25,17 +25,14 @@ def folder(classifier, tmp_path):
     return tmp_path / "tags"
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("ray.serve.startReplica", "ray serve start replica"),
-        ("num_env_runners=4", "num env runners 4"),
-        ("HTTPServer, getURLNow()", "http server get url now"),
-        ("Why is C++ (slow?", "why is c++ slow"),
-        ("Ünïcode été 東京", "ünïcode été 東京"),
-        (" \n\t 😀 ", ""),
-    ],
-)
+@pytest.mark.parametrize(("text", "expected"), [
+    ("ray.serve.startReplica", "ray serve start replica"),
+    ("num_env_runners=4", "num env runners 4"),
+    ("HTTPServer, getURLNow()", "http server get url now"),
+    ("Why is C++ (slow?", "why is c++ slow"),
+    ("Ünïcode été 東京", "ünïcode été 東京"),
+    (" \n\t 😀 ", ""),
+])  # fmt: skip
 def test_names_come_apart_before_anything_is_counted(text, expected):
     assert words(text) == expected
 
@@ -62,16 +59,13 @@ def test_probabilities_are_one_row_a_text_and_one_column_a_label_and_the_same_on
     assert (loaded.labels, loaded.metadata) == (classifier.labels, metadata)
 
 
-@pytest.mark.parametrize(
-    ("texts", "labels", "message"),
-    [
-        (["a b", "c d"], ["x"], "2 texts have 1 labels"),
-        (["a b", "c d"], ["x", "x"], "two labels"),
-        (["a b", "c d", "e f"], ["x", "x", "y"], "'y' has a single example"),
-        (["?", "!", ".", ","], ["x", "x", "y", "y"], "has a word"),
-        ([], [], "two labels"),
-    ],
-)
+@pytest.mark.parametrize(("texts", "labels", "message"), [
+    (["a b", "c d"], ["x"], "2 texts have 1 labels"),
+    (["a b", "c d"], ["x", "x"], "two labels"),
+    (["a b", "c d", "e f"], ["x", "x", "y"], "'y' has a single example"),
+    (["?", "!", ".", ","], ["x", "x", "y", "y"], "has a word"),
+    ([], [], "two labels"),
+])  # fmt: skip
 def test_what_cannot_be_learned_from_is_said(texts, labels, message):
     with pytest.raises(CannotLearn, match=message):
         TextClassifier.fit(texts, labels)
@@ -174,16 +168,13 @@ def test_a_broken_card_is_refused(folder, text):
 NOT_ACCEPTED = [{"accepted": said} for said in (False, None, "no", 0)]
 
 
-@pytest.mark.parametrize(
-    ("entry", "said"),
-    [
-        ({"labels": ["rllib", "tune"]}, "the card names the labels"),
-        ({"version": 99}, "version"),
-        ({"kind": "router"}, "kind 'router', and 'tags' is needed"),
-        *((entry, "did not accept it") for entry in NOT_ACCEPTED),
-        *(({"metadata": entry}, "did not accept it") for entry in NOT_ACCEPTED),  # as it once was written
-    ],
-)
+@pytest.mark.parametrize(("entry", "said"), [
+    ({"labels": ["rllib", "tune"]}, "the card names the labels"),
+    ({"version": 99}, "version"),
+    ({"kind": "router"}, "kind 'router', and 'tags' is needed"),
+    *((entry, "did not accept it") for entry in NOT_ACCEPTED),
+    *(({"metadata": entry}, "did not accept it") for entry in NOT_ACCEPTED),  # as it once was written
+])  # fmt: skip
 def test_a_card_of_something_else_or_of_what_was_not_accepted_is_refused(folder, entry, said):
     card = json.loads((folder / "card.json").read_text())
     (folder / "card.json").write_text(json.dumps(card | entry))

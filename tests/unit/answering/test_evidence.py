@@ -54,16 +54,13 @@ def test_a_model_that_can_not_tell_has_no_scale() -> None:
     assert same is not None and same.scale(1.0) is None and Yardstick.of(Broken()) is None
 
 
-@pytest.mark.parametrize(
-    ("evidence", "likely"),
-    [
-        (Evidence(4, 12_000, 1.5, 1.0), True), (Evidence(4, 12_000, 0.5, 0.3), False),
-        (Evidence(1, 12_000, 3.0, 0.6), True), (Evidence(4, 12_000, 2.0), True), (Evidence(4, 12_000, 0.6), False),
-        (Evidence(4, 12_000, None, 0.8), True), (Evidence(4, 12_000, None, 0.3), False),  # words can't be compared
-        (Evidence(3, 4, 0.0, 0.9), False),  # no word is anywhere in the index
-        (Evidence(2, 4, 0.3, 0.65), True), (Evidence(2, 12_000, 0.3, 0.65), False),  # the best of four chunks
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("evidence", "likely"), [
+    (Evidence(4, 12_000, 1.5, 1.0), True), (Evidence(4, 12_000, 0.5, 0.3), False),
+    (Evidence(1, 12_000, 3.0, 0.6), True), (Evidence(4, 12_000, 2.0), True), (Evidence(4, 12_000, 0.6), False),
+    (Evidence(4, 12_000, None, 0.8), True), (Evidence(4, 12_000, None, 0.3), False),  # words can't be compared
+    (Evidence(3, 4, 0.0, 0.9), False),  # no word is anywhere in the index
+    (Evidence(2, 4, 0.3, 0.65), True), (Evidence(2, 12_000, 0.3, 0.65), False),  # the best of four chunks
+])  # fmt: skip
 def test_a_near_chunk_with_the_words_is_likely_to_answer(evidence: Evidence, likely: bool) -> None:
     assert is_likely(evidence) == likely
 

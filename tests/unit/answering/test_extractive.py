@@ -149,15 +149,12 @@ def test_the_section_of_an_object_that_is_named_comes_first() -> None:
     assert answer("what do tasks share", guide, entry).startswith("**Arguments**")
 
 
-@pytest.mark.parametrize(
-    ("asked", "cosine", "known"),
-    [
-        ("premature termination of bad trials", 0.6, True),
-        ("premature termination of bad trials", 0.3, False),
-        ("premature termination of hopeless runs", 0.6, False),
-        ("Who stops bad trials early?", 0.3, True),
-    ],
-)
+@pytest.mark.parametrize(("asked", "cosine", "known"), [
+    ("premature termination of bad trials", 0.6, True),
+    ("premature termination of bad trials", 0.3, False),
+    ("premature termination of hopeless runs", 0.6, False),
+    ("Who stops bad trials early?", 0.3, True),
+])  # fmt: skip
 def test_a_close_vector_with_some_words_or_nearly_all_words_are_enough(asked: str, cosine: float, known: bool) -> None:
     close = replace(TUNE, scores={"vector": cosine})
     assert (not answer(asked, close).startswith(UNKNOWN)) is known
@@ -191,17 +188,14 @@ def test_every_number_is_that_of_a_hit(question: str, contents: list[str]) -> No
         assert {int(n) for n in re.findall(r"\[(\d+)\]", made)} <= set(range(1, len(hits) + 1))
 
 
-@pytest.mark.parametrize(
-    ("quoted", "written"),
-    [
-        ("as [7] says, and [1, 2]", "as `[7]` says, and `[1, 2]`"),
-        ("the call tuple([1, 2, 3])", "the call tuple(`[1, 2, 3]`)"),
-        ("the footnote [1](https://d.test/n) of it", "the footnote `[1]` of it"),
-        ("`x[1]` and ``a`[1]`` stay", "`x[1]` and ``a`[1]`` stay"),
-        ("- of [7]\n\n    ```\n    x[1]\n    ```\n- [8]", "- of `[7]`\n\n    ```\n    x[1]\n    ```\n- `[8]`"),
-        ("[a link](https://d.test/) and names\\[1\\]", "[a link](https://d.test/) and names\\[1\\]"),
-    ],
-)
+@pytest.mark.parametrize(("quoted", "written"), [
+    ("as [7] says, and [1, 2]", "as `[7]` says, and `[1, 2]`"),
+    ("the call tuple([1, 2, 3])", "the call tuple(`[1, 2, 3]`)"),
+    ("the footnote [1](https://d.test/n) of it", "the footnote `[1]` of it"),
+    ("`x[1]` and ``a`[1]`` stay", "`x[1]` and ``a`[1]`` stay"),
+    ("- of [7]\n\n    ```\n    x[1]\n    ```\n- [8]", "- of `[7]`\n\n    ```\n    x[1]\n    ```\n- `[8]`"),
+    ("[a link](https://d.test/) and names\\[1\\]", "[a link](https://d.test/) and names\\[1\\]"),
+])  # fmt: skip
 def test_numbers_that_cite_nothing_are_shown_as_code(quoted: str, written: str) -> None:
     assert hide_numbers(quoted) == written
 

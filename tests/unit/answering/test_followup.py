@@ -114,16 +114,13 @@ def test_rules_stand_in_for_a_model_that_fails(retriever: Retriever) -> None:
     assert answer.queries == ("why? (how do I create an index in PostgreSQL)",) and answer.degraded == ("rewrite",)
 
 
-@pytest.mark.parametrize(
-    ("before", "question", "about"),
-    [
-        ("What is a context manager?", "how do I write one?", "a context manager"),
-        ("how do I start a Ray cluster on AWS?", "and on GCP?", "a Ray cluster"),
-        ("sourdough bread", "how long does it take?", "sourdough bread"),
-        ("How do I read a CSV file?", "what about JSON?", ""),
-        ("What is VACUUM?", "How do I install Ray on Windows?", ""),
-    ],
-)
+@pytest.mark.parametrize(("before", "question", "about"), [
+    ("What is a context manager?", "how do I write one?", "a context manager"),
+    ("how do I start a Ray cluster on AWS?", "and on GCP?", "a Ray cluster"),
+    ("sourdough bread", "how long does it take?", "sourdough bread"),
+    ("How do I read a CSV file?", "what about JSON?", ""),
+    ("What is VACUUM?", "How do I install Ray on Windows?", ""),
+])  # fmt: skip
 def test_what_a_follow_up_goes_on_about_is_known(before: str, question: str, about: str) -> None:
     assert complete(question, [before]).about == about
 

@@ -20,20 +20,17 @@ SIGNATURE = "```python\nlru_cache(maxsize=128)\n```\n\nDecorator to wrap a funct
 TERMS = "-h host:\\\nThe name of the server.\n\n-p port:\\\nThe port of the server."
 
 
-@pytest.mark.parametrize(
-    ("text", "kinds"),
-    [
-        (VENV, [["prose", "code"], ["prose"], ["note"]]),
-        (TABS, [["prose", "prose", "code"], ["prose", "code"]]),
-        ("It takes two arguments:\n\n- path: where it is\n- mode: how it is opened", [["prose", "list"]]),
-        ("These are the modes.\n\n| mode |\n| --- |\n| r |", [["prose", "table"]]),
-        ("Beware of this:\n\n> Note\n>\n> It is slow.", [["prose", "note"]]),
-        (SIGNATURE, [["code", "prose"]]),
-        (f"{TERMS}\n\n- one\n- two", [["prose"], ["prose", "list"]]),
-        ("\uf17c / \uf17a\n\n\u25b8", []),
-        ("", []),
-    ],
-)
+@pytest.mark.parametrize(("text", "kinds"), [
+    (VENV, [["prose", "code"], ["prose"], ["note"]]),
+    (TABS, [["prose", "prose", "code"], ["prose", "code"]]),
+    ("It takes two arguments:\n\n- path: where it is\n- mode: how it is opened", [["prose", "list"]]),
+    ("These are the modes.\n\n| mode |\n| --- |\n| r |", [["prose", "table"]]),
+    ("Beware of this:\n\n> Note\n>\n> It is slow.", [["prose", "note"]]),
+    (SIGNATURE, [["code", "prose"]]),
+    (f"{TERMS}\n\n- one\n- two", [["prose"], ["prose", "list"]]),
+    ("\uf17c / \uf17a\n\n\u25b8", []),
+    ("", []),
+])  # fmt: skip
 def test_what_prose_introduces_stays_with_it(text: str, kinds: list[list[str]]) -> None:
     assert [[block.kind.value for block in passage.blocks] for passage in split_passages(text)] == kinds
 
@@ -71,16 +68,13 @@ def test_only_whole_sentences_count(block: str, expected: list[str]) -> None:
     assert list(sentences(block)) == expected
 
 
-@pytest.mark.parametrize(
-    ("text", "bare"),
-    [
-        ("More: [ports](https://d.test/p#ports), [HTTPS](https://d.test/p).", True),
-        ("[The whole list](https://d.test/list) is [here](https://d.test/here).", True),
-        ("The port is set by [`--port`](https://d.test/p#ports) and is 8000.", False),
-        ("The port is 8000.", False),
-        ("You can learn more about GraphQL in its guide. You can also read more about each library there.", True),
-        ("You can find out whether the file is there. You can read a file with open.", False),
-    ],
-)
+@pytest.mark.parametrize(("text", "bare"), [
+    ("More: [ports](https://d.test/p#ports), [HTTPS](https://d.test/p).", True),
+    ("[The whole list](https://d.test/list) is [here](https://d.test/here).", True),
+    ("The port is set by [`--port`](https://d.test/p#ports) and is 8000.", False),
+    ("The port is 8000.", False),
+    ("You can learn more about GraphQL in its guide. You can also read more about each library there.", True),
+    ("You can find out whether the file is there. You can read a file with open.", False),
+])  # fmt: skip
 def test_a_passage_of_hardly_more_than_links_or_promises_of_more_elsewhere_says_nothing(text: str, bare: bool) -> None:
     assert is_bare(split_passages(text)) is bare

@@ -84,17 +84,14 @@ def test_the_system_prompt_leaves_out_what_an_answer_may_say():
     assert UNKNOWN not in DEFAULT.system.format()
 
 
-@pytest.mark.parametrize(
-    ("make", "said"),
-    [
-        (lambda: Prompts(refine=Template("{question}")), r"'refine' lacks \{answer\}, \{context\}"),
-        (lambda: Prompts(qa=Template("{question} {context} {answer}")), r"'qa' cannot have \{answer\}"),
-        (lambda: Prompts(qa=Template("{question} {context}", question="W?")), r"'qa' cannot fix \{question\}"),
-        (lambda: Prompts.from_mapping({"quality": "good"}), "called quality; there are system, qa, refine"),
-        (lambda: Prompts.from_mapping({"qa": PIRATE}, {"tone": "dry"}), r"has \{tone\}; their own .*: \{tone_name\}"),
-        *((lambda name=name: DEFAULT.check({name: "x"}), rf"\{{{name}\}} are reserved") for name in sorted(RESERVED)),
-    ],
-)
+@pytest.mark.parametrize(("make", "said"), [
+    (lambda: Prompts(refine=Template("{question}")), r"'refine' lacks \{answer\}, \{context\}"),
+    (lambda: Prompts(qa=Template("{question} {context} {answer}")), r"'qa' cannot have \{answer\}"),
+    (lambda: Prompts(qa=Template("{question} {context}", question="W?")), r"'qa' cannot fix \{question\}"),
+    (lambda: Prompts.from_mapping({"quality": "good"}), "called quality; there are system, qa, refine"),
+    (lambda: Prompts.from_mapping({"qa": PIRATE}, {"tone": "dry"}), r"has \{tone\}; their own .*: \{tone_name\}"),
+    *((lambda name=name: DEFAULT.check({name: "x"}), rf"\{{{name}\}} are reserved") for name in sorted(RESERVED)),
+])  # fmt: skip
 def test_a_prompt_that_cannot_be_filled_is_refused(make, said):
     with pytest.raises(TemplateError, match=said):
         make()

@@ -152,17 +152,14 @@ def test_what_follows_a_repeated_request_is_the_answer():
     assert said.strip() == code and not refused
 
 
-@pytest.mark.parametrize(
-    ("question", "answer", "echo"),
-    [
-        (REQUEST, "Yes, you can show me an example of ray.actor.exit_actor(). [1]", True),
-        (REQUEST, "Sure, I can show you an example of `ray.actor.exit_actor()`.", True),
-        (REQUEST, "An example of ray.actor.exit_actor() [2].", True),
-        (REQUEST, "Here is an example of ray.actor.exit_actor():\n\n    ray.actor.exit_actor()", False),
-        (REQUEST, "Call `ray.actor.exit_actor()` in a method of the actor [1].", False),
-        ("Does Ray export metrics via an actor?", "No, Ray does not export metrics via an actor. [1]", False),
-        ("can ray.init() be called twice?", "Yes, ray.init() can be called twice.", False),
-    ],
-)
+@pytest.mark.parametrize(("question", "answer", "echo"), [
+    (REQUEST, "Yes, you can show me an example of ray.actor.exit_actor(). [1]", True),
+    (REQUEST, "Sure, I can show you an example of `ray.actor.exit_actor()`.", True),
+    (REQUEST, "An example of ray.actor.exit_actor() [2].", True),
+    (REQUEST, "Here is an example of ray.actor.exit_actor():\n\n    ray.actor.exit_actor()", False),
+    (REQUEST, "Call `ray.actor.exit_actor()` in a method of the actor [1].", False),
+    ("Does Ray export metrics via an actor?", "No, Ray does not export metrics via an actor. [1]", False),
+    ("can ray.init() be called twice?", "Yes, ray.init() can be called twice.", False),
+])  # fmt: skip
 def test_an_answer_that_only_repeats_the_request_is_none(question, answer, echo):
     assert filtered(answer, question=question) == (("", True) if echo else (answer, False))

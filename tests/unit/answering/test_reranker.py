@@ -176,27 +176,24 @@ def test_hits_that_the_endpoint_leaves_out_follow_with_the_score_they_had():
     assert [hit.score_kind for hit in reranked] == ["rerank-endpoint", "rerank-endpoint", "rrf", "rrf"]
 
 
-@pytest.mark.parametrize(
-    ("answer", "said"),
-    [
-        (results(), "without results"),
-        ((200, []), "without results"),
-        ((200, {"results": {}}), "without results"),
-        ((200, "<html>"), "no JSON"),
-        ((200, "[" * 100_000), "no JSON"),
-        (results((4, 0.1)), "index from 0 to 3"),
-        (results((-1, 0.1)), "index from 0 to 3"),
-        (results((0, 0.1), (0, 0.2)), "each once"),
-        (results((0, None)), "finite relevance_score"),
-        (results((0, float("nan"))), "finite relevance_score"),
-        (results(("0", 0.5)), "index from 0 to 3"),
-        ((200, {"results": ["0"]}), "index from 0 to 3"),
-        ((401, {"message": "bad key s3cret-key"}), "401"),
-        ((429, {"message": "slow down"}), "slow down"),
-        ((500, "boom" * 10_000), "500: 'boom"),
-        ((302, ""), "302"),
-    ],
-)
+@pytest.mark.parametrize(("answer", "said"), [
+    (results(), "without results"),
+    ((200, []), "without results"),
+    ((200, {"results": {}}), "without results"),
+    ((200, "<html>"), "no JSON"),
+    ((200, "[" * 100_000), "no JSON"),
+    (results((4, 0.1)), "index from 0 to 3"),
+    (results((-1, 0.1)), "index from 0 to 3"),
+    (results((0, 0.1), (0, 0.2)), "each once"),
+    (results((0, None)), "finite relevance_score"),
+    (results((0, float("nan"))), "finite relevance_score"),
+    (results(("0", 0.5)), "index from 0 to 3"),
+    ((200, {"results": ["0"]}), "index from 0 to 3"),
+    ((401, {"message": "bad key s3cret-key"}), "401"),
+    ((429, {"message": "slow down"}), "slow down"),
+    ((500, "boom" * 10_000), "500: 'boom"),
+    ((302, ""), "302"),
+])  # fmt: skip
 def test_a_broken_endpoint_is_a_clear_failure_without_the_key(answer, said):
     with serve(answer) as endpoint, pytest.raises(RerankFailed) as failure:
         ask(HTTPReranker(endpoint.url.replace("http://", "http://user:pass@"), "m", api_key="s3cret-key"))
@@ -215,15 +212,12 @@ def test_a_slow_endpoint_and_none_at_all_are_failures_unless_there_is_nothing_to
     assert ask(HTTPReranker(endpoint.url, "m"), []) == ()
 
 
-@pytest.mark.parametrize(
-    ("url", "expected"),
-    [
-        ("http://host", "http://host/v1/rerank"),
-        ("https://host/api/v1/", "https://host/api/v1/rerank"),
-        ("https://host/v2/rerank", "https://host/v2/rerank"),
-        ("http://host/rerank/", "http://host/rerank"),
-    ],
-)
+@pytest.mark.parametrize(("url", "expected"), [
+    ("http://host", "http://host/v1/rerank"),
+    ("https://host/api/v1/", "https://host/api/v1/rerank"),
+    ("https://host/v2/rerank", "https://host/v2/rerank"),
+    ("http://host/rerank/", "http://host/rerank"),
+])  # fmt: skip
 def test_the_endpoint_may_be_named_by_its_server(url, expected):
     assert endpoint_of(url) == expected
 

@@ -90,21 +90,18 @@ def test_braces_and_invisible_characters_of_a_question_mean_nothing():
 SURE = "Sure, set `num_replicas` to 2 and deploy the application again."
 
 
-@pytest.mark.parametrize(
-    ("text", "passage"),
-    [
-        (PASSAGE, PASSAGE),
-        (f"Passage: {PASSAGE}", PASSAGE),
-        (f"\n```text\n{PASSAGE}\n```", PASSAGE),
-        (f"Sure! Here is a passage:\n\n{PASSAGE}\n\nLet me know if you need more!", PASSAGE),
-        (f"<think>replicas, perhaps</think>\n{PASSAGE}", PASSAGE),
-        (PASSAGE.replace("Set", "Se\u200bt"), PASSAGE),
-        (SURE, SURE),
-        *((nothing, "") for nothing in ("", " \n", "```\n```", "Replicas.", "Sure! Here is a passage:")),
-        ("I'm sorry, but I can't help with that.", ""),
-        ("A Lumo lamp stays off unless `restore_state` is set.", ""),  # from the prompt's examples
-    ],
-)
+@pytest.mark.parametrize(("text", "passage"), [
+    (PASSAGE, PASSAGE),
+    (f"Passage: {PASSAGE}", PASSAGE),
+    (f"\n```text\n{PASSAGE}\n```", PASSAGE),
+    (f"Sure! Here is a passage:\n\n{PASSAGE}\n\nLet me know if you need more!", PASSAGE),
+    (f"<think>replicas, perhaps</think>\n{PASSAGE}", PASSAGE),
+    (PASSAGE.replace("Set", "Se\u200bt"), PASSAGE),
+    (SURE, SURE),
+    *((nothing, "") for nothing in ("", " \n", "```\n```", "Replicas.", "Sure! Here is a passage:")),
+    ("I'm sorry, but I can't help with that.", ""),
+    ("A Lumo lamp stays off unless `restore_state` is set.", ""),  # from the prompt's examples
+])  # fmt: skip
 def test_a_passage_is_read_however_it_is_written_and_what_is_none_is_not(text, passage):
     assert parse_passage(text, QUESTION) == passage
 

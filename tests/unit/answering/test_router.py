@@ -32,18 +32,15 @@ def test_a_fixed_router_sends_everything_to_one_agent():
     assert FixedRouter("cheap").route("anything") == Route("cheap", "It is the default agent")
 
 
-@pytest.mark.parametrize(
-    ("question", "agent", "why"),
-    [
-        ("What does this STACKTRACE say?", "strong", r"the pattern «\bstack ?trace\b»"),
-        ("How does ray.serve.start work?", "cheap", "the topic «serve»"),
-        ("How do I start RayServe?", "cheap", "the topic «serve»"),
-        ("Which autoscaling_group is mine?", "cheap", "the topic «autoscaling group»"),
-        ("is rllib faster", "cheap", "the topic «RLlib»"),
-        ("Can I observe it?", "other", "the pattern «serve»"),
-        ("stack trace of serve", "strong", r"the pattern «\bstack ?trace\b»"),
-    ],
-)
+@pytest.mark.parametrize(("question", "agent", "why"), [
+    ("What does this STACKTRACE say?", "strong", r"the pattern «\bstack ?trace\b»"),
+    ("How does ray.serve.start work?", "cheap", "the topic «serve»"),
+    ("How do I start RayServe?", "cheap", "the topic «serve»"),
+    ("Which autoscaling_group is mine?", "cheap", "the topic «autoscaling group»"),
+    ("is rllib faster", "cheap", "the topic «RLlib»"),
+    ("Can I observe it?", "other", "the pattern «serve»"),
+    ("stack trace of serve", "strong", r"the pattern «\bstack ?trace\b»"),
+])  # fmt: skip
 def test_the_first_rule_that_matches_decides_and_is_named(question, agent, why):
     assert RuleRouter(RULES, "default").route(question) == Route(agent, f"The question matches {why}")
 

@@ -35,40 +35,37 @@ def out_of_any_chunks(text: str) -> str:
     return whole
 
 
-@pytest.mark.parametrize(
-    ("written", "leaves"),
-    [
-        ("Use it [1]. Not [7]. Both [1][7].", "Use it [1]. Not. Both [1]."),
-        ("[1, 7] and [3,1], ranges [1-3], [2–9] and [0].", "[1] and [3][1], ranges [1][2][3], [2][3] and."),
-        ("Code `a[9]` stays, ``b`[8]`` too.", None),
-        ("A ` alone [9] hides nothing.", "A ` alone hides nothing."),
-        ("```python\nx[9]\n```\nSo [9].", "```python\nx[9]\n```\nSo."),
-        ("1. Do:\n   ~~~\n   x[9]\n   ```\n   ~~~\n   so [9]", "1. Do:\n   ~~~\n   x[9]\n   ```\n   ~~~\n   so"),
-        ("````\n```\nx[9]\n````\ny[9]!", "````\n```\nx[9]\n````\ny!"),
-        ("[1](https://docs.ray.io/a) and [9](https://docs.ray.io/a)", "[1] and"),
-        ("See [the docs](https://docs.ray.io/en/a.html#b).", None),
-        ("See [the site](https://evil.example/?q=1).", "See the site."),
-        ("![a chart](https://evil.example/x.png) ok", "a chart ok"),
-        ("![a chart](https://docs.ray.io/x.png) ok", None),
-        ("Go to https://evil.example/a, please.", "Go to (link removed), please."),
-        ("Go to https://docs.ray.io/a, please.", None),
-        ("`curl http://localhost:8000/x`", None),
-        ("Open http://localhost:8000/x", "Open (link removed)"),
-        ("`curl https://evil.example/x`", "`curl (link removed)`"),
-        ("`http://<head>:8265` and `ray://head:10001`", None),
-        ("data: a // b, List<int>, 1 < 2, x <y", "data: a // b, List<int>, 1 < 2, x < y"),
-        ("Hidden\U000e0041\u200b here", "Hidden here"),
-        # Code ends with the list or quote that it is in: there a reader of Markdown ends it, and reads on as HTML.
-        ("- ```html\n<script>x</script>\n", "- ```html\nx\n"),
-        ("1. ```\n- <img src=x onerror=y>", "1. ```\n- "),
-        ("> ```\n<script>x</script>", "> ```\nx"),
-        ("> - ```\n> <script>x</script>", "> - ```\n> x"),
-        ("-\t```\n  <script>x</script>", "-\t```\n  x"),
-        ("- ```html\n  <script>x</script>\n\n  <p>\n  ```\n", None),
-        ("> ```\n> <script>x</script>\n> ```\n", None),
-        ("```html\n<script>x</script>\n- <b>\n> <i>\n```", None),
-    ],
-)
+@pytest.mark.parametrize(("written", "leaves"), [
+    ("Use it [1]. Not [7]. Both [1][7].", "Use it [1]. Not. Both [1]."),
+    ("[1, 7] and [3,1], ranges [1-3], [2–9] and [0].", "[1] and [3][1], ranges [1][2][3], [2][3] and."),
+    ("Code `a[9]` stays, ``b`[8]`` too.", None),
+    ("A ` alone [9] hides nothing.", "A ` alone hides nothing."),
+    ("```python\nx[9]\n```\nSo [9].", "```python\nx[9]\n```\nSo."),
+    ("1. Do:\n   ~~~\n   x[9]\n   ```\n   ~~~\n   so [9]", "1. Do:\n   ~~~\n   x[9]\n   ```\n   ~~~\n   so"),
+    ("````\n```\nx[9]\n````\ny[9]!", "````\n```\nx[9]\n````\ny!"),
+    ("[1](https://docs.ray.io/a) and [9](https://docs.ray.io/a)", "[1] and"),
+    ("See [the docs](https://docs.ray.io/en/a.html#b).", None),
+    ("See [the site](https://evil.example/?q=1).", "See the site."),
+    ("![a chart](https://evil.example/x.png) ok", "a chart ok"),
+    ("![a chart](https://docs.ray.io/x.png) ok", None),
+    ("Go to https://evil.example/a, please.", "Go to (link removed), please."),
+    ("Go to https://docs.ray.io/a, please.", None),
+    ("`curl http://localhost:8000/x`", None),
+    ("Open http://localhost:8000/x", "Open (link removed)"),
+    ("`curl https://evil.example/x`", "`curl (link removed)`"),
+    ("`http://<head>:8265` and `ray://head:10001`", None),
+    ("data: a // b, List<int>, 1 < 2, x <y", "data: a // b, List<int>, 1 < 2, x < y"),
+    ("Hidden\U000e0041\u200b here", "Hidden here"),
+    # Code ends with the list or quote that it is in: there a reader of Markdown ends it, and reads on as HTML.
+    ("- ```html\n<script>x</script>\n", "- ```html\nx\n"),
+    ("1. ```\n- <img src=x onerror=y>", "1. ```\n- "),
+    ("> ```\n<script>x</script>", "> ```\nx"),
+    ("> - ```\n> <script>x</script>", "> - ```\n> x"),
+    ("-\t```\n  <script>x</script>", "-\t```\n  x"),
+    ("- ```html\n  <script>x</script>\n\n  <p>\n  ```\n", None),
+    ("> ```\n> <script>x</script>\n> ```\n", None),
+    ("```html\n<script>x</script>\n- <b>\n> <i>\n```", None),
+])  # fmt: skip
 def test_what_leaves(written: str, leaves: str | None) -> None:
     assert out_of_any_chunks(written) == (written if leaves is None else leaves)
 

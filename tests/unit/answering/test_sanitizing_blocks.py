@@ -63,13 +63,10 @@ def test_no_reader_finds_html_that_runs(text: str, sizes: list[int]) -> None:
 
 
 @pytest.mark.parametrize("fence", ["```", "~~~", "`````"])
-@pytest.mark.parametrize(
-    ("begin", "inside"),
-    [
-        ("", ""), ("- ", "  "), ("1. ", "   "), ("10) ", "    "), ("-\t", "\t"), ("> ", "> "), ("> - ", ">   "),
-        ("- > ", "  > "), ("- - ", "    "), ("* a\n\n  1. b\n\n     ", "     "),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("begin", "inside"), [
+    ("", ""), ("- ", "  "), ("1. ", "   "), ("10) ", "    "), ("-\t", "\t"), ("> ", "> "), ("> - ", ">   "),
+    ("- > ", "  > "), ("- - ", "    "), ("* a\n\n  1. b\n\n     ", "     "),
+])  # fmt: skip
 def test_code_stays_in_every_container(fence: str, begin: str, inside: str) -> None:
     code = ['<script src="a.js"></script>', "", '- <b onclick="x">', "> a[9]", "    <!-- `c -->", fence[:2], "1. <i>"]
     body = "".join(f"{inside}{line}".rstrip() + "\n" for line in [*code, fence])

@@ -18,30 +18,27 @@ def test_each_old_name_has_a_setting_of_now() -> None:
     assert {full_name(name, Settings) for name in (*OLD_NAMES, *FORMER_VALUES)} <= now.keys()
 
 
-@pytest.mark.parametrize(
-    ("variables", "path", "value"),
-    [
-        ({"RAYDEX_RETRIEVAL__LEG_DEPTH": "7"}, "retrieval.leg_depth", 7),
-        ({"RAYDEX_RETRIEVAL_LEG_DEPTH": "7"}, "retrieval.leg_depth", 7),
-        ({"RAYDEX_RETRIEVAL": '{"leg_depth": 7}'}, "retrieval.leg_depth", 7),
-        ({"RAYDEX_CANDIDATES": "7"}, "retrieval.leg_depth", 7),
-        ({"RAYDEX_CANDIDATES": "6", "RAYDEX_K": "2"}, "retrieval.leg_depth", 6),
-        ({"RAYDEX_VERIFIED": "false"}, "verified.enabled", False),
-        ({"RAYDEX_RERANKER": "cross-encoder", "RAYDEX_RERANKER_MODEL": "m"}, "reranker.kind", "cross-encoder"),
-        ({"RAYDEX_PROMPTS": '{"qa": "{context} {question}"}'}, "prompts.templates", {"qa": "{context} {question}"}),
-        ({"RAYDEX_PROMPTS": '{"variables": {"tone": "dry"}}'}, "prompts.variables", {"tone": "dry"}),
-        ({"RAYDEX_NO_LLM": "true"}, "llm.off", True),
-        ({"RAYDEX_RETRIEVER_PLACEMENT": "deployment"}, "placement.retriever", "deployment"),
-        ({"RAYDEX_ADDRESS_RATE": "3"}, "limits.address_rate", 3),
-        ({"RAYDEX_LIMITS_ADDRESS_RATE": "3"}, "limits.address_rate", 3),
-        ({"RAYDEX_RATE": "4", "RAYDEX_ANONYMOUS_RATE": "9"}, "limits.rate", 4),
-        ({"RAYDEX_RECORD_QUESTIONS": "false"}, "recording.enabled", False),
-        ({"RAYDEX_RETENTION_DAYS": "7"}, "recording.retention_days", 7),
-        ({"RAYDEX_VERIFIED_LIKENESS": "0.8"}, "verified.similarity", 0.8),
-        ({"OPENAI_BASE_URL": "http://a/v1"}, "embedding.url", "http://a/v1"),
-        ({"OPENAI_BASE_URL": "http://a/v1", "RAYDEX_EMBEDDING_URL": "http://b/v1"}, "embedding.url", "http://b/v1"),
-    ],
-)
+@pytest.mark.parametrize(("variables", "path", "value"), [
+    ({"RAYDEX_RETRIEVAL__LEG_DEPTH": "7"}, "retrieval.leg_depth", 7),
+    ({"RAYDEX_RETRIEVAL_LEG_DEPTH": "7"}, "retrieval.leg_depth", 7),
+    ({"RAYDEX_RETRIEVAL": '{"leg_depth": 7}'}, "retrieval.leg_depth", 7),
+    ({"RAYDEX_CANDIDATES": "7"}, "retrieval.leg_depth", 7),
+    ({"RAYDEX_CANDIDATES": "6", "RAYDEX_K": "2"}, "retrieval.leg_depth", 6),
+    ({"RAYDEX_VERIFIED": "false"}, "verified.enabled", False),
+    ({"RAYDEX_RERANKER": "cross-encoder", "RAYDEX_RERANKER_MODEL": "m"}, "reranker.kind", "cross-encoder"),
+    ({"RAYDEX_PROMPTS": '{"qa": "{context} {question}"}'}, "prompts.templates", {"qa": "{context} {question}"}),
+    ({"RAYDEX_PROMPTS": '{"variables": {"tone": "dry"}}'}, "prompts.variables", {"tone": "dry"}),
+    ({"RAYDEX_NO_LLM": "true"}, "llm.off", True),
+    ({"RAYDEX_RETRIEVER_PLACEMENT": "deployment"}, "placement.retriever", "deployment"),
+    ({"RAYDEX_ADDRESS_RATE": "3"}, "limits.address_rate", 3),
+    ({"RAYDEX_LIMITS_ADDRESS_RATE": "3"}, "limits.address_rate", 3),
+    ({"RAYDEX_RATE": "4", "RAYDEX_ANONYMOUS_RATE": "9"}, "limits.rate", 4),
+    ({"RAYDEX_RECORD_QUESTIONS": "false"}, "recording.enabled", False),
+    ({"RAYDEX_RETENTION_DAYS": "7"}, "recording.retention_days", 7),
+    ({"RAYDEX_VERIFIED_LIKENESS": "0.8"}, "verified.similarity", 0.8),
+    ({"OPENAI_BASE_URL": "http://a/v1"}, "embedding.url", "http://a/v1"),
+    ({"OPENAI_BASE_URL": "http://a/v1", "RAYDEX_EMBEDDING_URL": "http://b/v1"}, "embedding.url", "http://b/v1"),
+])  # fmt: skip
 def test_a_variable_may_have_any_of_its_names(variables, path, value, monkeypatch):
     for name, text in variables.items():
         monkeypatch.setenv(name, text)
@@ -49,19 +46,16 @@ def test_a_variable_may_have_any_of_its_names(variables, path, value, monkeypatc
     assert getattr(getattr(Settings(), group), field) == value
 
 
-@pytest.mark.parametrize(
-    ("variable", "value"),
-    [
-        ("RAYDEX_RETRIEVAL__FUSION", "insert"),
-        ("RAYDEX_RETRIEVAL_FUSION", "insert"),
-        ("RAYDEX_FUSION", "rrf"),
-        ("RAYDEX_LEXICAL_K", "3"),
-        ("RAYDEX_PROMPTS", '{"rules": "long"}'),
-        ("RAYDEX_PROMPT_MARKS", "tags"),
-        ("RAYDEX_NUM_QUERIES", "1"),
-        ("RAYDEX_PROMPTS_PASSAGE_WORDS", "80"),
-    ],
-)
+@pytest.mark.parametrize(("variable", "value"), [
+    ("RAYDEX_RETRIEVAL__FUSION", "insert"),
+    ("RAYDEX_RETRIEVAL_FUSION", "insert"),
+    ("RAYDEX_FUSION", "rrf"),
+    ("RAYDEX_LEXICAL_K", "3"),
+    ("RAYDEX_PROMPTS", '{"rules": "long"}'),
+    ("RAYDEX_PROMPT_MARKS", "tags"),
+    ("RAYDEX_NUM_QUERIES", "1"),
+    ("RAYDEX_PROMPTS_PASSAGE_WORDS", "80"),
+])  # fmt: skip
 def test_a_setting_that_is_gone_says_so_whatever_it_is_called(variable, value, monkeypatch, caplog):
     monkeypatch.setenv(variable, value)
     with pytest.raises(ValidationError, match=r"(retrieval|prompts|rewriting)\.\w+ is gone, as .*\. Unset it"):

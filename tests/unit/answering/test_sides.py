@@ -10,20 +10,17 @@ REBASE = make_hit("https://d.test/rebase", "Rebase moves commits to another base
 OTHERS = [make_hit(f"https://d.test/{n}", "The difference between merge and others.") for n in range(4)]
 
 
-@pytest.mark.parametrize(
-    ("question", "sides"),
-    [
-        ("What is the difference between merge and rebase?", ("merge", "rebase")),
-        ("merge vs. rebase", ("merge", "rebase")),
-        ("how do listen and notify differ", ("listen", "notify")),
-        ("How does a lock differ from a semaphore?", ("a lock", "a semaphore")),
-        ("gather or wait, which one and why?", ("gather", "wait")),
-        ("When do I need CLUSTER and when REINDEX?", ("CLUSTER", "REINDEX")),
-        ("What is a cache, and how does it differ from a buffer?", ()),
-        ("does sync run by itself or do I have to call it?", ()),
-        ("How do I merge two branches?", ()),
-    ],
-)
+@pytest.mark.parametrize(("question", "sides"), [
+    ("What is the difference between merge and rebase?", ("merge", "rebase")),
+    ("merge vs. rebase", ("merge", "rebase")),
+    ("how do listen and notify differ", ("listen", "notify")),
+    ("How does a lock differ from a semaphore?", ("a lock", "a semaphore")),
+    ("gather or wait, which one and why?", ("gather", "wait")),
+    ("When do I need CLUSTER and when REINDEX?", ("CLUSTER", "REINDEX")),
+    ("What is a cache, and how does it differ from a buffer?", ()),
+    ("does sync run by itself or do I have to call it?", ()),
+    ("How do I merge two branches?", ()),
+])  # fmt: skip
 def test_only_a_comparison_has_sides(question: str, sides: tuple[str, ...]) -> None:
     assert compared(question) == sides
 

@@ -42,19 +42,16 @@ def test_what_decides_must_not_differ(one: str, other: str) -> None:
     assert not same(one, other)
 
 
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [
-        ("How do I read a CSV file?", "how can i read csv files"),
-        ("What's the GCS?", "what is the GCS"),
-        ("How do I limit the CPUs of a task?", "limit CPU of a task"),
-        ("How do I use read_csv?", "How to use read csv?"),
-        ("How do I create an index?", "How can I build an index?"),
-        ("How do I install Ray 2.9 with pip?", "pip install ray 2.9"),
-        ("How do I shutdown a node?", "How do I shut down a node?"),
-        ("What is the difference between vacuum and analyze?", "difference between analyze and vacuum"),
-    ],
-)
+@pytest.mark.parametrize(("one", "other"), [
+    ("How do I read a CSV file?", "how can i read csv files"),
+    ("What's the GCS?", "what is the GCS"),
+    ("How do I limit the CPUs of a task?", "limit CPU of a task"),
+    ("How do I use read_csv?", "How to use read csv?"),
+    ("How do I create an index?", "How can I build an index?"),
+    ("How do I install Ray 2.9 with pip?", "pip install ray 2.9"),
+    ("How do I shutdown a node?", "How do I shut down a node?"),
+    ("What is the difference between vacuum and analyze?", "difference between analyze and vacuum"),
+])  # fmt: skip
 def test_other_words_for_the_same_do_not_matter(one: str, other: str) -> None:
     assert same(one, other)
 

@@ -50,30 +50,27 @@ def test_a_number_belongs_to_the_statement_before_it(text: str, expected: list[o
     assert [(statement.text, statement.numbers) for statement in statements(text)] == expected
 
 
-@pytest.mark.parametrize(
-    ("text", "is_claim"),
-    [
-        ("Ray scales Python.", True),
-        ("- `num_cpus`: the number of CPUs", True),
-        ("```\nray.init(address='auto')\n```", True),
-        ("| num_cpus | 4 |", True),
-        ("使用 ray.init 初始化集群。", True),
-        ("Die Funktion `read_csv` lädt Dateien.", True),
-        ("**Note:** The default is 4.", True),
-        ("## Load CSV files", False),
-        ("**Load CSV files**\n\n", False),
-        ("Load CSV files\n---\n", False),
-        ("| option | default |\n|---|---|\n", False),
-        ("Here is how to load CSV files:", False),
-        ("Do you load CSV files?", False),
-        ("I hope this helps with your CSV files!", False),
-        ("For example, you can follow these steps.", False),
-        ("Yes, it does.", False),
-        ("I do not know: nothing in this collection seems to answer that.", False),
-        ("The passages do not mention CSV files.", False),
-        ("The provided context does not say how to load CSV files.", False),
-    ],
-)
+@pytest.mark.parametrize(("text", "is_claim"), [
+    ("Ray scales Python.", True),
+    ("- `num_cpus`: the number of CPUs", True),
+    ("```\nray.init(address='auto')\n```", True),
+    ("| num_cpus | 4 |", True),
+    ("使用 ray.init 初始化集群。", True),
+    ("Die Funktion `read_csv` lädt Dateien.", True),
+    ("**Note:** The default is 4.", True),
+    ("## Load CSV files", False),
+    ("**Load CSV files**\n\n", False),
+    ("Load CSV files\n---\n", False),
+    ("| option | default |\n|---|---|\n", False),
+    ("Here is how to load CSV files:", False),
+    ("Do you load CSV files?", False),
+    ("I hope this helps with your CSV files!", False),
+    ("For example, you can follow these steps.", False),
+    ("Yes, it does.", False),
+    ("I do not know: nothing in this collection seems to answer that.", False),
+    ("The passages do not mention CSV files.", False),
+    ("The provided context does not say how to load CSV files.", False),
+])  # fmt: skip
 def test_a_claim_states_something_about_the_subject(text: str, is_claim: bool) -> None:
     (statement,) = statements(text)
     assert states_something(statement) is is_claim

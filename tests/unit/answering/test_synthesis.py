@@ -337,31 +337,28 @@ def test_where_no_step_satisfies_the_answer_is_not_known():
     assert ask("refine", model, task_of("one", "two"), structured=True) == [UNKNOWN]
 
 
-@pytest.mark.parametrize(
-    ("text", "answer", "satisfied"),
-    [
-        ('{"answer": "yes {x} [1]", "query_satisfied": true}', "yes {x} [1]", True),
-        ('Here it is:\n```json\n{"answer": "yes", "query_satisfied": true}\n```\nHope it helps!', "yes", True),
-        ("{'answer': 'yes', 'query_satisfied': True}", "yes", True),
-        ("{'answer': 'no', 'query_satisfied': False}", "no", False),
-        ('{"answer": "no", "query_satisfied": "false"}', "no", False),
-        ('{"answer": "yes", "query_satisfied": "True"}', "yes", True),
-        ('{"answer": "yes"}', "yes", True),
-        ('{"answer": "cut off in the mid', "cut off in the mid", True),
-        ('{"query_satisfied": true}', "", False),
-        ('{"answer": null, "query_satisfied": true}', "", False),
-        ('{"answer": ["one", "two"], "query_satisfied": true}', "one\ntwo", True),
-        ('{"answer": "```py\\nf({1: 2})\\n``` [1]", "query_satisfied": true}', "```py\nf({1: 2})\n``` [1]", True),
-        ('For {question}: {"answer": "no", "query_satisfied": false}', "no", False),
-        ('{"answer": 42, "query_satisfied": true}', "42", True),
-        ('[{"answer": "yes", "query_satisfied": true}]', "yes", True),
-        ('{"answer": "yes", "query_satisfied": true} and {more}', "yes", True),
-        ("Plain text [1].", "Plain text [1].", True),
-        ('The answer is `{"a": 1}`.', 'The answer is `{"a": 1}`.', True),
-        (UNKNOWN, UNKNOWN, False),
-        ("", "", False),
-    ],
-)
+@pytest.mark.parametrize(("text", "answer", "satisfied"), [
+    ('{"answer": "yes {x} [1]", "query_satisfied": true}', "yes {x} [1]", True),
+    ('Here it is:\n```json\n{"answer": "yes", "query_satisfied": true}\n```\nHope it helps!', "yes", True),
+    ("{'answer': 'yes', 'query_satisfied': True}", "yes", True),
+    ("{'answer': 'no', 'query_satisfied': False}", "no", False),
+    ('{"answer": "no", "query_satisfied": "false"}', "no", False),
+    ('{"answer": "yes", "query_satisfied": "True"}', "yes", True),
+    ('{"answer": "yes"}', "yes", True),
+    ('{"answer": "cut off in the mid', "cut off in the mid", True),
+    ('{"query_satisfied": true}', "", False),
+    ('{"answer": null, "query_satisfied": true}', "", False),
+    ('{"answer": ["one", "two"], "query_satisfied": true}', "one\ntwo", True),
+    ('{"answer": "```py\\nf({1: 2})\\n``` [1]", "query_satisfied": true}', "```py\nf({1: 2})\n``` [1]", True),
+    ('For {question}: {"answer": "no", "query_satisfied": false}', "no", False),
+    ('{"answer": 42, "query_satisfied": true}', "42", True),
+    ('[{"answer": "yes", "query_satisfied": true}]', "yes", True),
+    ('{"answer": "yes", "query_satisfied": true} and {more}', "yes", True),
+    ("Plain text [1].", "Plain text [1].", True),
+    ('The answer is `{"a": 1}`.', 'The answer is `{"a": 1}`.', True),
+    (UNKNOWN, UNKNOWN, False),
+    ("", "", False),
+])  # fmt: skip
 def test_a_reply_is_read_from_whatever_a_model_wrote(text, answer, satisfied):
     step = parse_step(text)
     assert (step.answer, step.satisfied) == (answer, satisfied)

@@ -78,18 +78,15 @@ def test_sections_are_cited_though_the_text_names_no_number(engine: QueryEngine,
     assert [citation.source for citation in engine.query(ASKED).citations] == [READING]
 
 
-@pytest.mark.parametrize(
-    ("question", "more", "given"),
-    [
-        (ASKED, {}, True),
-        ("How do I write a CSV file?", {}, False),
-        (ASKED, {"filters": Filters(version="2.9")}, True),
-        (ASKED, {"filters": Filters(version="2.10")}, False),
-        (ASKED, {"filters": Filters(url_prefix="https://d.test/3.0/")}, False),
-        (ASKED, {"mode": "no_text"}, False),
-        (ASKED, {"mode": "context_only", "context": ("Call read_csv.",)}, False),
-    ],
-)
+@pytest.mark.parametrize(("question", "more", "given"), [
+    (ASKED, {}, True),
+    ("How do I write a CSV file?", {}, False),
+    (ASKED, {"filters": Filters(version="2.9")}, True),
+    (ASKED, {"filters": Filters(version="2.10")}, False),
+    (ASKED, {"filters": Filters(url_prefix="https://d.test/3.0/")}, False),
+    (ASKED, {"mode": "no_text"}, False),
+    (ASKED, {"mode": "context_only", "context": ("Call read_csv.",)}, False),
+])  # fmt: skip
 def test_it_is_given_to_its_question_by_modes_that_search_and_filters_that_keep_its_sections(
     engine: QueryEngine, store: AnswerStore, question: str, more: dict[str, Any], given: bool
 ) -> None:
