@@ -306,16 +306,14 @@ def test_the_only_collection_is_meant_or_the_default_and_of_two_one_is_named(mak
             assert make(collection=name).retrieve(search_for("x")).index.id == index
 
 
-def collection_rows(**indexes: int | None) -> list[dict[str, Any]]:
-    """Return the store's rows of collections with these live indexes."""
-    return [{"name": name, "is_default": False, "index": index} for name, index in indexes.items()]
-
-
 def test_a_collection_without_a_live_index_is_not_meant_beside_one_that_has_one() -> None:
-    assert choose_collection(collection_rows(docs=1, typo=None)) == "docs"
-    assert choose_collection(collection_rows(first=None)) == "first"
+    def choose(**indexes: int | None) -> str:
+        rows = [{"name": name, "is_default": False, "index": index} for name, index in indexes.items()]
+        return choose_collection(rows)
+
+    assert choose(docs=1, typo=None) == "docs" and choose(first=None) == "first"
     with pytest.raises(CollectionNotNamed, match="name one of: docs, tune; `raydex default NAME`"):
-        choose_collection(collection_rows(docs=1, tune=2, typo=None))
+        choose(docs=1, tune=2, typo=None)
 
 
 def test_a_database_that_is_away_is_no_degradation(make: Make, store: MemoryStore) -> None:
@@ -414,8 +412,10 @@ STRANGE = ("", "   ", "C++ (", "a:b", '"x', "🙂🙂", "Wie lädt man?", "数�
 
 @pytest.mark.parametrize("question", [*STRANGE, "word " * 10_000, "x" * 100_000])
 def test_no_question_breaks_a_leg(make: Make, question: str) -> None:
-    found = make().retrieve(Search((question, *STRANGE, "read_csv"), k=3))
-    assert found.degraded == () and found.hits[0].ranks["bm25"]
+    retriever = make()
+    for queries in ((question, "read_csv"), ("read_csv", question)):
+        found = retriever.retrieve(Search(queries, k=3))
+        assert found.degraded == () and found.hits[0].ranks["bm25"]
 
 
 def test_a_search_without_a_query_is_refused() -> None:
