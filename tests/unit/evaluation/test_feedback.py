@@ -35,15 +35,11 @@ def test_hits_of_a_disliked_answer_are_wrong_for_its_question_however_it_is_writ
     assert feedback.wrong("another") == ()
 
 
-def test_what_nobody_liked_or_disliked_says_nothing():
-    feedback = from_ratings([rated(0)])
-    assert (feedback.examples, feedback.disliked) == ((), ())
-
-
-def test_an_answer_that_does_not_know_failed_or_cites_nothing_is_no_example():
-    rows = [rated(1, known=False), rated(1, error="timeout"), rated(1, cited=())]
+def test_an_answer_that_nobody_liked_does_not_know_failed_or_cites_nothing_is_no_example():
+    rows = [rated(0), rated(1, known=False), rated(1, error="timeout"), rated(1, cited=())]
     unsupported = rated(1, citations=(Citation(1, URL, supported=False),))
-    assert from_ratings([*rows, unsupported]).examples == ()
+    feedback = from_ratings([*rows, unsupported])
+    assert (feedback.examples, feedback.disliked) == ((), ())
 
 
 def test_a_source_that_someone_liked_is_not_wrong_for_the_same_question():

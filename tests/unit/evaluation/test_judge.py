@@ -1,19 +1,15 @@
 """A judge gives a score, or an error with its reason that no mean ever sees."""
 
 import asyncio
-import json
-import math
 from dataclasses import replace
 
 import pytest
-from kit import scripted_llm
 from kit.queued_model import QueuedModel
 
 from pipelines.answering.synthesis.prompts import Template
 from pipelines.evaluation.dataset import Example
 from pipelines.evaluation.judging.dimensions import DIMENSIONS, BadDimension, Dimension
 from pipelines.evaluation.judging.judge import Judge, same_model
-from pipelines.llm.client import LLM, LLMSettings
 from pipelines.llm.errors import LLMBusy, LLMEmpty
 from pipelines.records import Answer, Exchange, Hit, Usage
 from pipelines.store import Judgement
@@ -35,14 +31,8 @@ class MemoryCache:
         self.rows |= {one.hash: replace(one, usage=Usage(), cached=True) for one in judgements}
 
 
-def hit(text: str) -> Hit:
-    return Hit("c", "https://docs/x", ("scale",), "Guide", ("Guide",), text, "h", 1.0, "cosine")
-
-
-def answer(
-    text: str = "Use num_replicas [1].", *, context: str = "num_replicas scales.", model: str = "other"
-) -> Answer:
-    hits = (hit(context),) if context else ()
+def answer(text: str = "Use num_replicas [1].", context: str = "num_replicas scales.", model: str = "other") -> Answer:
+    hits = (Hit("c", "https://docs/x", ("scale",), "Guide", ("Guide",), context, "h", 1.0, "cosine"),) * bool(context)
     return Answer("q", text, "llm", (), hits, (), {}, 1, 1, exchanges=(Exchange(model, (), text),))
 
 
@@ -56,16 +46,12 @@ def test_an_answer_gets_a_score_with_its_reasoning():
     assert (found.score, found.reasoning, found.error, found.model) == (4, "Right.", None, "judge")
     assert found.usage == Usage(100, 10, 1, 0.25)
     prompt = llm.asked[0][-1].content
-    assert (
-        "How do I scale a deployment?" in prompt and "Set num_replicas." in prompt and "Use num_replicas [1]." in prompt
-    )
+    assert all(text in prompt for text in (EXAMPLE.question, EXAMPLE.answer, answer().text))
     assert llm.schemas[0]["required"] == ["reasoning", "score"]
 
 
 def test_each_dimension_is_shown_what_it_judges_by():
-    llm = QueuedModel(
-        lambda prompt: json.dumps({"score": 2 if "num_replicas scales." in prompt else 5, "reasoning": ""})
-    )
+    llm = QueuedModel(lambda prompt: GOOD.replace("4", "2" if "num_replicas scales." in prompt else "5"))
     found = judged(Judge(llm, ("quality", "hallucination", "toxicity")))
     assert {name: one.score for name, one in found.items()} == {"quality": 5, "hallucination": 2, "toxicity": 5}
     assert sum("Set num_replicas." in messages[-1].content for messages in llm.asked) == 1
@@ -166,24 +152,10 @@ def test_prompts_are_data():
         Dimension("x", Template("Rate {answer} {response}"))
     with pytest.raises(BadDimension, match="quality, hallucination, toxicity"):
         Judge(QueuedModel(GOOD), ("beauty",))
-    named = {
-        Judge(QueuedModel(GOOD, model=model), given).identity for model in "ab" for given in [(mine,), ("quality",)]
-    }
+    judges = [Judge(QueuedModel(GOOD, model=model), (given,)) for model in "ab" for given in (mine, "quality")]
+    named = {judge.identity for judge in judges}
     assert len(named) == 4 and "a: brevity" in sorted(named)[0]
     assert set(DIMENSIONS) == {"quality", "hallucination", "toxicity"}
-
-
-def test_over_http_with_a_server_that_babbles_first():
-    rules = [
-        ("better", "x"),
-        ("documentation assistant", scripted_llm.in_turn("Well, it is fine.", "**Score:** 4/5\nRight.")),
-    ]
-    with scripted_llm.ScriptedLLM(rules) as server:
-        llm = LLM("scripted", base_url=server.url, settings=LLMSettings(prompt_price=1.0, completion_price=2.0))
-        server.rules.pop(0)
-        found = judged(Judge(llm))["quality"]
-    assert (found.score, found.reasoning) == (4, "Right.") and found.usage.calls == 2 and found.usage.cost > 0
-    assert [len(request.messages) for request in server.requests] == [2, 4]
 
 
 def test_a_judge_of_its_own_answers_is_named_once():
@@ -193,11 +165,3 @@ def test_a_judge_of_its_own_answers_is_named_once():
     assert len(judge.warnings) == 1 and "gpt-4o judges its own answers" in judge.warnings[0]
     judged(other := Judge(QueuedModel(GOOD, model="gpt-4o-mini")), given=answer(model="gpt-4o"))
     assert other.warnings == [] and not same_model("gpt-4", "gpt-4-1106-preview")
-
-
-def test_no_score_is_ever_zero_or_not_a_number():
-    replies = ["Score: NaN", '{"score": NaN, "reasoning": ""}', "Score: 0", '{"score": 0}', '{"score": Infinity}']
-    for reply in replies:
-        found = judged(Judge(QueuedModel(reply)))["quality"]
-        assert found.score is None and found.error, reply
-    assert not math.isnan(judged(Judge(QueuedModel("Score: 1")))["quality"].score)

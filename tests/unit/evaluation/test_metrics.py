@@ -18,14 +18,7 @@ from pipelines.evaluation.answer_scores import (
     token_f1,
 )
 from pipelines.evaluation.dataset import Example
-from pipelines.evaluation.metrics import (
-    HitSources,
-    any_source_score,
-    rank,
-    retrieval_score,
-    score_hits,
-    section_score,
-)
+from pipelines.evaluation.metrics import HitSources, any_source_score, rank, retrieval_score, score_hits, section_score
 from pipelines.records import Answer, Citation, Claims, Hit
 
 
@@ -69,10 +62,7 @@ def test_the_section_score_is_whether_the_anchor_is_on_the_path_of_a_hit():
     assert at_each_k(section_score, example("a#other")) == [0, 0, 1, 1, 1]
     assert at_each_k(section_score, example("b#outer")) == [0, 0, 0, 0, 0]
     assert at_each_k(section_score, example("c#x")) == [0, 0, 0, 0, 0]
-
-
-def test_a_reference_without_an_anchor_means_the_whole_page():
-    assert at_each_k(section_score, example("b")) == [0, 1, 1, 1, 1]
+    assert at_each_k(section_score, example("b")) == [0, 1, 1, 1, 1], "without an anchor it means the whole page"
 
 
 def test_the_rank_is_that_of_the_first_hit_on_a_reference_page():

@@ -3,15 +3,7 @@
 import pytest
 
 from pipelines.answering.settings import AnswerSettings, all_agents
-from pipelines.answering.settings.steps import ModelSettings
-from pipelines.evaluation.experiments.prices import (
-    BadPrices,
-    Price,
-    add_prices,
-    bill,
-    load_prices,
-    price_or_free,
-)
+from pipelines.evaluation.experiments.prices import BadPrices, Price, add_prices, bill, load_prices, price_or_free
 from pipelines.records import Usage
 
 
@@ -63,7 +55,12 @@ def test_a_bill_is_of_one_question_and_of_a_thousand():
     assert bill([])["per_1000"] == 0
 
 
-def test_a_single_model_becomes_an_agent_with_its_price() -> None:
-    settings = AnswerSettings(llm=ModelSettings(url="http://127.0.0.1:9/v1", model="m"))
-    [agent] = all_agents(add_prices(settings, {"m": Price(prompt=1.0, completion=2.0)}))
-    assert (agent.name, agent.model, agent.prompt_price, agent.completion_price) == ("llm", "m", 1.0, 2.0)
+def test_agents_without_a_price_have_the_known_one_of_their_model_and_a_single_model_becomes_an_agent():
+    own = {"name": "own", "model": "gpt-4", "prompt_price": 1.0}
+    local = {"name": "local", "model": "nobody/knows"}
+    single = {"llm_model": "openai/GPT-4", "llm_url": "http://127.0.0.1:9/v1", "llm_key": "k"}
+    agents = all_agents(add_prices(AnswerSettings.model_validate({**single, "agents": [own, local]}), load_prices()))
+    assert [(a.name, a.prompt_price, a.completion_price) for a in agents] == [
+        ("llm", 30, 60), ("own", 1, 0), ("local", 0, 0),
+    ]  # fmt: skip
+    assert (agents[0].model, agents[0].api_key) == ("openai/GPT-4", "k")

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from dataclasses import replace
 
 import pytest
 from kit.queued_model import QueuedModel
@@ -21,9 +22,8 @@ PROSE = "The number of replicas says how many copies of a deployment run at once
 def chunk(page: str, anchor: str, text: str = PROSE, *, ordinal: int = 0, headings=("Guide",), parents=()) -> Hit:
     url, anchors = f"https://docs/{page}", (*parents, anchor)
     text = f"{text} {page} {anchor}" if text is PROSE else text
-    return Hit(
-        digest(url, anchor, text), url, anchors, "Guide", headings, text, digest(text), 0, "none", ordinal=ordinal
-    )
+    chunk_id = digest(url, anchor, text)
+    return Hit(chunk_id, url, anchors, "Guide", headings, text, digest(text), 0, "none", ordinal=ordinal)
 
 
 # ---------------------------------------------------------------------------------------------- replies
@@ -118,12 +118,8 @@ def test_a_passage_can_not_close_its_delimiter():
 
 
 def test_each_section_is_asked_about_once_and_each_text_once():
-    chunks = [
-        chunk("a", "x", "later", ordinal=4),
-        chunk("a", "x", "first", ordinal=3),
-        chunk("b", "y", "first"),
-        chunk("b", "z", "own"),
-    ]
+    chunks = [chunk("a", "x", "later", ordinal=4), chunk("a", "x", "first", ordinal=3)]
+    chunks += [chunk("b", "y", "first"), chunk("b", "z", "own")]
     assert [c.source[13:] for c in section_starts(chunks)] == ["a#x", "b#y", "b#z"]
     assert [c.source[13:] for c in section_starts(chunks[1:])] == ["a#x", "b#z"]
 
@@ -170,16 +166,12 @@ def test_a_question_that_many_pages_ask_has_no_source():
 def test_what_retrieval_does_not_find_is_left_out():
     async def search(question: str) -> list[Hit]:
         copies = ("https://docs/a#x", "https://docs/copy#x")
-        return [] if "lost" in question else [Hit(**{**_fields(chunk("a", "x")), "sources": copies})]
+        return [] if "lost" in question else [replace(chunk("a", "x"), sources=copies)]
 
     examples = [Example(f"Is {what} found?", (f"https://docs/{page}#other",)) for what, page in
                 [("it", "a"), ("this", "b"), ("lost", "a"), ("copy", "copy")]]  # fmt: skip
     kept = asyncio.run(keep_findable(examples, search))
     assert [e.question for e in kept] == ["Is it found?", "Is copy found?"]
-
-
-def _fields(hit: Hit) -> dict:
-    return {name: getattr(hit, name) for name in Hit.__dataclass_fields__}
 
 
 # ---------------------------------------------------------------------------------------------- without a model
@@ -196,18 +188,12 @@ def test_a_heading_is_the_question_of_its_section():
 
 
 def test_missing_answers_are_made_from_the_sources_and_the_others_stay():
-    chunks = [
-        chunk("a", "x", "one", ordinal=2),
-        chunk("a", "sub", "two", ordinal=3, parents=("x",)),
-        chunk("a", "z", "no"),
-    ]
+    chunks = [chunk("a", "x", "one", ordinal=2), chunk("a", "sub", "two", ordinal=3, parents=("x",))]
+    chunks.append(chunk("a", "z", "no"))
     passages = section_passages(chunks, ["https://docs/a#x", "https://docs/gone#x"])
     assert {source: hit.text for source, hit in passages.items()} == {"https://docs/a#x": "one\n\ntwo"}
-    examples = [
-        Example("q1?", ("https://docs/a#x",)),
-        Example("q2?", ("https://docs/a#x",), "Mine."),
-        Example("q3?", ("https://docs/gone#x",)),
-    ]
+    examples = [Example("q1?", ("https://docs/a#x",)), Example("q2?", ("https://docs/a#x",), "Mine.")]
+    examples.append(Example("q3?", ("https://docs/gone#x",)))
     llm = QueuedModel("**Answer:** By two.")
     made = asyncio.run(write_answers(llm, examples, passages))
     assert [e.answer for e in made.examples] == ["By two.", "Mine.", None]

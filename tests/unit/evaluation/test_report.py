@@ -38,9 +38,8 @@ def test_the_report_is_one_file_that_may_load_nothing():
     assert "default-src 'none'" in policy and "'unsafe-inline'" not in policy.partition("style-src")[0]
     assert not re.search(r"""(src|href)=["']""", page)
     assert "@import" not in page and "url(" not in page
-    assert not re.search(
-        r"https?://", page.replace(json.dumps("http://www.w3.org/2000/svg"), "").split('id="data">')[0]
-    )
+    code = page.replace(json.dumps("http://www.w3.org/2000/svg"), "").split('id="data">')[0]
+    assert not re.search(r"https?://", code)
 
 
 def test_the_report_holds_every_run_and_question():
@@ -61,10 +60,8 @@ def test_what_pages_and_questions_say_stays_text():
 
 
 def test_the_marks_of_the_template_in_a_question_change_nothing():
-    assert (
-        data_of(as_html(results(title="@@DATA@@ @@TITLE@@ \\1")))["questions"][0]["question"]
-        == "@@DATA@@ @@TITLE@@ \\1"
-    )
+    marks = "@@DATA@@ @@TITLE@@ \\1"
+    assert data_of(as_html(results(title=marks)))["questions"][0]["question"] == marks
 
 
 def test_of_very_many_questions_the_hits_are_shown_that_set_runs_apart():
@@ -84,11 +81,8 @@ def test_of_very_many_questions_the_hits_are_shown_that_set_runs_apart():
 @needs_browser
 def test_a_browser_draws_the_report_and_runs_nothing_that_a_page_says(browser, tmp_path):
     easy, hard = ["easy"] * 4, ["hard"] * 4
-    agents = {"cheap": easy * 2, "dear": hard * 2, "routed": easy + hard}
-    answered = [
-        routed_record(name, each, **{"router.kind": "rules" if name == "routed" else "fixed"})
-        for name, each in agents.items()
-    ]
+    answered = [routed_record("cheap", easy * 2), routed_record("dear", hard * 2)]
+    answered.append(routed_record("routed", easy + hard, **{"router.kind": "rules"}))
     (tmp_path / "report.html").write_text(as_html(results(EVIL, EVIL, *answered)))
     browser.open(f"file://{tmp_path}/report.html")
     whole = browser.evaluate("document.documentElement.outerHTML")
@@ -144,16 +138,13 @@ def test_a_metric_beside_the_others_is_a_column_of_every_table(monkeypatch):
 def test_the_table_has_a_line_for_every_run_best_first():
     text = as_markdown(results())
     lines = [line for line in text.splitlines() if line.startswith("|")]
-    assert [line.split("|")[1].strip() for line in lines] == [
-        "run", "---", "two", "one", "broken",
-    ]  # fmt: skip
+    assert [line.split("|")[1].strip() for line in lines] == ["run", "---", "two", "one", "broken"]
     assert "**1.000** [1.000, 1.000]" in text and "+0.250" in text and "failed: RuntimeError" in text
     assert len({line.count("|") for line in lines[:5]}) == 1
 
 
 def test_answers_have_a_table_with_every_measure_seconds_and_tokens():
-    agents = {"cheap": ["easy"] * 8, "dear": ["hard"] * 8}
-    records = [routed_record(name, each) for name, each in agents.items()]
+    records = [routed_record("cheap", ["easy"] * 8), routed_record("dear", ["hard"] * 8)]
     records.append(failed_record(Cell("broken", {}), {}, RuntimeError("down")))
     for one, share in zip(records, (0.5, 1.0), strict=False):
         one["scores"]["claims_supported"] = [share, share - 0.25, share]

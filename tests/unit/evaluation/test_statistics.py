@@ -6,11 +6,6 @@ import pytest
 from pipelines.evaluation.statistics import BadPair, NothingToScore, bootstrap, paired_test
 
 
-def test_no_value_has_no_interval():
-    with pytest.raises(NothingToScore):
-        bootstrap({"x": []})
-
-
 def test_an_interval_is_that_of_a_mean_and_the_same_for_a_seed():
     values = [1.0] * 60 + [0.0] * 40
     interval = bootstrap({"x": values}, seed=1)["x"]
@@ -56,7 +51,9 @@ def test_a_clear_gain_is_never_p_nought():
     assert 0 < paired_test([1.0] * 100, [0.0] * 100).p < 0.001
 
 
-def test_a_pair_of_different_questions_is_refused():
+def test_no_value_a_pair_of_different_questions_and_what_is_no_number_are_refused():
+    with pytest.raises(NothingToScore):
+        bootstrap({"x": []})
     with pytest.raises(BadPair, match="3 values and 2"):
         paired_test([1, 2, 3], [1, 2])
     for wrong in (float("nan"), float("inf")):

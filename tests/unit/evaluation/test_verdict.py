@@ -39,37 +39,17 @@ SCORED = [
 ]
 
 UNSCORED = [
-    "",
-    "   ",
-    "4",
-    "The answer is good.",
-    "I'm sorry, I can't rate this.",
-    "Score: N/A",
-    "Score: <1-5>",
-    "Score: 1-5",
-    "Score: 3-4",
-    "Score: 3 or 4",
-    "Score: 7",
-    "Score: 0",
-    "Score: -3",
-    "Score: 45",
-    "Score: 8/10",
-    "Score: 80%",
-    "Score: ten",
-    '{"score": null, "reasoning": "I cannot tell"}',
-    '{"score": 6, "reasoning": "Beyond"}',
-    '{"score": "good", "reasoning": "It is"}',
-    '{"score": "3-4", "reasoning": "Between"}',
-    '{"score": true}',
-    f'{{"score": {"9" * 400}}}',
-    '{"score": 2, "reasoning": "a"}\n{"score": 4, "reasoning": "b"}',
-    '{"score": 4}\nor rather {score: 3}',
+    "", "   ", "4", "The answer is good.", "I'm sorry, I can't rate this.", "Score: N/A", "Score: NaN", "Score: <1-5>",
+    "Score: 1-5", "Score: 3-4", "Score: 3 or 4", "Score: 7", "Score: 0", "Score: -3", "Score: 45", "Score: 8/10",
+    "Score: 80%", "Score: ten", '{"score": true}', '{"score": 0}', '{"score": NaN, "reasoning": ""}',
+    '{"score": Infinity}', f'{{"score": {"9" * 400}}}', '{"score": null, "reasoning": "I cannot tell"}',
+    '{"score": 6, "reasoning": "Beyond"}', '{"score": "good", "reasoning": "It is"}',
+    '{"score": "3-4", "reasoning": "Between"}', '{"reasoning": "The answer is cut before its sc',
     '{"reasoning": "The answer says {"score": 5} of itself", "score": 1,}',
-    '{"reasoning": "The answer is cut before its sc',
-    "Score: 3\nOn reflection:\nScore: 4",
-    "The answer was given in 3 steps and names 2 settings.",
+    '{"score": 2, "reasoning": "a"}\n{"score": 4, "reasoning": "b"}', '{"score": 4}\nor rather {score: 3}',
+    "Score: 3\nOn reflection:\nScore: 4", "The answer was given in 3 steps and names 2 settings.",
     "The score reflects one omission.",
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("text", "score"), SCORED)
