@@ -1,12 +1,12 @@
 """`raydex ask` asks the service of its home, names it and sends a key; errors say what to do."""
 
 import json
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
+from kit.scripted_server import Raw, ScriptedServer
 
 from jobs import ask
 from jobs.cli import run_job
@@ -16,58 +16,31 @@ REPLY = {"question": "Why?", "answer": "So [1].", "citations": [{"n": 1, "title"
          "agent": "extractive", "timings": {"total": 0.01}, "degraded": []}  # fmt: skip
 
 
-class FakeService(ThreadingHTTPServer):
+class FakeService(ScriptedServer):
     """Answers every question with its `events` and REPLY, or with 401 without its `key`; `requests` are (body, key)."""
 
     def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), Handler)
+        collections = [{"name": "docs"}, {"name": "wiki"}]
+        super().__init__({"/health": {}, "/collections": collections, "/query/stream": self.stream})
         self.key, self.answers = "", True
         self.events: list[tuple[str, dict[str, object]]] = [("heartbeat", {})]
         self.requests: list[tuple[dict[str, object], str]] = []
-        self.url = f"http://127.0.0.1:{self.server_port}"
-        threading.Thread(target=self.serve_forever, args=(0.01,), daemon=True).start()
 
-
-class Handler(BaseHTTPRequestHandler):
-    server: FakeService
-
-    def do_GET(self) -> None:
-        self._reply(200, [{"name": "docs"}, {"name": "wiki"}] if self.path == "/collections" else {"status": "ok"})
-
-    def do_POST(self) -> None:
-        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        key = self.headers.get("Authorization", "")
-        self.server.requests.append((body, key))
-        known = not self.server.key or key == f"Bearer {self.server.key}"
-        if not known:
-            self._reply(401, {"error": "this request needs a key"})
-            return
+    def stream(self, body: dict[str, object]) -> Raw:
+        key = self.asked[-1][1]
+        self.requests.append((body, key))
+        if self.key and key != f"Bearer {self.key}":
+            return Raw(401, '{"error": "this request needs a key"}')
         if body.get("collection") not in (None, "docs"):
-            self._reply(404, {"error": f"collection {body['collection']!r} has no published index"})
-            return
-        events = [*self.server.events, *([("answer", REPLY)] if self.server.answers else [])]
-        data = "".join(f"event: {name}\ndata: {json.dumps(body)}\n\n" for name, body in events).encode()
-        self.send_response(200)
-        self.send_header("Content-Length", str(len(data)))
-        self.end_headers()
-        self.wfile.write(data)
-
-    def _reply(self, status: int, body: object) -> None:
-        data = json.dumps(body).encode()
-        self.send_response(status)
-        self.send_header("Content-Length", str(len(data)))
-        self.end_headers()
-        self.wfile.write(data)
-
-    def log_message(self, *_: object) -> None:
-        pass
+            return Raw(404, json.dumps({"error": f"collection {body['collection']!r} has no published index"}))
+        events = [*self.events, *([("answer", REPLY)] if self.answers else [])]
+        return Raw(200, "".join(f"event: {name}\ndata: {json.dumps(body)}\n\n" for name, body in events))
 
 
 @pytest.fixture
 def service() -> Iterator[FakeService]:
     with FakeService() as service:
         yield service
-        service.shutdown()
 
 
 @pytest.fixture(autouse=True)
@@ -127,13 +100,9 @@ def test_a_service_that_is_named_and_not_there_is_an_error(capsys):
 
 def test_without_a_service_the_process_says_that_it_answers_itself(home, capsys, monkeypatch):
     monkeypatch.setenv("DATABASE_URL", "postgresql://nobody@127.0.0.1:9/none?connect_timeout=1")
-    monkeypatch.setattr(ask, "open_store", refuse)
+    monkeypatch.setattr(ask, "open_store", Mock(side_effect=ask.ServiceFailed("this test has no database")))
     assert run() == 1
     assert f"no service of {home} is running: answering in this process" in capsys.readouterr().err
-
-
-def refuse() -> None:
-    raise ask.ServiceFailed("this test has no database")
 
 
 def test_what_an_answer_went_without_is_said(capsys: pytest.CaptureFixture[str]) -> None:
@@ -149,10 +118,7 @@ def test_how_far_to_rely_on_an_answer_is_said(capsys: pytest.CaptureFixture[str]
     out = capsys.readouterr().out
     assert "confidence low: 1 of 3 claims supported" in out and "[1] Page (weak support, found by Raydex)" in out
     assert "also found\n    Page › Part  https://d.test/#a\n\n" in out
-
-
-def test_a_service_that_rates_no_answers_is_shown_too(capsys: pytest.CaptureFixture[str]) -> None:
-    ask.show(REPLY)
+    ask.show(REPLY)  # of a service that rates no answers
     assert "confidence" not in capsys.readouterr().out
 
 
@@ -169,10 +135,8 @@ def test_what_a_slow_model_is_at_is_said(service: FakeService, capsys: pytest.Ca
 
 def test_a_stream_can_be_followed(service: FakeService, capsys: pytest.CaptureFixture[str]) -> None:
     deltas = ["Half", "Call it [1]. Then sto", "p. ", "[1]\n\n```\nx.y()\n```"]
-    service.events = [("hits", HITS), ("status", READS)]
-    service.events += [
-        ("delta", {"text": text, **({"reset": True} if n == 1 else {})}) for n, text in enumerate(deltas)
-    ]
+    service.events = [("hits", HITS), ("status", READS), *(("delta", {"text": text}) for text in deltas)]
+    service.events[3][1]["reset"] = True
     run("--url", service.url, "--follow")
     lines = [line.split("s  ", 1)[1] for line in capsys.readouterr().err.splitlines() if " s  " in line]
     assert lines == [

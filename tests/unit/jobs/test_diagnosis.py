@@ -18,6 +18,7 @@ from pipelines.embedding.tokens import model_folder
 from pipelines.records import EmbeddingModel
 
 MODEL = "all-MiniLM-L6-docs-v1"
+TOO_LONG = {"message": "maximum context length is 4 tokens"}
 
 
 def run(work: Callable[[], Any], limit_s: float = 30.0) -> list[Finding]:
@@ -192,11 +193,7 @@ def test_a_model_that_answers() -> None:
         (Reply(status=404, error={"message": "no such model"}), "no such model", "RAYDEX_LLM_MODEL to one that"),
         (Reply(hang=True), "did not begin to answer", "busy or still loads"),
         (Reply(""), "without text", "log"),
-        (
-            Reply(status=400, error={"message": "maximum context length is 4 tokens"}),
-            "4 tokens",
-            "RAYDEX_LLM_CONTEXT_WINDOW=",
-        ),
+        (Reply(status=400, error=TOO_LONG), "4 tokens", "RAYDEX_LLM_CONTEXT_WINDOW="),
     ],
 )
 def test_a_model_that_does_not_answer(reply: Reply, said: str, remedy: str) -> None:
@@ -255,9 +252,8 @@ def test_a_model_that_an_ollama_lacks() -> None:
     }
     with ScriptedServer(rows) as server:
         [finding] = check_llm(f"{server.url}/v1", "b:1b")
-    assert (
-        finding.state == "failed" and "has a:1b, not 'b:1b'" in finding.found and "ollama pull b:1b" in finding.remedy
-    )
+    assert finding.state == "failed" and "has a:1b, not 'b:1b'" in finding.found
+    assert "ollama pull b:1b" in finding.remedy
 
 
 @pytest.mark.parametrize(

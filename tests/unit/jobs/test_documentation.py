@@ -16,41 +16,36 @@ from jobs.documentation import render_documentation, serve_documentation
 ROOT = Path(__file__).parents[3]
 
 
-def test_every_page_of_the_docs_is_on_the_site():
-    pages = render_documentation(ROOT)
+@pytest.fixture(scope="module")
+def pages() -> dict[str, str]:
+    return render_documentation(ROOT)
+
+
+def test_every_page_of_the_docs_is_on_the_site(pages):
     assert len(pages) == 3 + len(list((ROOT / "docs").rglob("*.md")))
     assert {"/", "/SECURITY.html", "/freshness.html", "/decisions/README.html"} <= set(pages)
 
 
-def test_the_tree_of_the_source_answers_no_reader():
+def test_the_tree_of_the_source_answers_no_reader(pages):
     """A question about a command would find the names and first lines of its modules."""
-    home = render_documentation(ROOT)["/"]
-    assert "building/" not in home and "raydex serve" in home and "Apache-2.0." in home
+    assert "building/" not in pages["/"] and "raydex serve" in pages["/"] and "Apache-2.0." in pages["/"]
 
 
-def test_every_link_leads_to_a_page():
-    pages = render_documentation(ROOT)
+def test_every_link_leads_to_a_page_and_keeps_its_anchor(pages):
     for path, page in pages.items():
         for link in re.findall(r'href="([^"]+)"', page):
             target = urlsplit(urljoin(f"http://site{path}", link))
             assert target.netloc != "site" or target.path in pages, f"{path}: {link}"
+    assert 'href="/serving.html#' in "".join(pages.values())
 
 
-def test_a_link_keeps_its_anchor():
-    assert 'href="/serving.html#' in "".join(render_documentation(ROOT).values())
-
-
-def test_pages_are_served_as_html():
+def test_pages_are_served_as_html_and_a_client_that_resets_its_connection_is_not_reported(capfd):
     with serve_documentation(ROOT) as site:
         for path in ("", "freshness.html", "decisions/README.html"):
             with urllib.request.urlopen(f"{site}{path}") as page:
                 assert b"<h1" in page.read() and page.headers["Content-Type"].startswith("text/html")
         with pytest.raises(urllib.error.HTTPError, match="404"):
             urllib.request.urlopen(f"{site}nothing.html")
-
-
-def test_a_client_that_resets_its_connection_is_not_reported(capfd):
-    with serve_documentation(ROOT) as site:
         address = urlsplit(site)
         for _ in range(20):
             with socket.create_connection((address.hostname, address.port)) as client:

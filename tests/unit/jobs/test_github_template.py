@@ -1,8 +1,8 @@
 """The workflow of a documentation repository: on a real git repository, to a receiver on this machine."""
 
-import importlib.util
 import json
 import os
+import runpy
 import subprocess
 import sys
 import threading
@@ -21,49 +21,45 @@ FOLDER = Path(__file__).parents[3] / "deploy" / "github"
 SCRIPT, DOCS = FOLDER / "announce_changes.py", "https://docs.example/en/"
 
 
-class Receiver:
+class Receiver(ThreadingHTTPServer):
     """Takes announcements; `said` are their paths and bodies, `statuses` what is answered before 202."""
 
     def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), Handler)
         self.said: list[tuple[str, dict[str, list[str]]]] = []
         self.statuses: list[int] = []
-        receiver = self
 
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                body = self.rfile.read(int(self.headers["Content-Length"]))
-                at, signature = self.headers["X-Raydex-Timestamp"], self.headers["X-Raydex-Signature"]
-                right = is_signed("rdw_secret", at, body, signature, time.time())
-                status = receiver.statuses.pop() if receiver.statuses else 202 if right else 401
-                if status == 202:
-                    receiver.said.append((self.path, json.loads(body)))
-                reply = json.dumps({"id": len(receiver.said), "error": "the signature is wrong"}).encode()
-                self.send_response(status)
-                self.send_header("Content-Length", str(len(reply)))
-                self.end_headers()
-                self.wfile.write(reply)
 
-            def log_message(self, *_: object) -> None: ...
+class Handler(BaseHTTPRequestHandler):
+    server: Receiver
 
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    def do_POST(self) -> None:
+        body, to = self.rfile.read(int(self.headers["Content-Length"])), self.server
+        at, signature = self.headers["X-Raydex-Timestamp"], self.headers["X-Raydex-Signature"]
+        right = is_signed("rdw_secret", at, body, signature, time.time())
+        status = to.statuses.pop() if to.statuses else 202 if right else 401
+        if status == 202:
+            to.said.append((self.path, json.loads(body)))
+        self.send_response(status)
+        self.end_headers()
+        self.wfile.write(json.dumps({"id": len(to.said), "error": "the signature is wrong"}).encode())
+
+    def log_message(self, *_: object) -> None: ...
 
 
 @pytest.fixture
 def receiver() -> Iterator[Receiver]:
-    receiver = Receiver()
-    threading.Thread(target=receiver.server.serve_forever, args=(0.01,), daemon=True).start()
-    yield receiver
-    receiver.server.shutdown()
-    receiver.server.server_close()
+    with Receiver() as receiver:
+        threading.Thread(target=receiver.serve_forever, args=(0.01,), daemon=True).start()
+        yield receiver
+        receiver.shutdown()
 
 
 @pytest.fixture
 def repository(tmp_path: Path) -> Path:
     """A repository with one commit, `first`."""
-    write(
-        tmp_path,
-        {"docs/index.md": "start", "docs/guide/a.md": "a", "docs/old.md": "a page that moves", "src/x.md": "x"},
-    )
+    pages = {"docs/index.md": "start", "docs/guide/a.md": "a", "docs/old.md": "a page that moves"}
+    write(tmp_path, {**pages, "src/x.md": "x"})
     git(tmp_path, "init", "-q", "-b", "main")
     commit(tmp_path, "first")
     return tmp_path
@@ -86,10 +82,8 @@ def commit(folder: Path, tag: str) -> None:
     git(folder, "tag", tag)
 
 
-def announce(
-    folder: Path, receiver: Receiver, before: str = "first", **changed: str
-) -> subprocess.CompletedProcess[str]:
-    given = {"RAYDEX_URL": f"http://127.0.0.1:{receiver.server.server_port}", "RAYDEX_COLLECTION": "docs",
+def announce(folder: Path, to: Receiver, before: str = "first", **changed: str) -> "subprocess.CompletedProcess[str]":
+    given = {"RAYDEX_URL": f"http://127.0.0.1:{to.server_port}", "RAYDEX_COLLECTION": "docs",
              "RAYDEX_SECRET": "rdw_secret", "DOCS_URL": DOCS, **changed}  # fmt: skip
     command = [sys.executable, str(SCRIPT), before, "HEAD"]
     return subprocess.run(command, cwd=folder, env=os.environ | given, capture_output=True, text=True, check=False)
@@ -120,11 +114,7 @@ def test_what_fails_is_said_and_a_busy_service_is_asked_again(repository, receiv
     receiver.statuses = [503]
     assert announce(repository, receiver).returncode == 0
     wrong = announce(repository, receiver, RAYDEX_SECRET="other")
-    assert (wrong.returncode, "answers 401" in wrong.stderr, "the signature is wrong" in wrong.stderr) == (
-        1,
-        True,
-        True,
-    )
+    assert wrong.returncode == 1 and "answers 401" in wrong.stderr and "the signature is wrong" in wrong.stderr
     assert "RAYDEX_COLLECTION must be set" in announce(repository, receiver, RAYDEX_COLLECTION="").stderr
     assert "DOCS_URL_STYLE is 'auto'" in announce(repository, receiver, DOCS_URL_STYLE="auto").stderr
     assert "git can't compare gone with HEAD" in announce(repository, receiver, before="gone").stderr
@@ -133,24 +123,11 @@ def test_what_fails_is_said_and_a_busy_service_is_asked_again(repository, receiv
 
 @pytest.mark.parametrize("style", ["keep", "html", "directory", "bare"])
 def test_a_file_has_the_url_that_a_folder_of_the_collection_gives_it(style, tmp_path):
-    spec = importlib.util.spec_from_file_location("announce_changes", SCRIPT)
-    assert spec and spec.loader
-    script = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(script)
+    url_of = runpy.run_path(str(SCRIPT))["url_of"]
     folder = FolderSettings(path=str(tmp_path), base_url=DOCS, url_style=style)
-    for path in (
-        "index.md",
-        "guide/README.md",
-        "guide/a b.md",
-        "a.rst",
-        "b.ipynb",
-        "c.mdx",
-        "d.html",
-        "e.pdf",
-        "f.txt",
-        "v1.2.md",
-    ):
-        assert script.url_of(path, DOCS, style, ["index", "readme"]) == folder.url_of(folder.root + path), path
+    pages = ["index.md", "guide/README.md", "guide/a b.md", "v1.2.md"]
+    for path in [*pages, "a.rst", "b.ipynb", "c.mdx", "d.html", "e.pdf", "f.txt"]:
+        assert url_of(path, DOCS, style, ["index", "readme"]) == folder.url_of(folder.root + path), path
 
 
 def test_the_workflow_runs_the_script_with_variables_that_it_reads():

@@ -35,18 +35,16 @@ def said(instruction: str, lines: list[str] = LINES) -> list[str]:
 
 def test_every_image_has_a_version():
     stages = {name.partition(" AS ")[2] for name in said("FROM")}
-    images = [name.partition(" AS ")[0] for name in said("FROM")] + [
-        each["image"] for each in COMPOSE["services"].values()
-    ]
+    images = [name.partition(" AS ")[0] for name in said("FROM")]
+    images += [each["image"] for each in COMPOSE["services"].values()]
     tags = [re.search(r":[^/{}]*?(\d[\w.-]*)}?$", image) for image in images if image not in stages]
     assert all(tags)
 
 
 def test_compose_runs_the_version_of_the_project():
     version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
-    assert {each["image"] for name, each in COMPOSE["services"].items() if name in ("service", "nightly")} == {
-        f"${{RAYDEX_IMAGE:-raydex:{version}}}"
-    }
+    images = {COMPOSE["services"][name]["image"] for name in ("service", "nightly")}
+    assert images == {f"${{RAYDEX_IMAGE:-raydex:{version}}}"}
 
 
 def test_the_image_runs_as_a_number_that_is_not_roots_and_installs_nothing_in_its_last_stage():
@@ -75,8 +73,7 @@ def test_variables_of_the_image_and_of_compose_are_read():
 
 
 def test_services_of_compose_have_no_rights_and_only_the_services_port_is_open_on_this_machine():
-    ours = [each for name, each in COMPOSE["services"].items() if name in ("service", "nightly")]
-    for service in ours:
+    for service in (COMPOSE["services"]["service"], COMPOSE["services"]["nightly"]):
         assert (service["read_only"], service["cap_drop"], service["tmpfs"]) == (True, ["ALL"], ["/tmp"])
     opened = [port for service in COMPOSE["services"].values() for port in service.get("ports", [])]
     assert opened == ["${RAYDEX_PUBLISH:-127.0.0.1:8000}:8000"]
@@ -105,10 +102,8 @@ def night(tmp_path):
         collections.mkdir()
         for name in ("a.yaml", "b.yaml", "questions.jsonl"):
             (collections / name).touch()
-        given = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "COLLECTIONS": str(collections)}
-        done = subprocess.run(
-            ["bash", NIGHTS, time], env=os.environ | given, capture_output=True, text=True, check=False
-        )
+        env = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}", "COLLECTIONS": str(collections)}
+        done = subprocess.run(["bash", NIGHTS, time], env=env, capture_output=True, text=True, check=False)
         return done.returncode, told.read_text().splitlines() if told.exists() else [], done.stderr
 
     return run

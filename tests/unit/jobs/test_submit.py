@@ -37,14 +37,8 @@ def uploaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> zipfile.ZipFile
 def test_what_is_uploaded_is_our_packages_and_the_files_that_the_command_names(uploaded):
     assert Path(uploaded.filename).stat().st_size < LARGEST_UPLOAD
     held = {name for name in uploaded.namelist() if not name.endswith("/")}
-    assert {name.split("/")[0] for name in held} == {
-        "pipelines",
-        "serve",
-        "jobs",
-        "collections",
-        "deploy",
-        "requirements.txt",
-    }
+    packed = {name.split("/")[0] for name in held}
+    assert packed == {"pipelines", "serve", "jobs", "collections", "deploy", "requirements.txt"}
     named = {name for name in held if name.startswith(("collections/", "deploy/"))}
     assert named == {"collections/ray.yaml", "deploy/ray-llm.yaml"}
     assert not [name for name in held if "__pycache__" in name or name.endswith((".png", ".pyc", ".onnx"))]
@@ -69,10 +63,15 @@ def test_a_named_file_outside_of_the_folder_is_refused(tmp_path, monkeypatch):
         submit.pack(tmp_path / "packed", ["index", "../mine.yaml"])
 
 
-def test_pins_are_those_of_the_constraints_and_nothing_for_tests_or_documentation():
+@pytest.fixture(scope="module")
+def plain() -> list[str]:
+    return submit.list_pins(None)
+
+
+def test_pins_are_those_of_the_constraints_and_nothing_for_tests_or_documentation(plain):
     pinned = dict(line.split("==") for line in (ROOT / "constraints.txt").read_text().split())
     pinned = {canonicalize_name(name): version for name, version in pinned.items()}
-    pins = dict(pin.split("==") for pin in submit.list_pins(None))
+    pins = dict(pin.split("==") for pin in plain)
     assert all(pins[name] == pinned[name] for name in pins.keys() & pinned.keys())
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     assert names(project["dependencies"]) <= names(list(pins))
@@ -81,10 +80,10 @@ def test_pins_are_those_of_the_constraints_and_nothing_for_tests_or_documentatio
     assert "+" not in pins["torch"]
 
 
-def test_an_index_of_packages_is_part_of_what_is_installed():
+def test_an_index_of_packages_is_part_of_what_is_installed(plain):
     """So nodes make another environment for it; a variable would not: Ray knows an environment by these lines."""
     url = "https://packages.example/cpu"
-    assert submit.list_pins(url) == [f"--extra-index-url {url}", *submit.list_pins(None)]
+    assert submit.list_pins(url) == [f"--extra-index-url {url}", *plain]
 
 
 def test_a_node_that_has_everything_lacks_nothing_and_one_without_says_what():
