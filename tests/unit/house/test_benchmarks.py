@@ -58,8 +58,7 @@ def test_a_run_of_all_goes_on_after_a_failure_and_says_why_one_was_skipped(names
     assert runner.run_all([runner.Benchmark(name, name) for name in names.split()], []) == code
     summary = capfd.readouterr().out.split("== summary\n")[1]
     lines = [line.split() for line in summary.splitlines()]
-    assert [line[:2] for line in lines[:-1]] == [
-        [name, {"good": "done", "bare": "skipped", "bad": "FAILED"}[name]] for name in names.split()
-    ]
+    became = {"good": "done", "bare": "skipped", "bad": "FAILED"}
+    assert [line[:2] for line in lines[:-1]] == [[name, became[name]] for name in names.split()]
     assert "no such file is absent: set RAYDEX_DATA" in summary
     assert ("exit code 1" in summary) is bool(code)

@@ -3,7 +3,6 @@
 A wheel of it holds what the code reads beside itself, and the documents of the demo.
 """
 
-import ast
 import functools
 import re
 import sys
@@ -13,13 +12,13 @@ from pathlib import Path
 
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version
+from test_architecture import CODE, ROOT, files, imports, name_of
 
 from jobs.demo import PACKED
 
-ROOT = Path(__file__).parents[3]
 SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text())
 PROJECT = SETTINGS["project"]
-OURS = {"pipelines", "serve", "jobs"}
+OURS = {*CODE}
 # Packages whose module has another name; else it is the package's, with _ for -.
 MODULES = {
     "beautifulsoup4": "bs4",
@@ -43,24 +42,19 @@ HOMES = {"slack": "serve/slack/bot.py", "train": "pipelines/training/", "multili
 PEERS = {"haystack", "haystack_integrations", "llama_index"}
 
 
-def name_of(requirement: str) -> str:
+def package_of(requirement: str) -> str:
     return re.match(r"[A-Za-z0-9._-]+", requirement)[0].lower()
 
 
 def modules_of(requirements: list[str]) -> set[str]:
     """The modules that these packages bring."""
-    return {MODULES.get(name, name.replace("-", "_")) for name in map(name_of, requirements)}
+    return {MODULES.get(name, name.replace("-", "_")) for name in map(package_of, requirements)}
 
 
 @functools.cache
 def imported_by(*folders: str) -> dict[str, str]:
     """The top-level modules of others that the folders' files import, each with a file that does."""
-    found = {}
-    for path in sorted(path for folder in folders for path in (ROOT / folder).rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text())):
-            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
-            names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
-            found |= {name.split(".")[0]: path.relative_to(ROOT).as_posix() for name in names}
+    found = {module.split(".")[0]: name_of(path) for path in files(*folders) for module in imports(path)}
     return {name: path for name, path in found.items() if name not in sys.stdlib_module_names}
 
 
@@ -93,8 +87,8 @@ def test_what_tests_and_benchmarks_import_is_declared_for_development():
 
 
 def test_what_is_declared_is_pinned():
-    pinned = {name_of(line) for line in (ROOT / "constraints.txt").read_text().splitlines() if "==" in line}
-    declared = {name_of(requirement) for requirement in [*RUNTIME, *EXTRAS["slack"], *EXTRAS["train"], *EXTRAS["dev"]]}
+    pinned = {package_of(line) for line in (ROOT / "constraints.txt").read_text().splitlines() if "==" in line}
+    declared = {package_of(one) for one in RUNTIME + EXTRAS["slack"] + EXTRAS["train"] + EXTRAS["dev"]}
     normal = {re.sub(r"[._-]+", "-", name) for name in pinned}
     assert {name for name in declared - {"raydex"} if re.sub(r"[._-]+", "-", name) not in normal} == set()
 

@@ -20,21 +20,11 @@ from serve.settings import Settings
 
 ROOT = Path(__file__).parents[3]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md", *sorted((ROOT / "docs").rglob("*.md"))]
-# Paths in pages about crawling and models: of other sites and servers.
+# Paths in pages: of other sites and servers, of Ray, of the image.
 OTHER_PATHS = {
-    "/tmp/ray/session_latest/logs/serve/",  # of Ray
-    "/llm/v1",
-    "/guide/",
-    "/guide/index.html",
-    "/v1",
-    "/v1/",
-    "/llm",
-    "/v1/rerank",
-    "/chat/completions",
-    "/docs",
-    "/var/lib/raydex",  # of the image
-    "/tmp",
-}
+    "/chat/completions", "/docs", "/guide/", "/guide/index.html", "/llm", "/llm/v1", "/v1", "/v1/", "/v1/rerank",
+    "/tmp/ray/session_latest/logs/serve/", "/tmp", "/var/lib/raydex",
+}  # fmt: skip
 
 
 def name_of(path: Path) -> str:
@@ -137,10 +127,8 @@ def test_every_command_of_a_page_exists_with_its_flags(page):
 
 
 def test_commands_are_found_in_pages():
-    text = (
-        "Run `raydex status --json`.\n```\nA=1 raydex index x.yaml --dry-run  # words\n"
-        "python -m jobs.ask 'a b' \\\n  --url u\n```\n"
-    )
+    text = "Run `raydex status --json`.\n```\nA=1 raydex index x.yaml --dry-run  # words\n"
+    text += "python -m jobs.ask 'a b' \\\n  --url u\n```\n"
     assert list(commands(text)) == [
         ("jobs.reindex", ["x.yaml", "--dry-run"]),
         ("jobs.ask", ["a", "b", "--url", "u"]),

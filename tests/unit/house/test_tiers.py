@@ -28,9 +28,8 @@ def test_whole_clusters_are_left_to_the_exhaustive_tier():
 
 
 def test_no_unit_test_starts_ray():
-    assert [
-        name_of(path) for path in files("unit") if re.search(r"def test_\w+\([^)]*\blocal_ray\b", path.read_text())
-    ] == []
+    starts = re.compile(r"def test_\w+\([^)]*\blocal_ray\b")
+    assert [name_of(path) for path in files("unit") if starts.search(path.read_text())] == []
 
 
 def test_every_test_file_has_a_name_of_its_own():
