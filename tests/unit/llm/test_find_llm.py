@@ -57,11 +57,8 @@ def find(paths: Mapping[str, Any], variable: str = "OLLAMA_HOST", **others: str)
 def test_an_ollama_answers_with_the_model_pulled_last_that_is_for_chats() -> None:
     settings, text, _ = find(ollama(*EMBEDS, CLOUD, CHAT, OTHER))
     assert settings == {
-        "llm_url": "http://HOST/v1",
-        "llm_model": "qwen3:4b",
-        "llm_key": "",
-        "llm_context_window": "4096",
-    }
+        "llm_url": "http://HOST/v1", "llm_model": "qwen3:4b", "llm_key": "", "llm_context_window": "4096",
+    }  # fmt: skip
     assert text == (
         "answers are written by qwen3:4b of the Ollama at http://HOST (pulled last, 4,096 tokens of context, as Ollama "
         "gives at least); RAYDEX_LLM_MODEL names another (gpt-oss:120b-cloud, llama3.2:3b), --no-llm does without"
@@ -182,28 +179,20 @@ def test_the_address_of_an_ollama_is_read_as_ollama_reads_it(host: str, url: str
 
 def test_the_server_of_openai_base_url_comes_before_an_ollama() -> None:
     with ScriptedServer(ollama(CHAT)) as other:
-        settings, text, server = find(
-            listed("text-embedding-3-small", "big-chat", max_model_len=16_384),
-            "OPENAI_BASE_URL",
-            OPENAI_API_KEY="sk-1",
-            OLLAMA_HOST=other.url,
-        )
+        models = listed("text-embedding-3-small", "big-chat", max_model_len=16_384)
+        settings, text, server = find(models, "OPENAI_BASE_URL", OPENAI_API_KEY="sk-1", OLLAMA_HOST=other.url)
         assert other.asked == []
     assert settings == {
-        "llm_url": "http://HOST/v1",
-        "llm_model": "big-chat",
-        "llm_key": "sk-1",
-        "llm_context_window": "16384",
-    }
+        "llm_url": "http://HOST/v1", "llm_model": "big-chat", "llm_key": "sk-1", "llm_context_window": "16384",
+    }  # fmt: skip
     assert "its only model for chats, 16,384 tokens" in text and "sk-1" not in text
     assert server.asked == [("/v1/models", "Bearer sk-1")]
 
 
 def test_one_that_only_embeds_leaves_answers_to_the_ollama_which_never_gets_its_key() -> None:
     with ScriptedServer(ollama(CHAT)) as other:
-        settings, text, _ = find(
-            listed("text-embedding-3-small"), "OPENAI_BASE_URL", OPENAI_API_KEY="sk-1", OLLAMA_HOST=other.url
-        )
+        embeds = listed("text-embedding-3-small")
+        settings, text, _ = find(embeds, "OPENAI_BASE_URL", OPENAI_API_KEY="sk-1", OLLAMA_HOST=other.url)
         assert {key for _, key in other.asked} == {""}
     assert settings["llm_model"] == "qwen3:4b" and settings["llm_key"] == ""
     assert "it has text-embedding-3-small (OPENAI_BASE_URL)" in text
@@ -243,9 +232,8 @@ def test_a_server_of_another_host_with_several_models_waits_for_a_choice(monkeyp
 
 
 def test_a_refused_key_is_never_shown() -> None:
-    settings, text, _ = find(
-        {"/v1/models": Raw(401, '{"error": "bad key sk-1"}')}, "OPENAI_BASE_URL", OPENAI_API_KEY="sk-1"
-    )
+    refuses = {"/v1/models": Raw(401, '{"error": "bad key sk-1"}')}
+    settings, text, _ = find(refuses, "OPENAI_BASE_URL", OPENAI_API_KEY="sk-1")
     assert "refuses the API key (HTTP 401) (OPENAI_BASE_URL)" in text and "sk-1" not in text
     assert settings == {"llm_off": "True"}
 
@@ -254,17 +242,13 @@ def test_a_refused_key_is_never_shown() -> None:
 
 
 def test_what_is_configured_wins_and_only_its_context_is_read() -> None:
+    named = (listed("m", max_model_len=2_048), "RAYDEX_LLM_URL")
     with ScriptedServer(ollama(CHAT)) as other:
-        settings, text, _ = find(
-            listed("m", max_model_len=2_048), "RAYDEX_LLM_URL", RAYDEX_LLM_MODEL="m", OPENAI_BASE_URL=other.url
-        )
+        settings, text, _ = find(*named, RAYDEX_LLM_MODEL="m", OPENAI_BASE_URL=other.url)
         assert other.asked == []
     assert settings == {"llm_context_window": "2048"}
     assert text == "answers are written by m at http://HOST/v1, as RAYDEX_LLM_MODEL says (2,048 tokens of context)"
-    set_too, _, _ = find(
-        listed("m", max_model_len=2_048), "RAYDEX_LLM_URL", RAYDEX_LLM_MODEL="m", RAYDEX_LLM_CONTEXT_WINDOW="1024"
-    )
-    assert set_too == {}
+    assert find(*named, RAYDEX_LLM_MODEL="m", RAYDEX_LLM_CONTEXT_WINDOW="1024")[0] == {}
 
 
 def test_a_url_without_a_model_takes_one_of_its_models() -> None:
@@ -297,9 +281,8 @@ def test_agents_stand_and_no_llm_does_without_all() -> None:
     assert find_llm({"RAYDEX_AGENTS": "not json"}).settings == {}
     without = find_llm({"RAYDEX_AGENTS": agents, "RAYDEX_LLM__OFF": "True"})
     assert without.settings == {} and "--no-llm" in without.lines[0]
-    assert (
-        all_agents(AnswerSettings.model_validate({"agents": [{"name": "a", "model": "m"}], "llm": {"off": True}})) == []
-    )
+    off = AnswerSettings.model_validate({"agents": [{"name": "a", "model": "m"}], "llm": {"off": True}})
+    assert all_agents(off) == []
 
 
 def test_what_was_found_becomes_an_agent() -> None:

@@ -1,58 +1,17 @@
 """The calls of one question: what is sent, what is counted, and what stays when a call breaks."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
+from kit.queued_model import QueuedModel, Says
 
-from pipelines.llm.client import FRAMING, Completion
+from pipelines.llm.client import FRAMING
 from pipelines.llm.errors import LLMBusy
 from pipelines.llm.session import LLMSession
 from pipelines.llm.tokens import TokenizerNotFound, estimate, make_counter
 from pipelines.records import Exchange, Message, Usage
-
-
-class QueuedModel:
-    """Answers with what is queued: a text, an error to raise, or "..." to wait for ever. Words are its tokens."""
-
-    model, context_window, context_share, max_tokens = "queued", 100, 0.5, 10
-
-    def __init__(self, *replies: str | Exception) -> None:
-        self.replies = list(replies)
-        self.sent: list[tuple[Message, ...]] = []
-        self.running = self.most_running = 0
-
-    def count(self, text: str) -> int:
-        return len(text.split())
-
-    async def complete(
-        self, messages: Sequence[Message], *, max_tokens: int | None = None, schema: Mapping[str, Any] | None = None
-    ) -> Completion:
-        self.sent.append(tuple(messages))
-        self.running += 1
-        self.most_running = max(self.running, self.most_running)
-        await asyncio.sleep(0.005)
-        self.running -= 1
-        reply = self.replies.pop(0)
-        if isinstance(reply, Exception):
-            raise reply
-        if reply == "...":
-            await asyncio.Event().wait()
-        return Completion(reply, Usage(5, self.count(reply), 1, 0.5))
-
-    async def stream(
-        self, messages: Sequence[Message], *, max_tokens: int | None = None
-    ) -> AsyncGenerator[str | Completion, None]:
-        self.sent.append(tuple(messages))
-        reply = self.replies.pop(0)
-        for word in str(reply).split():
-            if word == "...":
-                await asyncio.Event().wait()
-            if word == "broken":
-                raise LLMBusy("broken", Usage(5, 1, 1, 0.25))
-            yield word
-        yield Completion("".join(str(reply).split()), Usage(5, self.count(str(reply)), 1, 0.5))
 
 
 def run(work: Callable[[], Awaitable[Any]]) -> Any:
@@ -67,8 +26,8 @@ def test_a_prompt_stands_between_what_was_said_and_how_the_answer_begins() -> No
     calls = LLMSession(model, system="be brief", assistant="Well,", history=HISTORY)
     assert run(lambda: calls.complete("and now?")) == "yes"
     expected = (Message("system", "be brief"), *HISTORY, Message("user", "and now?"), Message("assistant", "Well,"))
-    assert model.sent == [expected]
-    assert calls.exchanges == [Exchange("queued", expected, "yes")]
+    assert model.asked == [[*expected]]
+    assert calls.exchanges == [Exchange("judge", expected, "yes")]
     assert calls.overhead() == 2 + 1 + 2 + 1 + 5 * FRAMING
 
 
@@ -76,31 +35,31 @@ def test_no_system_prompt_no_history_and_no_prefix_send_the_prompt_alone() -> No
     model = QueuedModel("yes")
     calls = LLMSession(model)
     run(lambda: calls.complete("now?"))
-    assert model.sent == [(Message("user", "now?"),)]
+    assert model.asked == [[Message("user", "now?")]]
     assert calls.overhead() == FRAMING
 
 
 def test_usage_is_the_sum_over_completions_and_streams() -> None:
-    calls = LLMSession(QueuedModel("one two", "three four five"))
+    calls = LLMSession(Says("one", "two"))
 
     async def work() -> list[str]:
         await calls.complete("a")
         return [delta async for delta in calls.stream("b")]
 
-    assert run(work) == ["three", "four", "five"]
-    assert calls.usage == Usage(10, 5, 2, 1.0)
-    assert [exchange.completion for exchange in calls.exchanges] == ["one two", "threefourfive"]
+    assert run(work) == ["one", "two"]
+    assert calls.usage == Usage(20, 10, 2, 1.0)
+    assert [exchange.completion for exchange in calls.exchanges] == ["onetwo", "onetwo"]
 
 
 def test_no_more_calls_run_at_a_time_than_allowed() -> None:
-    model = QueuedModel(*["yes"] * 9)
+    model = QueuedModel("yes", pause=0.005)
     calls = LLMSession(model, at_once=3)
 
     async def work() -> None:
         await asyncio.gather(*(calls.complete(str(n)) for n in range(9)))
 
     run(work)
-    assert model.most_running == 3
+    assert model.most == 3
     assert calls.usage.calls == len(calls.exchanges) == 9
 
 
@@ -116,11 +75,11 @@ def test_a_failed_call_is_recorded_and_raises() -> None:
 
     assert run(work) == "after"
     assert [exchange.completion for exchange in calls.exchanges] == ["", "", "after"]
-    assert calls.usage == Usage(7 + 0 + 5, 1, 3, 0.6)
+    assert calls.usage == Usage(7 + 0 + 100, 0 + 0 + 10, 3, 0.1 + 0 + 0.25)
 
 
 def test_a_cancelled_completion_is_recorded_with_its_prompt() -> None:
-    calls = LLMSession(QueuedModel("..."), at_once=1)
+    calls = LLMSession(Says(hangs=True), at_once=1)
 
     async def work() -> None:
         task = asyncio.create_task(calls.complete("three words here"))
@@ -135,7 +94,7 @@ def test_a_cancelled_completion_is_recorded_with_its_prompt() -> None:
 
 
 def test_a_call_that_never_began_is_not_recorded() -> None:
-    calls = LLMSession(QueuedModel("...", "..."), at_once=1)
+    calls = LLMSession(Says(hangs=True), at_once=1)
 
     async def work() -> None:
         tasks = [asyncio.create_task(calls.complete(name)) for name in "ab"]
@@ -151,7 +110,7 @@ def test_a_call_that_never_began_is_not_recorded() -> None:
 
 
 def test_a_stream_that_is_closed_half_way_is_recorded_with_what_had_come() -> None:
-    calls = LLMSession(QueuedModel("one two three"), at_once=1)
+    calls = LLMSession(Says("one", "two", "three"), at_once=1)
 
     async def work() -> None:
         stream = calls.stream("go on")
@@ -163,28 +122,19 @@ def test_a_stream_that_is_closed_half_way_is_recorded_with_what_had_come() -> No
     assert calls.usage == Usage(2 + FRAMING, 1, 1)
 
 
-def test_a_stream_that_breaks_is_recorded_with_what_had_come() -> None:
-    calls = LLMSession(QueuedModel("one broken"))
-
-    async def work() -> None:
-        with pytest.raises(LLMBusy):
-            [delta async for delta in calls.stream("go on")]
-
-    run(work)
-    assert calls.exchanges[0].completion == "one"
-    assert calls.usage == Usage(5, 1, 1, 0.25)
-
-
-def test_after_a_broken_stream_the_next_call_finds_its_place_free() -> None:
-    calls = LLMSession(QueuedModel("broken", "yes"), at_once=1)
+def test_a_stream_that_breaks_is_recorded_with_what_had_come_and_the_next_call_finds_its_place_free() -> None:
+    model = Says("one", error=LLMBusy("broken", Usage(5, 1, 1, 0.25)))
+    calls = LLMSession(model, at_once=1)
 
     async def work() -> str:
         with pytest.raises(LLMBusy):
-            await anext(calls.stream("a"))
+            [delta async for delta in calls.stream("go on")]
+        assert (calls.exchanges[0].completion, calls.usage) == ("one", Usage(5, 1, 1, 0.25))
+        model.error = None
         async with asyncio.timeout(2):
             return await calls.complete("b")
 
-    assert run(work) == "yes"
+    assert run(work) == "one"
 
 
 # ---------------------------------------------------------------------------------------------- tokens

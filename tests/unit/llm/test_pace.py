@@ -87,11 +87,15 @@ def reported(**fields: Any) -> Reply:
     return Reply("one two three four five six", reading_s=WAY_S + 0.5, delay_s=0.01, reported=fields)
 
 
-def test_a_stream_shows_both_speeds() -> None:
-    pace = measure(reported())
+@pytest.fixture(scope="module")
+def all_read() -> Pace:
+    return measure(reported())
+
+
+def test_a_stream_shows_both_speeds(all_read: Pace) -> None:
     tokens = LLM("m", base_url="").count(LONG[0].content)
-    assert tokens / 20 < (pace.reading.per_second or 0) <= 2.1 * tokens  # read in half a second, or more under load
-    assert 0 < (pace.writing.per_second or 0) <= 600
+    assert tokens / 20 < (all_read.reading.per_second or 0) <= 2.1 * tokens  # in half a second, or more under load
+    assert 0 < (all_read.writing.per_second or 0) <= 600
 
 
 @pytest.mark.parametrize(
@@ -101,8 +105,8 @@ def test_a_stream_shows_both_speeds() -> None:
         {"usage": {"prompt_tokens": 400, "prompt_tokens_details": {"cached_tokens": 300}}},
     ],
 )
-def test_cached_prompts_are_no_speed(reports: dict[str, Any]) -> None:
-    all_read, cached = measure(reported()), measure(reported(**reports))
+def test_cached_prompts_are_no_speed(all_read: Pace, reports: dict[str, Any]) -> None:
+    cached = measure(reported(**reports))
     assert (cached.reading.per_second or 0) < 0.6 * (all_read.reading.per_second or 0)
 
 

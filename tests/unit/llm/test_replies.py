@@ -92,19 +92,13 @@ def test_items_are_read_however_they_are_written(text):
 @pytest.mark.parametrize(
     "text",
     [
-        "",
-        "\n \n",
-        "I'm sorry, but I can't help with that.",
+        "", "\n \n", "1.\n2.\n3.", "[" * 10_000, "```\n```", "Here are your queries:",
+        "I apologize, this is not possible.", "I'm sorry, but I can't help with that.",
         "I’m sorry.\nPlease ask something else.",
         "As an AI language model, I cannot write queries.",
         "Unfortunately, I cannot provide queries for this.\nThe question is unclear.",
-        "I apologize, this is not possible.",
-        "Here are your queries:",
-        "```\n```",
-        "1.\n2.\n3.",
-        "[" * 10_000,
     ],
-)
+)  # fmt: skip
 def test_refusals_and_marks_alone_are_no_items(text):
     assert read_items(text) == []
 
@@ -112,24 +106,12 @@ def test_refusals_and_marks_alone_are_no_items(text):
 @pytest.mark.parametrize(
     "item",
     [
-        "3.10 support of ray",
-        "2.x migration",
-        "*args of a remote function",
-        "--num-cpus flag",
-        "C++ (worker",
-        "8:30 schedule of a job",
-        "I can't connect to the cluster",
-        '"num_cpus" and "num_gpus"',
-        "ray.init()",
-        "query.limit(5) of a table",
-        "[a-z] in a runtime_env",
-        '{"env_vars": {}}',
-        "how does `ray.get` block?",
-        "Wie skaliere ich ein Deployment?",
-        "東京でのデプロイ",
-        "a b [1]",
+        "3.10 support of ray", "2.x migration", "*args of a remote function", "--num-cpus flag", "C++ (worker",
+        "8:30 schedule of a job", "I can't connect to the cluster", '"num_cpus" and "num_gpus"', "ray.init()",
+        "query.limit(5) of a table", "[a-z] in a runtime_env", '{"env_vars": {}}', "how does `ray.get` block?",
+        "Wie skaliere ich ein Deployment?", "東京でのデプロイ", "a b [1]",
     ],
-)
+)  # fmt: skip
 def test_items_that_look_like_marks_are_left_as_they_are(item):
     assert read_items(f"{item}\n- {item} too") == [item, f"{item} too"]
 
