@@ -12,7 +12,7 @@ from pipelines.store import DumpNotWritten
 @pytest.fixture
 def bucket(tmp_path: Path) -> DumpFolder:
     """A folder behind another file system: what is of a bucket goes through this machine."""
-    (tmp_path / "bucket").mkdir()
+    (tmp_path / "bucket" / "dumps").mkdir(parents=True)
     system = SubTreeFileSystem(str(tmp_path / "bucket"), LocalFileSystem())
     return DumpFolder("s3://bucket/dumps", system, "dumps", tmp_path / ".docs.dump")
 
@@ -22,7 +22,6 @@ def written(folder: DumpFolder, name: str = "a.dump", text: str = "whole") -> in
 
 
 def test_a_bucket_gets_a_whole_dump_and_gives_it_back(bucket, tmp_path):
-    (tmp_path / "bucket" / "dumps").mkdir()
     assert bucket.names() == [] and written(bucket) == 5
     assert bucket.names() == ["a.dump"]
     with bucket.get("a.dump") as path:
@@ -32,6 +31,7 @@ def test_a_bucket_gets_a_whole_dump_and_gives_it_back(bucket, tmp_path):
 
 
 def test_a_bucket_that_can_not_be_written_is_said_before_and_gets_nothing(bucket, tmp_path):
+    (tmp_path / "bucket" / "dumps").rmdir()
     with pytest.raises(BadDumpFolder, match=r"night\.dump\.folder: s3://bucket/dumps can't be used"):
         bucket.check()  # the file system below makes no folder
     with pytest.raises(DumpNotWritten, match=r"a\.dump can't be written.*nothing is left of it"):
@@ -40,8 +40,6 @@ def test_a_bucket_that_can_not_be_written_is_said_before_and_gets_nothing(bucket
 
 
 def test_a_dump_that_did_not_come_whole_is_removed(bucket, tmp_path, monkeypatch):
-    (tmp_path / "bucket" / "dumps").mkdir()
-
     def cut(source, target, **systems):
         (tmp_path / "bucket" / target).write_text("wh")
 
@@ -52,7 +50,6 @@ def test_a_dump_that_did_not_come_whole_is_removed(bucket, tmp_path, monkeypatch
 
 
 def test_an_empty_file_that_a_killed_upload_left_is_no_dump(bucket, tmp_path):
-    (tmp_path / "bucket" / "dumps").mkdir()
     (tmp_path / "bucket" / "dumps" / "a.dump").touch()
     assert bucket.names() == []
 
@@ -69,8 +66,7 @@ def test_what_a_killed_night_left_of_a_dump_is_overwritten(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["a.dump"]
 
 
-def test_a_dump_that_could_not_be_made_leaves_nothing(bucket, tmp_path):
-    (tmp_path / "bucket" / "dumps").mkdir()
+def test_a_dump_that_could_not_be_made_leaves_nothing(bucket):
     with pytest.raises(ZeroDivisionError):
         bucket.put("a.dump", lambda path: 1 / 0)
     assert bucket.names() == []

@@ -3,6 +3,7 @@
 import hashlib
 import hmac
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 from kit.certificates import certificate
@@ -19,9 +20,12 @@ from pipelines.nights.result import NightResult
 from pipelines.nights.telling import failure_notice, refusal_notice
 from pipelines.records.night_choices import MailChoices, TellChoices
 
-NOTICE = Notice(
-    "id-1", "night.refused", "docs", "The night\nof docs was refused", ["mrr fell", "öfter <b>"], {"run": 3}
-)
+TITLE = "The night\nof docs was refused"
+NOTICE = Notice("id-1", "night.refused", "docs", TITLE, ["mrr fell", "öfter <b>"], {"run": 3})
+
+
+def mail_by(receiver: MailReceiver, *to: str, **more: Any) -> MailChoices:
+    return MailChoices(to=[*to], sender="raydex@x.test", host="127.0.0.1", port=receiver.port, **more)
 
 
 def test_a_webhook_is_signed_over_its_time_and_body_and_has_an_id():
@@ -58,10 +62,7 @@ def test_a_host_that_is_away_is_named_without_the_path_which_may_be_a_secret():
 
 def test_a_mail_has_its_text_and_the_id_of_its_notice():
     with MailReceiver() as receiver:
-        send_mail(
-            NOTICE,
-            MailChoices(to=["a@x.test", "b@x.test"], sender="raydex@x.test", host="127.0.0.1", port=receiver.port),
-        )
+        send_mail(NOTICE, mail_by(receiver, "a@x.test", "b@x.test"))
     (mail,) = receiver.mails
     assert (mail.sender, mail.to) == ("raydex@x.test", ["a@x.test", "b@x.test"])
     assert mail.message["Subject"] == "The night of docs was refused"
@@ -78,9 +79,7 @@ def test_a_mail_goes_by_tls_with_a_login_to_a_server_that_is_trusted(tmp_path, m
     if trusted:
         monkeypatch.setenv("SSL_CERT_FILE", str(path))
     with MailReceiver(certificate=path, login="raydex:right") as receiver:
-        choices = MailChoices(
-            to=["a@x.test"], sender="r@x.test", host="127.0.0.1", port=receiver.port, tls="tls", user="raydex"
-        )
+        choices = mail_by(receiver, "a@x.test", tls="tls", user="raydex")
         if not said:
             send_mail(NOTICE, choices, password)
             assert receiver.mails[0].to == ["a@x.test"]
@@ -91,17 +90,14 @@ def test_a_mail_goes_by_tls_with_a_login_to_a_server_that_is_trusted(tmp_path, m
 
 
 def test_one_refused_receiver_is_named_though_the_other_got_it():
-    with MailReceiver("b@x.test") as receiver:
-        choices = MailChoices(to=["a@x.test", "b@x.test"], sender="r@x.test", host="127.0.0.1", port=receiver.port)
-        with pytest.raises(NotTold, match=r"refuses b@x\.test"):
-            send_mail(NOTICE, choices)
+    with MailReceiver("b@x.test") as receiver, pytest.raises(NotTold, match=r"refuses b@x\.test"):
+        send_mail(NOTICE, mail_by(receiver, "a@x.test", "b@x.test"))
     assert receiver.mails[0].to == ["a@x.test"]
 
 
 def test_every_way_is_tried_and_one_that_fails_keeps_none_of_the_others_from_it():
     with WebhookReceiver(410) as webhook, MailReceiver() as mails, SlackServer() as slack:
-        mail = MailChoices(to=["a@x.test"], sender="r@x.test", host="127.0.0.1", port=mails.port)
-        choices = TellChoices(webhook=webhook.url, slack="C1", mail=mail)
+        choices = TellChoices(webhook=webhook.url, slack="C1", mail=mail_by(mails, "a@x.test"))
         teller = Teller(choices, TellSecrets("secret", "xoxb-T1", slack_api=slack.url))
         told, failed = teller.tell(NOTICE)
         (call,) = slack.of("chat.postMessage")

@@ -1,12 +1,8 @@
-"""The files of the schema: numbered without a gap, each number once, and part of the installed package."""
-
-from pathlib import Path
+"""The files of the schema: numbered without a gap, each number once."""
 
 import pytest
 
 from pipelines.store.migrations.migrate import read_migrations
-
-ROOT = Path(__file__).parents[3]
 
 
 def test_the_migrations_are_numbered_from_one_without_a_gap():
@@ -20,7 +16,3 @@ def test_two_migrations_with_one_number_are_refused(tmp_path):
         (tmp_path / name).write_text("select")
     with pytest.raises(ValueError, match=r"001_one and 001_other .* renumber"):
         read_migrations(tmp_path)
-
-
-def test_every_sql_file_lies_in_a_package_and_is_installed_with_it():
-    assert [path for path in ROOT.glob("pipelines/**/*.sql") if not (path.parent / "__init__.py").exists()] == []
