@@ -43,46 +43,23 @@ def test_no_page_and_no_question_is_in_two_folds():
 
 @pytest.mark.parametrize("n", [0, 1, 3])
 def test_folds_that_can_not_be_are_refused(n):
-    with pytest.raises(BadFolds, match="2 groups"):
+    with pytest.raises(BadFolds, match=f"{n} folds of 2 groups of questions"):
         group_folds(page_groups([Example("a", ("u",)), Example("b", ("v",)), Example("c", ("v#x",))]), n)
 
 
-def test_the_same_question_in_other_words_is_in_one_group():
-    questions = [
-        "What is Ray?",
-        "what is ray",
-        "How do I tune a model with Ray Tune?",
-        "how do i tune model with ray tune",
-    ]
-    one, same, other, near = question_groups(questions)
-    assert one == same
-    assert other == near != one
-
-
-def test_groups_are_closed_over_chains_of_near_duplicates():
-    chain = ["a b c d e f g h i j", "a b c d e f g h i k", "a b c d e f g h l k"]
-    assert len(set(question_groups(chain))) == 1
-
-
-def test_questions_that_share_some_words_only_stay_apart():
-    assert len(set(question_groups(["what is ray tune", "what is ray serve"]))) == 2
-
-
-def test_questions_without_a_word_are_alike():
-    assert len(set(question_groups(["???", "…"]))) == 1
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_folds_hold_every_place_once_and_no_group_twice(seed):
-    groups = [place // 3 for place in range(31)]
-    parts = group_folds(groups, 4, seed)
-    assert sorted(np.concatenate(parts)) == list(range(31))
-    assert sum(len({groups[place] for place in part}) for part in parts) == len(set(groups))
-
-
-def test_too_few_groups_are_named():
-    with pytest.raises(BadFolds, match="2 groups of questions"):
-        group_folds(["a", "b", "b"], 3)
+@pytest.mark.parametrize(
+    ("questions", "groups"),
+    [
+        (["What is Ray?", "what is ray"], 1),
+        (["How do I tune a model with Ray Tune?", "how do i tune model with ray tune"], 1),
+        (["a b c d e f g h i j", "a b c d e f g h i k", "a b c d e f g h l k"], 1),  # a chain of near-duplicates
+        (["What is Ray?", "How do I tune a model with Ray Tune?"], 2),
+        (["what is ray tune", "what is ray serve"], 2),  # which share some words only
+        (["???", "…"], 1),  # without a word
+    ],
+)
+def test_the_same_question_in_other_words_is_in_one_group_and_another_is_not(questions, groups):
+    assert len(set(question_groups(questions))) == groups
 
 
 def test_no_probability_comes_from_a_classifier_that_saw_the_question():

@@ -89,13 +89,9 @@ def test_triples_have_the_reference_section_itself_and_as_many_negatives_as_aske
 
     (triple,) = mine(example("what is beta", "a#deep"), CHUNKS)
     assert triple.question == "what is beta"
-    assert triple.positive == "a > top > deep\nbeta"
+    assert triple.positive == "a > top > deep\nbeta"  # with its headings, none twice
     assert [text.splitlines()[-1] for text in triple.negatives] == ["gamma", "delta"]
     assert mine(example("?", "a#deep"), CHUNKS[:3]) == []
-
-
-def test_a_chunk_is_read_with_its_headings_none_twice() -> None:
-    assert embedding_text(chunk("a", "alpha", "top")) == "a > top\nalpha"
 
 
 def test_a_data_set_of_another_site_is_named() -> None:
@@ -205,17 +201,14 @@ def test_places_are_those_of_the_evaluator(tiny: Any, tmp_path: Path) -> None:
 
 
 def test_missing_libraries_are_named_before_anything_is_spent(monkeypatch: pytest.MonkeyPatch) -> None:
-    import importlib.util
-
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(TrainerMissing, match=r"accelerate and datasets: `pip install raydex\[train\]`"):
         fine_tune(None, [Triple("q", "p", ("n",))], EmbedderPlan(), Path())
 
 
 # Words that a model of random weights can tell apart after a few steps.
-LEARNED = [
-    Triple(f"question {word}", f"answer {word}", ("nothing of the kind",)) for word in ("one", "two", "red", "sun")
-]
+WORDS = ("one", "two", "red", "sun")
+LEARNED = [Triple(f"question {word}", f"answer {word}", ("nothing of the kind",)) for word in WORDS]
 
 
 def weights_of(model: Any) -> dict[str, Any]:
@@ -223,9 +216,8 @@ def weights_of(model: Any) -> dict[str, Any]:
 
 
 def train(model: Any, folder: Path, **plan: Any) -> dict[str, Any]:
-    fine_tune(
-        model, LEARNED, EmbedderPlan(**{"batch_size": 2, "learning_rate": 1e-2, "checkpoint_steps": 2, **plan}), folder
-    )
+    plan = {"batch_size": 2, "learning_rate": 1e-2, "checkpoint_steps": 2, **plan}
+    fine_tune(model, LEARNED, EmbedderPlan(**plan), folder)
     return weights_of(model)
 
 

@@ -10,7 +10,7 @@ from kit.tiny_model import tiny_model
 
 from pipelines.answering.reranking.base import document
 from pipelines.evaluation.dataset import Example
-from pipelines.training import cross_encoder, fine_tuning
+from pipelines.training import cross_encoder
 from pipelines.training.mining import Corpus, NegativeDraw, NothingToLearn, Triple, mine_triples
 from pipelines.training.ranking import rank_of_right
 
@@ -75,14 +75,17 @@ def small_encoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 TRIPLES = [Triple("how", "right " * n, ("wrong a " * n, "wrong b " * n)) for n in range(1, 9)]
 
 
-def test_nothing_to_learn_is_said_before_training(small_encoder, tmp_path, monkeypatch):
-    monkeypatch.setattr(fine_tuning, "check_trainer", lambda: None)
-    if importlib.util.find_spec("datasets") is None:
-        pytest.skip("needs raydex[train]")
+def fine_tune(base, checkpoints, triples=TRIPLES, **plan):
+    """Return the number of steps."""
+    return cross_encoder.fine_tune(
+        cross_encoder.load_model(str(base)), triples, cross_encoder.RerankerPlan(**plan), checkpoints
+    )
+
+
+@needs_trainer
+def test_nothing_to_learn_is_said_before_training(small_encoder, tmp_path):
     with pytest.raises(NothingToLearn):
-        cross_encoder.fine_tune(
-            cross_encoder.load_model(str(small_encoder)), [], cross_encoder.RerankerPlan(), tmp_path
-        )
+        fine_tune(small_encoder, tmp_path, [])
 
 
 @needs_trainer
@@ -99,33 +102,19 @@ def test_it_learns_to_tell_right_from_wrong_and_loads_as_a_reranker(loss, small_
 
 
 @needs_trainer
-def test_what_is_trained_already_is_not_trained_again(small_encoder, tmp_path):
-    plan = cross_encoder.RerankerPlan(epochs=2, batch_size=8, checkpoint_steps=1)
-    done = [
-        cross_encoder.fine_tune(cross_encoder.load_model(str(small_encoder)), TRIPLES, plan, tmp_path) for _ in range(2)
-    ]
-    assert done[0] == done[1] == 6
-    assert len(list(tmp_path.iterdir())) == 1
-
-
-@needs_trainer
 def test_a_checkpoint_that_was_killed_half_way_is_not_gone_on_with(small_encoder, tmp_path):
-    def train(epochs):
-        plan = cross_encoder.RerankerPlan(epochs=epochs, batch_size=8, checkpoint_steps=1)
-        return cross_encoder.fine_tune(cross_encoder.load_model(str(small_encoder)), TRIPLES, plan, tmp_path)
-
-    assert train(1) == 3
+    plan = {"epochs": 1, "batch_size": 8, "checkpoint_steps": 1}
+    assert fine_tune(small_encoder, tmp_path, **plan) == 3
     (folder,) = tmp_path.iterdir()
     (folder / "checkpoint-3" / "trainer_state.json").unlink()
     (folder / "checkpoint-2" / "trainer_state.json").write_text("")
-    assert train(1) == 3
+    assert fine_tune(small_encoder, tmp_path, **plan) == 3
     assert all((path / "trainer_state.json").stat().st_size for path in folder.iterdir())
 
 
 @needs_trainer
 def test_training_ends_when_its_time_is_up(small_encoder, tmp_path):
-    plan = cross_encoder.RerankerPlan(epochs=50, batch_size=1, minutes=1e-6)
-    assert cross_encoder.fine_tune(cross_encoder.load_model(str(small_encoder)), TRIPLES, plan, tmp_path) == 1
+    assert fine_tune(small_encoder, tmp_path, epochs=50, batch_size=1, minutes=1e-6) == 1
 
 
 def test_what_a_person_found_wrong_comes_first_even_on_the_right_page():

@@ -68,9 +68,8 @@ def test_a_router_is_trained_and_its_card_says_from_what_and_whether_it_may_be_u
     for accept in (False, True):
         result = train(RouterKind(), data, tmp_path / "router", accept=accept)
         card = json.loads((tmp_path / "router" / "card.json").read_text())
-        assert card["accepted"] is result.accepted and card["forced"] is (
-            accept and not card["metrics"]["gain"]["low"] > 0
-        )
+        gained = card["metrics"]["gain"]["low"] > 0
+        assert card["accepted"] is result.accepted and card["forced"] is (accept and not gained)
     assert card["kind"] == "router" and card["accepted"] and card["data"]["questions"] == 12
     assert card["data"]["fingerprint"] != fingerprint_labelled(ROWS[1:])
     classifier = TextClassifier.load(tmp_path / "router", "router")
@@ -88,9 +87,8 @@ def test_a_file_is_read(tmp_path):
 
 def test_every_mistake_of_a_file_is_named_with_its_line(tmp_path):
     path = tmp_path / "questions.jsonl"
-    path.write_text(
-        '{"question": "a?", "target": 1}\n{"question": "", "target": 1}\n{"question": "b", "target": 2}\nx\n[]\n'
-    )
+    rows = ['{"question": "a?", "target": 1}', '{"question": "", "target": 1}', '{"question": "b", "target": 2}']
+    path.write_text("\n".join([*rows, "x", "[]"]))
     with pytest.raises(BadDataset) as caught:
         read_labelled(path)
     assert [line for line, _ in caught.value.mistakes] == [2, 3, 4, 5]
