@@ -1,5 +1,6 @@
 """README and docs name what exists: the tree, commands with their flags, routes, settings, links."""
 
+import functools
 import importlib
 import json
 import re
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from kit.api import FakeEngine, FakeStore
+from test_architecture import CODE, ROOT, files, name_of
 
 from jobs.__main__ import VERBS
 from pipelines.answering.settings import flatten
@@ -18,17 +20,12 @@ from pipelines.answering.settings.names import groups_of
 from serve.routes import create_app
 from serve.settings import Settings
 
-ROOT = Path(__file__).parents[3]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md", *sorted((ROOT / "docs").rglob("*.md"))]
 # Paths in pages: of other sites and servers, of Ray, of the image.
 OTHER_PATHS = {
     "/chat/completions", "/docs", "/guide/", "/guide/index.html", "/llm", "/llm/v1", "/v1", "/v1/", "/v1/rerank",
     "/tmp/ray/session_latest/logs/serve/", "/tmp", "/var/lib/raydex",
 }  # fmt: skip
-
-
-def name_of(path: Path) -> str:
-    return path.relative_to(ROOT).as_posix()
 
 
 # ---------------------------------------------------------------------------------------------- tree
@@ -56,20 +53,18 @@ def test_the_readmes_tree_is_the_repositorys(tree):
 
 def test_the_tree_names_every_module_and_every_described_folder_exists(tree):
     text = tree.short_tree()
-    for folder in tree.SOURCE:
-        for path in (ROOT / folder).rglob("*.py"):
-            assert path.name == "__init__.py" or re.search(rf"\b{re.escape(path.name)}\b", text), path
+    for path in files(*tree.SOURCE):
+        assert path.name == "__init__.py" or re.search(rf"\b{re.escape(path.name)}\b", text), path
     assert all((ROOT / name).is_dir() for name in tree.OTHERS)
     kept = {path.name for path in ROOT.iterdir() if path.is_dir() and not path.name.startswith((".", "__"))}
     assert kept - {"models", "dist", "raydex.egg-info"} <= {*tree.SOURCE, *tree.OTHERS}
 
 
 def test_every_package_and_module_says_what_it_is_in_one_line(tree):
-    for folder in tree.SOURCE:
-        for path in (ROOT / folder).rglob("*.py"):
-            line = tree.first_line(path)
-            assert line.endswith("."), f"{name_of(path)} opens with {line!r}: write one sentence, on one line"
-            assert len(line) <= 100, f"{name_of(path)}: its first line has {len(line)} characters"
+    for path in files(*tree.SOURCE):
+        line = tree.first_line(path)
+        assert line.endswith("."), f"{name_of(path)} opens with {line!r}: write one sentence, on one line"
+        assert len(line) <= 100, f"{name_of(path)}: its first line has {len(line)} characters"
 
 
 def test_a_readme_without_a_place_for_the_tree_is_refused(tree):
@@ -150,6 +145,7 @@ def test_every_make_target_of_a_page_exists():
 # ---------------------------------------------------------------------------------------------- routes, settings, links
 
 
+@functools.cache
 def routes() -> set[str]:
     app = create_app(FakeEngine(FakeStore()), FakeStore())  # type: ignore[arg-type]
     return {route.path for route in app.routes}  # type: ignore[attr-defined]
@@ -174,13 +170,9 @@ SETTINGS = set(flatten(Settings().model_dump(), Settings))
 
 def variables_read() -> set[str]:
     """Every environment variable that the code reads by name, from the environment or from what was `given` of it."""
-    found = set()
-    for folder in ("jobs", "serve", "pipelines"):
-        for path in (ROOT / folder).rglob("*.py"):
-            text = path.read_text()
-            found |= set(re.findall(r"""(?:environ|given)\.get\(\s*["']([A-Z]\w+)""", text))
-            found |= set(re.findall(r"""environ\[["'](\w+)""", text))
-    return found
+    text = "\n".join(path.read_text() for path in files(*CODE))
+    got = re.findall(r"""(?:environ|given)\.get\(\s*["']([A-Z]\w+)""", text)
+    return {*got, *re.findall(r"""environ\[["'](\w+)""", text)}
 
 
 def test_the_variables_of_configuration_are_those_that_are_read():
@@ -247,14 +239,14 @@ def test_every_page_is_in_the_menu_of_the_site(docs):
 
 def test_every_setting_of_a_group_is_read():
     """One that is declared and handed to nothing would change nothing, without a word."""
-    files = [path for folder in ("jobs", "serve", "pipelines") for path in (ROOT / folder).rglob("*.py")]
-    code = [path.read_text() for path in files if path.parts[-2:] != ("settings", "names.py")]
+    code = [path.read_text() for path in files(*CODE) if path.parts[-2:] != ("settings", "names.py")]
     read = {found for text in code for found in re.findall(r"\b(?=([a-z]+\.\w+))", text)}
     whole = {group for group in groups_of(Settings) if f"{group}.model_dump" in read}
     in_groups = [name for name in SETTINGS if "." in name and name.partition(".")[0] not in whole]
     assert [name for name in in_groups if name not in read] == [], "pass them on, most in answering/factory.py"
 
 
+@functools.cache
 def anchors(page: Path) -> set[str]:
     """The anchors that headings give a page on a code host."""
     headings = re.findall(r"^#+ +(.+)$", re.sub(r"^```.*?^```", "", page.read_text(), flags=re.M | re.S), re.MULTILINE)

@@ -30,9 +30,3 @@ def test_whole_clusters_are_left_to_the_exhaustive_tier():
 def test_no_unit_test_starts_ray():
     starts = re.compile(r"def test_\w+\([^)]*\blocal_ray\b")
     assert [name_of(path) for path in files("unit") if starts.search(path.read_text())] == []
-
-
-def test_every_test_file_has_a_name_of_its_own():
-    """Pytest imports test files by their names alone: of two with one name it collects the first, and fails."""
-    paths = sorted(TESTS.rglob("test_*.py"))
-    assert len({path.name for path in paths}) == len(paths)
