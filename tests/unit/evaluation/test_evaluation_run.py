@@ -135,7 +135,7 @@ def test_an_index_published_meanwhile_is_not_taken_for_the_one_measured(engine, 
         return await ask(question, **more)
 
     setattr(engine, asks, published_before)
-    row = Evaluator(engine, replace(PLAN, answers=True), index=INDEX).ask(EXAMPLES[:1])[0]
+    row = Evaluator(engine, replace(PLAN, answers=asks == "aquery"), index=INDEX).ask(EXAMPLES[:1])[0]
     assert row.error is not None and row.error.startswith("IndexChanged: index 1 revision 1")
 
 

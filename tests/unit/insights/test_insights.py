@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from kit.answering import WordEmbedder
 from kit.xss import PAYLOADS
 
 from pipelines.answering.retrieval.evidence import Yardstick
@@ -37,20 +38,16 @@ def asked(question: str = "How?", days_ago: float = 0, **more: object) -> AskedQ
     return replace(row, **more)  # type: ignore[arg-type]
 
 
-class Words:
-    """Embeds the words of a text: equal ones share a dimension."""
+class Words(WordEmbedder):
+    """Keeps the texts that it embeds."""
 
     def __init__(self) -> None:
-        self.places: dict[str, int] = {}
+        super().__init__(200)
         self.embedded: list[str] = []
 
     def embed_chunks(self, texts: Sequence[str]) -> np.ndarray:
         self.embedded += texts
-        vectors = np.zeros((len(texts), 200), np.float32)
-        for vector, text in zip(vectors, texts, strict=True):
-            for word in re.findall(r"\w+", text.casefold()):
-                vector[self.places.setdefault(word, len(self.places)) % 200] = 1
-        return vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-9)
+        return super().embed_chunks(texts) if texts else np.zeros((0, self.dimension), np.float32)
 
 
 # ---------------------------------------------------------------------------------------------- figures

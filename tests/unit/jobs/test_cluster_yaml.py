@@ -51,21 +51,14 @@ def test_a_job_finds_room_on_the_nodes_that_it_starts(config):
     assert plan_pools([*nodes, {"CPU": 8.0, "GPU": 1.0}])[0].gpus == 1.0
 
 
-def commands_of(config: dict, kind: str) -> list[str]:
-    """What the launcher runs on a node of this kind, as it merges the lists: a kind's own replace all others."""
-    merged = prepare_config(copy.deepcopy(config))
-    if kind == config["head_node_type"]:
-        return merged["head_setup_commands"]
-    return merged["available_node_types"][kind].get("worker_setup_commands", merged["worker_setup_commands"])
-
-
 @pytest.mark.parametrize("kind", ["head", "cpu_worker", "gpu_worker"])
 def test_every_kind_of_node_installs_what_a_run_needs_and_no_more(config, kind):
-    commands = commands_of(config, kind)
+    launched = prepare_config(copy.deepcopy(config))  # a kind's own list replaces all others
+    own = launched["available_node_types"][kind].get("worker_setup_commands", launched["worker_setup_commands"])
+    commands = launched["head_setup_commands"] if kind == config["head_node_type"] else own
     packages = [index for index, command in enumerate(commands) if "apt-get install" in command]
     (install,) = [index for index, command in enumerate(commands) if "make install" in command]
-    assert packages
-    assert packages[0] < install
+    assert packages and packages[0] < install
     assert commands[install].endswith("make install EXTRAS=")
     assert ("whl/cpu" in commands[install]) == (kind != "gpu_worker")
     makefile = (ROOT / "Makefile").read_text()

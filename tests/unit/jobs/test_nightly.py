@@ -14,7 +14,7 @@ from pipelines.indexing.collection import load_collection
 
 ROOT = Path(__file__).parents[3]
 
-UNITS = sorted((ROOT / "deploy" / "systemd").iterdir())
+UNITS = ROOT / "deploy" / "systemd"
 
 
 def collection_of(command):
@@ -24,28 +24,19 @@ def collection_of(command):
     return Path(arguments().parse_args(words[2:]).file)
 
 
-def check_schedule(text):
-    assert len(text.split()) == 5
-    assert all(set(part) <= set("0123456789*/,-") for part in text.split())
-
-
 def test_the_crontab_is_one_line_that_exists():
     text = (ROOT / "deploy" / "crontab.example").read_text()
     (line,) = [line for line in text.splitlines() if line and not line.startswith("#")]
-    check_schedule(" ".join(line.split()[:5]))
+    assert all(set(part) <= set("0123456789*/,-") for part in line.split()[:5])
     assert "%" not in line  # cron reads a percent sign as the end of the command
     command = line.split("&& ", 1)[1].split(" >>", 1)[0]
     assert load_collection(ROOT / collection_of(command)).name
 
 
-def unit(name):
-    return next(path for path in UNITS if path.name == name).read_text()
-
-
 def test_the_units_run_commands_that_exist():
-    [night] = re.findall(r"^ExecStart=(.*)", unit("raydex-nightly.service"), re.M)
+    [night] = re.findall(r"^ExecStart=(.*)", (UNITS / "raydex-nightly.service").read_text(), re.M)
     assert load_collection(ROOT / collection_of(night)).name
-    [service] = re.findall(r"^ExecStart=(.*)", unit("raydex.service"), re.M)
+    [service] = re.findall(r"^ExecStart=(.*)", (UNITS / "raydex.service").read_text(), re.M)
     program, verb, *flags = shlex.split(service)
     assert (program, verb) == (night.split()[0], "serve")
     serve.arguments().parse_args(flags)
@@ -53,7 +44,7 @@ def test_the_units_run_commands_that_exist():
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="no systemd-analyze on this machine")
 def test_systemd_accepts_the_units(tmp_path):
-    for path in UNITS:  # it also looks whether programs are there
+    for path in UNITS.iterdir():  # it also looks whether programs are there
         (tmp_path / path.name).write_text(path.read_text().replace("/srv/raydex/.venv/bin/raydex", "/bin/true"))
     words = ["systemd-analyze", "verify", "--man=no", "--recursive-errors=no", *map(str, tmp_path.iterdir())]
     said = subprocess.run(words, capture_output=True, text=True, check=False)

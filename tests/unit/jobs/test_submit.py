@@ -16,27 +16,21 @@ from jobs import node, submit
 from jobs.cli import BadInput
 
 ROOT = Path(__file__).parents[3]
-LARGEST_UPLOAD = 5_000_000
 
 
 def names(pins: list[str]) -> set[str]:
     return {canonicalize_name(re.split(r"[=\[<>~! ]", pin)[0]) for pin in pins}
 
 
-@pytest.fixture
-def uploaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> zipfile.ZipFile:
-    """The package that Ray uploads for a run on a collection file of this repository."""
+def test_what_is_uploaded_is_our_packages_and_the_files_that_the_command_names(tmp_path, monkeypatch):
+    """The package is the one that Ray uploads for a run on a collection file of this repository."""
     folder, package = tmp_path / "folder", tmp_path / "package.zip"
     folder.mkdir()
     monkeypatch.chdir(ROOT)
     submit.pack(folder, ["index", "collections/ray.yaml", "--x=deploy/ray-llm.yaml", "--model", "hash:64"])
     create_package(str(folder), package, include_gitignore=True)
-    return zipfile.ZipFile(package)
-
-
-def test_what_is_uploaded_is_our_packages_and_the_files_that_the_command_names(uploaded):
-    assert Path(uploaded.filename).stat().st_size < LARGEST_UPLOAD
-    held = {name for name in uploaded.namelist() if not name.endswith("/")}
+    assert package.stat().st_size < 5_000_000
+    held = {name for name in zipfile.ZipFile(package).namelist() if not name.endswith("/")}
     packed = {name.split("/")[0] for name in held}
     assert packed == {"pipelines", "serve", "jobs", "collections", "deploy", "requirements.txt"}
     named = {name for name in held if name.startswith(("collections/", "deploy/"))}

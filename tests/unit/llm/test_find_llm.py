@@ -17,11 +17,8 @@ from serve.settings import Settings
 DEAD = "127.0.0.1:9"
 CHAT = {"name": "qwen3:4b", "size": 2_000, "details": {"family": "qwen3"}}
 OTHER = {"name": "llama3.2:3b", "size": 9_000, "details": {"family": "llama"}}
-EMBEDS = [
-    {"name": "nomic-embed-text:latest", "details": {"family": "nomic-bert"}},
-    {"name": "all-minilm:l6-v2", "details": {"family": "bert"}},
-    {"name": "bge-m3:latest", "details": {"family": "bert"}},
-]
+FAMILIES = {"nomic-embed-text:latest": "nomic-bert", "all-minilm:l6-v2": "bert", "bge-m3:latest": "bert"}
+EMBEDS = [{"name": name, "details": {"family": family}} for name, family in FAMILIES.items()]
 CLOUD = {"name": "gpt-oss:120b-cloud", "remote_host": "https://ollama.com:443"}
 
 

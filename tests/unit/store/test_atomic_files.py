@@ -12,22 +12,17 @@ def names(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
 
-def test_a_file_appears_when_it_is_whole_and_replaces_the_old_one(tmp_path: Path) -> None:
-    path = tmp_path / "data.jsonl"
-    path.write_text("old")
-    with whole_file(path) as making:
-        making.write_text("new")
-        assert path.read_text() == "old"
-    assert path.read_text() == "new" and names(tmp_path) == ["data.jsonl"]
-
-
-def test_a_file_that_fails_changes_nothing_and_leaves_nothing(tmp_path: Path) -> None:
+def test_a_file_replaces_the_old_one_when_it_is_whole_and_one_that_fails_changes_nothing(tmp_path: Path) -> None:
     path = tmp_path / "data.jsonl"
     path.write_text("old")
     with pytest.raises(ZeroDivisionError), whole_file(path) as making:
         making.write_text("half")
         raise ZeroDivisionError
     assert path.read_text() == "old" and names(tmp_path) == ["data.jsonl"]
+    with whole_file(path) as making:
+        making.write_text("new")
+        assert path.read_text() == "old"
+    assert path.read_text() == "new" and names(tmp_path) == ["data.jsonl"]
 
 
 def test_a_private_file_is_never_readable_by_others(tmp_path: Path) -> None:

@@ -13,11 +13,8 @@ FIRST = [
 ]  # fmt: skip
 
 
-def test_the_columns_of_the_first_release_stay_in_their_order():
+def test_the_columns_of_the_first_release_stay_and_later_ones_have_a_value_for_the_chunks_of_before():
     assert CHUNK_COLUMNS.first_names == FIRST
-
-
-def test_every_later_column_has_a_value_for_the_chunks_of_before():
     for name in set(CHUNK_COLUMNS.names) - set(FIRST):
         assert "default" in CHUNK_COLUMNS.definition(name).as_string()
 
