@@ -300,8 +300,3 @@ def test_every_named_statement_is_used_and_every_used_one_exists():
     asked = set(re.findall(r"(?:statement|_all|_one|_run|_urls)\(\s*\"(\w+)\"", code))
     assert len(asked) > 40
     assert asked - set(named) == set()
-
-
-def test_each_file_opens_by_saying_what_it_does():
-    trees = {name_of(path): tree_of(path) for path in files(*CODE)}
-    assert [name for name, tree in trees.items() if tree.body and not ast.get_docstring(tree)] == []
