@@ -6,14 +6,14 @@ Both are threads; what they took is there once the sender has its reply.
 import json
 import socketserver
 import ssl
-import threading
 from base64 import b64decode
 from dataclasses import dataclass, field
 from email import message_from_bytes, policy
 from email.message import EmailMessage
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
+
+from kit.web import Answer, Handler, Running, Server
 
 
 @dataclass
@@ -28,40 +28,18 @@ class Post:
         return json.loads(self.body)
 
 
-class _Running:
-    _server: socketserver.BaseServer
-
-    def __enter__(self) -> Self:
-        threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-
-
-class WebhookReceiver(_Running):
+class WebhookReceiver(Server):
     """Takes every post into `posts` and answers with the next of `statuses`, 204 once there is none."""
 
     def __init__(self, *statuses: int, headers: dict[str, str] | None = None) -> None:
+        super().__init__()
+        self.url += "/hook"
         self.posts: list[Post] = []
-        self.statuses, self.headers = list(statuses), headers or {}
-        receiver = self
+        self.statuses, self.headers = list(statuses), {"Connection": "close", **(headers or {})}
 
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                body = self.rfile.read(int(self.headers["Content-Length"]))
-                receiver.posts.append(Post(dict(self.headers), body))
-                self.send_response(receiver.statuses.pop(0) if receiver.statuses else 204)
-                for name, value in receiver.headers.items():
-                    self.send_header(name, value)
-                self.end_headers()
-
-            def log_message(self, *_: object) -> None:
-                pass
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self._server.server_port}/hook"
+    def answer(self, handler: Handler) -> Answer:
+        self.posts.append(Post(dict(handler.headers), handler.body))
+        return Answer(status=self.statuses.pop(0) if self.statuses else 204, headers=self.headers)
 
 
 @dataclass
@@ -73,7 +51,7 @@ class Mail:
     message: EmailMessage = field(default_factory=EmailMessage)
 
 
-class MailReceiver(_Running):
+class MailReceiver(Running):
     """Speaks as much SMTP as a client needs: takes messages into `mails`, but refuses the receivers in `refused`.
 
     With a `certificate` (and its key, in one file) it speaks TLS from the start, and wants the `login` "user:password".

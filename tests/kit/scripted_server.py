@@ -9,10 +9,11 @@ gives one of these. Any other path gets 404. `asked` holds the requests as (path
 
 import json
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+
+from kit.web import Answer, Handler, Server
 
 HANG = object()
 
@@ -27,51 +28,26 @@ class Raw:
     headers: Mapping[str, str] = field(default_factory=dict)
 
 
-class ScriptedServer:
+class ScriptedServer(Server):
     """Serves on `url` from entering to leaving."""
 
     def __init__(self, paths: Mapping[str, Any]) -> None:
+        super().__init__()
         self.paths = paths
         self.asked: list[tuple[str, str]] = []
         self.over = threading.Event()
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), type("Bound", (_Handler,), {"script": self}))
-        self._server.daemon_threads = True
-        self.host = f"127.0.0.1:{self._server.server_port}"
-        self.url = f"http://{self.host}"
-
-    def __enter__(self) -> "ScriptedServer":
-        threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True).start()
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.over.set()
-        self._server.shutdown()
-        self._server.server_close()
+        super().__exit__()
 
-
-class _Handler(BaseHTTPRequestHandler):
-    script: ScriptedServer
-
-    def do_GET(self) -> None:
-        self._answer({})
-
-    def do_POST(self) -> None:
-        self._answer(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
-
-    def _answer(self, body: dict[str, Any]) -> None:
-        self.script.asked.append((self.path, self.headers.get("Authorization", "")))
-        reply = self.script.paths.get(self.path, Raw(404, "404 page not found", "text/plain"))
-        if isinstance(reply, Callable):  # type: ignore[arg-type]
-            reply = reply(body)
+    def answer(self, handler: Handler) -> Answer | None:
+        self.asked.append((handler.path, handler.headers.get("Authorization", "")))
+        reply = self.paths.get(handler.path, Raw(404, "404 page not found", "text/plain"))
+        if callable(reply):
+            reply = reply(json.loads(handler.body or b"{}"))
         if reply is HANG:
-            self.script.over.wait()
-            return
+            self.over.wait()
+            return None
         raw = reply if isinstance(reply, Raw) else Raw(200, json.dumps(reply))
-        self.send_response(raw.status)
-        for name, value in {"Content-Type": raw.kind, **raw.headers}.items():
-            self.send_header(name, value)
-        self.end_headers()
-        self.wfile.write(raw.text.encode())
-
-    def log_message(self, *_: object) -> None:
-        pass
+        return Answer(raw.text, raw.status, {"Content-Type": raw.kind, "Connection": "close", **raw.headers})

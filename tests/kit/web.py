@@ -1,14 +1,20 @@
-"""A web site in a thread: routes are values or functions, every request is recorded."""
+"""HTTP servers on loopback, each in threads from entering to leaving: a web site, and what else of this kit answers.
 
+The routes of a site are values or functions, every request is recorded.
+"""
+
+import json
 import socket
+import socketserver
 import ssl
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any, Self
 
 HTML = "text/html; charset=utf-8"
 
@@ -19,7 +25,11 @@ class Answer:
 
     body: bytes | str = b""
     status: int = 200
-    headers: dict[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+def json_answer(value: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Answer:
+    return Answer(json.dumps(value), status, {"Content-Type": "application/json", **(headers or {})})
 
 
 Route = Answer | str | Callable[["Handler"], Answer | str | None]
@@ -27,6 +37,8 @@ Route = Answer | str | Callable[["Handler"], Answer | str | None]
 
 @dataclass
 class Request:
+    """A request to a site: its path, its headers in lower case, its moment."""
+
     path: str
     headers: dict[str, str]
     at: float
@@ -41,16 +53,89 @@ def closed_port(port: int = 0) -> Iterator[int]:
         yield int(taken.getsockname()[1])
 
 
-class Site:
-    """Serves `routes` on a free loopback port; `requests` are those so far."""
+class Running:
+    """Serves from entering to leaving."""
+
+    _server: socketserver.BaseServer
+
+    def __enter__(self) -> Self:
+        threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+
+class Handler(BaseHTTPRequestHandler):
+    """Sends what its server answers to a request; None ends the connection without a word more."""
+
+    site: "Server"
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+
+    def do_GET(self) -> None:
+        self.body = self.read_body()
+        answer = self.site.answer(self)
+        if answer is None:
+            self.close_connection = True
+        else:
+            self.send(answer if isinstance(answer, Answer) else Answer(answer))
+
+    do_HEAD = do_POST = do_PUT = do_DELETE = do_GET
+
+    def handle(self) -> None:
+        with suppress(ConnectionError):  # a client that went, or was killed, reads no reply
+            super().handle()
+
+    def read_body(self) -> bytes:
+        return self.rfile.read(int(self.headers["Content-Length"] or 0))
+
+    def send(self, answer: Answer) -> None:
+        body = answer.body.encode() if isinstance(answer.body, str) else answer.body
+        self.send_response(answer.status)
+        for name, value in {"Content-Type": HTML, "Content-Length": str(len(body)), **answer.headers}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None: ...
+
+
+class _Threads(ThreadingHTTPServer):
+    request_queue_size = 128
+
+
+class Server(Running):
+    """Answers at `url`, on a free port for 0; its requests go to a `handler`, and from there to `answer`."""
+
+    handler: type[Handler] = Handler
+
+    def __init__(self, port: int = 0) -> None:
+        self._server = _Threads(("127.0.0.1", port), type("Bound", (self.handler,), {"site": self}))
+        self.port = self._server.server_port
+        self.host = f"127.0.0.1:{self.port}"
+        self.url = f"http://{self.host}"
+
+    def answer(self, handler: Handler) -> Answer | str | None:
+        raise NotImplementedError
+
+
+class Site(Server):
+    """Serves `routes`; `requests` are those so far."""
 
     def __init__(self, routes: dict[str, Route]):
+        super().__init__()
         self.routes, self.requests = routes, []
         self.most_at_once = self._at_once = 0
         self._lock = threading.Lock()
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), type("Bound", (Handler,), {"site": self}))
-        self._server.daemon_threads = True
-        self.url = f"http://127.0.0.1:{self._server.server_port}"
+
+    def answer(self, handler: Handler) -> Answer | str | None:
+        headers = {name.lower(): value for name, value in handler.headers.items()}
+        with self.count(Request(handler.path, headers, time.monotonic())):
+            route = self.routes.get(handler.path, Answer("not here", 404))
+            return route(handler) if callable(route) else route
 
     def paths(self) -> list[str]:
         """Return the paths of requested pages, without robots.txt, sitemaps and llms.txt."""
@@ -75,42 +160,6 @@ class Site:
         finally:
             with self._lock:
                 self._at_once -= 1
-
-    def __enter__(self) -> "Site":
-        threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-
-
-class Handler(BaseHTTPRequestHandler):
-    site: Site
-    protocol_version = "HTTP/1.1"
-
-    def do_GET(self) -> None:
-        request = Request(self.path, {k.lower(): v for k, v in self.headers.items()}, time.monotonic())
-        with self.site.count(request):
-            route = self.site.routes.get(self.path, Answer("not here", 404))
-            answer = route(self) if callable(route) else route
-        if answer is not None:
-            self._send(answer if isinstance(answer, Answer) else Answer(answer))
-
-    def _send(self, answer: Answer) -> None:
-        body = answer.body.encode() if isinstance(answer.body, str) else answer.body
-        headers = {"Content-Type": HTML, "Content-Length": str(len(body))} | answer.headers
-        try:
-            self.send_response(answer.status)
-            for name, value in headers.items():
-                self.send_header(name, value)
-            self.end_headers()
-            self.wfile.write(body)
-        except (BrokenPipeError, ConnectionResetError):
-            self.close_connection = True
-
-    def log_message(self, *_: object) -> None:
-        pass
 
 
 def page(*links: str, text: str = "Some words.") -> str:
@@ -137,13 +186,9 @@ def pouring(head: bytes, piece: bytes, pause_s: float = 0.0) -> Callable[[Handle
     """Return a route whose answer never ends."""
 
     def pour(handler: Handler) -> None:
-        handler.close_connection = True
-        try:
-            handler.wfile.write(b"HTTP/1.1 200 OK\r\n" + head)
-            while True:
-                handler.wfile.write(piece)
-                time.sleep(pause_s)
-        except OSError:
-            return
+        handler.wfile.write(b"HTTP/1.1 200 OK\r\n" + head)
+        while True:
+            handler.wfile.write(piece)
+            time.sleep(pause_s)
 
     return pour
