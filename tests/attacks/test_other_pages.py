@@ -10,9 +10,9 @@ import pytest
 from kit.api import FakeEngine, run_server
 from kit.browser import Browser, needs_browser
 from kit.guarded import OTHER_SITE, SECRET, SITE, GuardedStore, SilentMetrics
+from kit.hosting import Witness
 from kit.reporting import leave_table
 from kit.web import Site
-from starlette.types import ASGIApp, Receive, Scope, Send
 
 from pipelines.store import Key
 from serve.guard.policy import Policy, protect
@@ -74,37 +74,31 @@ function socket(path) {
 """
 
 
-class Watched:
-    """An application; `changed` are the paths of the requests that came through to it and may change something."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-        self.changed: list[str] = []
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or scope["method"] not in ("GET", "HEAD", "OPTIONS"):
-            self.changed.append(scope["path"])
-        await self._app(scope, receive, send)
-
-
 class World:
     """A service on the reader's machine, and a browser."""
 
-    def __init__(self, url: str, app: Watched, browser: Browser) -> None:
+    def __init__(self, url: str, app: Witness, browser: Browser) -> None:
         self.url, self._app, self._browser = url, app, browser
 
     @property
     def changed(self) -> list[str]:
-        return self._app.changed
+        """The paths of the requests that came through to the application and may change something."""
+        return [asked.path for asked in self._app.asked if asked.method not in ("GET", "HEAD", "OPTIONS")]
 
     def open(self, url: str) -> None:
         self._browser.open(url)
-        self.changed.clear()
+        self._app.asked.clear()
 
     def run(self, attack: str) -> Any:
         """Return what an attack reads; one that is told nothing for seconds reads nothing."""
         work = f"const base = '{self.url}'; {KIT} return await Promise.race([{attack}, pause(3000)]);"
         return self._browser.evaluate(f"(async () => {{ {work} }})().catch(error => '')")
+
+    def ask_in_a_session(self, opening: str = "") -> Any:
+        """Open a session, by a request with such headers, and return what a question in it reads."""
+        opened = self.run(f"send('/session', {{{opening}}}).then(JSON.parse)")
+        headers = f"{{'Content-Type': 'application/json', Authorization: 'Bearer {opened['token']}'}}"
+        return self.run(f"send('/query/stream', {{headers: {headers}, body: {QUESTION}}})")
 
 
 @pytest.fixture(scope="module")
@@ -118,7 +112,7 @@ def world(browser: Browser, site: Site, request: pytest.FixtureRequest) -> Itera
     """A service with the defaults of `raydex serve`; with the parameter False, one that nothing protects."""
     store = GuardedStore()
     store.keys[OTHER_SITE] = Key("other", ("ask",), origins=(site.url,))
-    watched: Any = Watched(create_app(FakeEngine(store), store))  # type: ignore[arg-type]
+    watched: Any = Witness(create_app(FakeEngine(store), store))  # type: ignore[arg-type]
     protected: Any = protect(watched, store, Policy(), SilentMetrics())
     with run_server(protected if getattr(request, "param", True) else watched) as url:
         yield World(url, watched, browser)
@@ -148,9 +142,7 @@ def test_these_attacks_arrive_where_nothing_protects(world: World, site: Site) -
 
 def test_a_page_of_a_bound_origin_asks_and_reads(world: World, site: Site) -> None:
     world.open(site.url)
-    opened = world.run(f"send('/session', {{headers: {{Authorization: 'Bearer {OTHER_SITE}'}}}}).then(JSON.parse)")
-    headers = f"{{'Content-Type': 'application/json', Authorization: 'Bearer {opened['token']}'}}"
-    assert "event: answer" in world.run(f"send('/query/stream', {{headers: {headers}, body: {QUESTION}}})")
+    assert "event: answer" in world.ask_in_a_session(f"headers: {{Authorization: 'Bearer {OTHER_SITE}'}}")
     assert world.changed == ["/session", "/query/stream"]
 
 
@@ -167,8 +159,6 @@ def test_a_page_whose_origin_is_not_bound_is_told_so(world: World, site: Site) -
 
 def test_the_services_own_page_asks_with_a_session(world: World) -> None:
     world.open(world.url)
-    opened = world.run("send('/session', {}).then(JSON.parse)")
-    headers = f"{{'Content-Type': 'application/json', Authorization: 'Bearer {opened['token']}'}}"
-    assert "event: answer" in world.run(f"send('/query/stream', {{headers: {headers}, body: {QUESTION}}})")
+    assert "event: answer" in world.ask_in_a_session()
     refused = world.run(f"send('/query/stream', {{headers: {JSON}, body: {QUESTION}}})")
     assert "POST /session" in refused and world.changed.count("/query/stream") == 1

@@ -5,12 +5,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from kit.api import FakeEngine, FakeStore, MemoryRecorder, run_server
-from kit.guarded import SilentMetrics
+from kit.api import FakeEngine, MemoryRecorder, run_server
+from kit.guarded import GuardedStore, SilentMetrics
 from kit.web import Answer, Site
 from starlette.types import Message, Receive, Scope, Send
 
-from pipelines.store import ASK, Key, TokenGrant, key_hash
+from pipelines.store import ASK, Key, TokenGrant
 from serve.guard.policy import Policy, protect
 from serve.routes import create_app
 
@@ -18,34 +18,22 @@ ICON = '<link rel="icon" href="data:,">'
 PUBLISHABLE, SECRET = "pk_" + "p" * 43, "rdx_" + "s" * 43
 
 
-class HostedStore(FakeStore):
-    """A store with a publishable key that is bound to `origins`, and a secret one; `left` requests may pass."""
+class HostedStore(GuardedStore):
+    """A store with a publishable key that is bound to an origin, and a secret one; `left` requests may pass."""
 
-    def __init__(self, *origins: str) -> None:
+    def __init__(self, origin: str) -> None:
         super().__init__()
-        self.origins = origins
-        self.left = 1e9
-
-    def find_key(self, hash: bytes) -> Key | None:
-        keys = {
-            key_hash(PUBLISHABLE): Key("docs-site", (ASK,), origins=self.origins),
-            key_hash(SECRET): Key("ci", ("query",)),
-        }
-        return keys.get(hash)
-
-    def bound_origins(self) -> frozenset[str]:
-        return frozenset(self.origins)
+        self.keys = {PUBLISHABLE: Key("docs-site", (ASK,), origins=(origin,)), SECRET: Key("ci", ("query",))}
+        self.left = 1e9  # type: ignore[assignment]
 
     def take_token(self, key: str, rate_per_minute: float, burst: float) -> TokenGrant:
         self.left -= 1
         return TokenGrant(self.left >= 0, 0.0 if self.left >= 0 else 7.0, max(0.0, self.left))
 
-    def forget_buckets(self) -> None: ...
-
 
 @dataclass
 class Asked:
-    """A request that reached the service: its method, its path, its headers, its body."""
+    """A request that reached the service: its method ("websocket" for a socket), its path, its headers, its body."""
 
     method: str
     path: str
@@ -65,11 +53,8 @@ class Witness:
     asked: list[Asked] = field(default_factory=list)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self.app(scope, receive, send)
-            return
         headers = {name.decode(): value.decode() for name, value in scope["headers"]}
-        asked = Asked(scope["method"], scope["path"], headers)
+        asked = Asked(scope.get("method", scope["type"]), scope["path"], headers)
         self.asked.append(asked)
 
         async def witnessed() -> Message:

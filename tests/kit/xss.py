@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from html.parser import HTMLParser
 
 import numpy as np
+from kit.api import FakeStore
 from kit.scripted_llm import Reply, Request
 
 from pipelines.answering.retrieval.search import Retrieval, Search
@@ -161,17 +162,12 @@ ELSEWHERE = re.compile(r"[\x00-\x20]*(?:[a-z][a-z0-9+.-]*:)?[/\\]{2}", re.IGNORE
 OWN = "https://docs.example.com/"
 
 
-class PoisonedAnswers:
+class PoisonedAnswers(FakeStore):
     """A store with one verified answer, to the question `asked`, whose text and sections carry the payload."""
 
     def __init__(self) -> None:
-        self.payload, self.asked = "", QUESTION
-
-    def live_index(self, collection: str) -> Index:
-        return INDEX
-
-    def collections(self) -> list[dict[str, object]]:
-        return [{"name": "docs", "is_default": True, "index": 1}]
+        super().__init__()
+        self.payload, self.asked, self.default = "", QUESTION, "docs"
 
     def verified_mark(self, collection: str) -> VerifiedMark:
         return VerifiedMark(1, datetime.now(UTC))
