@@ -64,9 +64,9 @@ class GuardedStore(FakeStore):
         return "rdw_secret"
 
 
-def guarded(store: FakeStore, **policy: Any) -> ASGIApp:
-    """The whole service in its protection; by default every request needs a key."""
-    app = create_app(FakeEngine(store), store)  # type: ignore[arg-type]
+def guarded(store: FakeStore, app: ASGIApp | None = None, **policy: Any) -> ASGIApp:
+    """The whole service (`app`, if it is there already) in its protection; by default every request needs a key."""
+    app = app or create_app(FakeEngine(store), store)  # type: ignore[arg-type]
     return protect(app, store, Policy(**{"host": "0.0.0.0", **policy}), SilentMetrics())  # type: ignore[arg-type]
 
 
