@@ -52,3 +52,6 @@ class HostileLedger(FileLedger):
                     raise OSError(error, "connect")
 
         socket.getaddrinfo, socket.socket = getaddrinfo, Routed  # type: ignore[assignment, misc]
+        from scrapy.extensions.throttle import AutoThrottle
+
+        AutoThrottle._start_delay = lambda _: 0.0  # type: ignore[method-assign]  # a second for a site of the Internet
