@@ -15,7 +15,7 @@ from pathlib import Path
 import psutil
 import pytest
 from kit.page_ledger import FileLedger, finish
-from kit.reporting import leave_table
+from kit.reporting import table
 from kit.web import Answer, Route, Site, page, pouring
 
 from pipelines.indexing.crawling.crawl import CrawlReport, CrawlSettings, crawl
@@ -151,21 +151,16 @@ def crawled(ledger: Path, site: Site) -> CrawlReport:
     return finish(crawl(settings, str(ledger), "docs", 1, ledger=LEDGER, flush_pages=1))[1]
 
 
-@pytest.fixture(scope="module")
-def fetching(request: pytest.FixtureRequest) -> Iterator[dict[str, tuple[str, ...]]]:
-    rows: dict[str, tuple[str, ...]] = {}
-    yield rows
-    leave_table(
-        request.config, "bombs that are fetched", ("bomb", "held", "time", "peak of the crawler"), list(rows.values())
-    )
+fetching = table("bombs that are fetched", ("bomb", "held", "time", "peak of the crawler"))
+reading = table("bombs that are read", ("bomb", "held", "time", "peak of the reader"))
 
 
 @pytest.fixture(scope="module")
-def harmless_mb(tmp_path_factory: pytest.TempPathFactory, fetching: dict[str, tuple[str, ...]]) -> float:
+def harmless_mb(tmp_path_factory: pytest.TempPathFactory, fetching: list[tuple[str, ...]]) -> float:
     return fetched("harmless", tmp_path_factory.mktemp("harmless") / "ledger", fetching)
 
 
-def fetched(name: str, ledger: Path, table: dict[str, tuple[str, ...]]) -> float:
+def fetched(name: str, ledger: Path, rows: list[tuple[str, ...]]) -> float:
     """Crawl a site with a bomb between two harmless pages; return the crawler's peak memory in MB."""
     peak = PeakMemory()
     with Site({"/": page("/bomb", "/after"), "/after": page(), **FETCHED[name]()}) as site:
@@ -173,12 +168,12 @@ def fetched(name: str, ledger: Path, table: dict[str, tuple[str, ...]]) -> float
         with peak.measured():
             crawled(ledger, site)
         seconds = time.monotonic() - began
-        rows = {url.removeprefix(site.url): row for url, row in FileLedger(str(ledger)).rows.items()}
-    assert rows["/"]["state"] == rows["/after"]["state"] == "ok", rows
-    assert not any("passwd" in url or "root:" in url for url in rows)
-    bomb = rows["/bomb"]
+        pages = {url.removeprefix(site.url): row for url, row in FileLedger(str(ledger)).rows.items()}
+    assert pages["/"]["state"] == pages["/after"]["state"] == "ok", pages
+    assert not any("passwd" in url or "root:" in url for url in pages)
+    bomb = pages["/bomb"]
     held = f"{bomb['state']}: {bomb['error']}" if bomb["error"] else bomb["state"]
-    table[name] = (name, held[:70], f"{seconds:.1f} s", f"{peak.mb:.0f} MB")
+    rows.append((name, held[:70], f"{seconds:.1f} s", f"{peak.mb:.0f} MB"))
     return peak.mb
 
 
@@ -224,13 +219,6 @@ READ: dict[str, tuple[bytes, str]] = {
     "notebook nested 100,000 deep": (b"[" * 100_000, "application/x-ipynb+json"),
     "PDF of itself": (b"%PDF-1.7\n" + b"1 0 obj<</Kids[1 0 R]/Type/Pages/Count 9>>endobj\n" * 999, "application/pdf"),
 }  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def reading(request: pytest.FixtureRequest) -> Iterator[list[tuple[str, ...]]]:
-    rows: list[tuple[str, ...]] = []
-    yield rows
-    leave_table(request.config, "bombs that are read", ("bomb", "held", "time", "peak of the reader"), rows)
 
 
 @pytest.mark.parametrize("name", tiered(READ))

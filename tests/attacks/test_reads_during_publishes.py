@@ -80,10 +80,9 @@ def publish(workshop: Workshop, number: int) -> None:
     if number % 3 == 2:
         workshop.use("hash:64", chunk_size=200 + number)
         workshop.reindex(state(number))
-        with hold_collection(store, "docs") as lock:
-            rollback(store, lock, lock.begin("rollback", None))
-        with hold_collection(store, "docs") as lock:
-            rollback(store, lock, lock.begin("rollback", None))
+        for _ in range(2):
+            with hold_collection(store, "docs") as lock:
+                rollback(store, lock, lock.begin("rollback", None))
     else:
         workshop.reindex(state(number))
     with hold_collection(store, "docs"):

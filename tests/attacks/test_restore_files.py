@@ -16,7 +16,7 @@ from typing import Any
 import psycopg
 import pytest
 from kit.databases import DatabaseServer
-from kit.reporting import leave_table
+from kit.reporting import table
 from kit.workshop import SMALL_BUILD, Workshop, small_site
 
 from jobs.cli import BadInput
@@ -24,7 +24,6 @@ from jobs.restore import dumped_collection
 from pipelines.store import NotADump, RunLock, Store, dump, restore
 
 Members = dict[str, bytes]
-HELD: list[tuple[str, str]] = []
 
 
 class RunsWhenLoaded:
@@ -109,11 +108,7 @@ CASES: dict[str, Callable[[Members], Members]] = {
 HARMLESS = {"member ../../evil": "two", "member /tmp/raydex-evil": "three", "member ..\\evil": "four"}
 
 
-@pytest.fixture(scope="module")
-def report(request: pytest.FixtureRequest):
-    rows: list[tuple[str, str]] = []
-    yield rows
-    leave_table(request.config, "restore files", ("tried", "held"), rows)
+report = table("restore files", ("tried", "held"))
 
 
 @pytest.fixture(scope="module")
@@ -192,12 +187,8 @@ def test_an_encrypted_file_is_refused(good, tmp_path):
 
 
 def test_the_command_refuses_what_is_no_dump_in_one_sentence(tmp_path):
-    for name, body in {
-        "empty": b"",
-        "text": b"hello",
-        "pickle": pickle.dumps([1]),
-        "zip": b"PK\x05\x06" + bytes(18),
-    }.items():
+    zipped = b"PK\x05\x06" + bytes(18)
+    for name, body in {"empty": b"", "text": b"hello", "pickle": pickle.dumps([1]), "zip": zipped}.items():
         (tmp_path / name).write_bytes(body)
         with pytest.raises(BadInput, match="is not a complete dump"):
             dumped_collection(tmp_path / name)

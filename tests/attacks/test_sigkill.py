@@ -165,10 +165,6 @@ SEVERAL = {"embedding: actor", "embedding: sink's session", "embedding: postmast
 MOMENTS = (0.05, 0.2), (0.25, 0.4), (0.45, 0.6)
 
 
-def test_there_are_sixteen_places_and_a_session():
-    assert len({place.name for place in PLACES if place.end is kill_9}) == 16 == len(PLACES) - 1
-
-
 @pytest.mark.parametrize("place", PLACES, ids=lambda place: place.name)
 def test_the_index_is_that_of_an_undisturbed_run(bench, place):
     database = bench.database()

@@ -181,14 +181,9 @@ def compare(expected: dict[str, dict], database: str) -> str:
     return f"{len(index)} of {len(expected)} ids, texts and metadata equal, least cosine {min(cosines):.6f}"
 
 
-def embedded_again(bench: Bench, kill: Kill) -> int:
-    """Count the texts that were embedded again although their vectors were stored before the kill."""
-    return len(kill.stored & set(bench.model.hashes(since=kill.at)))
-
-
 def report(bench: Bench, database: str, kill: Kill, finished: str) -> None:
     """Assert that nothing was lost, doubled or embedded twice; add a row to the table."""
-    twice = embedded_again(bench, kill)
+    twice = len(kill.stored & set(bench.model.hashes(since=kill.at)))
     bench.table.append((
         f"{kill.what} ({kill.pid})", f"{len(kill.stored)} of {PAGES} vectors stored", "yes: gone", finished,
         f"{twice} of {len(kill.stored)}", compare(bench.undisturbed, database),

@@ -1,6 +1,7 @@
 """Prints tables at the end of a test run, also those that were made in workers of pytest-xdist."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import pytest
 
@@ -13,6 +14,17 @@ def leave_table(config: pytest.Config, title: str, head: Sequence[str], rows: Se
     widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in [head, *rows]]
     config.stash.setdefault(TABLES, []).append("\n".join(["", title, *lines]))
+
+
+def table(title: str, head: Sequence[str]) -> Any:
+    """Return a fixture: the rows of a table that is printed once the module's tests are over."""
+
+    @pytest.fixture(scope="module")
+    def rows(request: pytest.FixtureRequest) -> Iterator[list[Sequence[str]]]:
+        yield (rows := [])
+        leave_table(request.config, title, head, rows)
+
+    return rows
 
 
 class Tables:
