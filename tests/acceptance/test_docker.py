@@ -69,18 +69,8 @@ def test_it_answers_without_rights_outlives_a_kill_and_stops_in_time(volumes):
     assert IMAGE
     run_docker("run", "--detach", f"--name={NAME}", *RIGHTS, *volumes, "--shm-size=1g", "--publish=127.0.0.1::8000",
                "--env=RAYDEX_PUBLIC=true", IMAGE)  # fmt: skip
-    index = [
-        "raydex",
-        "index",
-        "--path",
-        "/docs",
-        "--base-url",
-        "https://docs.test/",
-        "--collection",
-        "docs",
-        "--no-ray",
-    ]
-    run_docker("exec", NAME, *index)
+    index = "raydex index --path /docs --base-url https://docs.test/ --collection docs --no-ray"
+    run_docker("exec", NAME, *index.split())
     wait_for(ask, PAGE)
     assert run_docker("exec", NAME, "id", "-u") != "0"
     assert run_docker("exec", NAME, "bash", "-c", "command -v cc gcc c++ clang make || echo none") == "none"

@@ -5,61 +5,35 @@ was started here is ended: `ray stop` would end every Ray of the machine.
 """
 
 import json
-import os
-import shutil
-import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
 import pytest
-from kit.head_process import HeadProcess, end, free_ports, summary_of, wait_for_jobs_api
+from kit.head_process import HeadProcess, run_head, summary_of
+from kit.reindexing import write_site
 
 from pipelines.store import Store
 
 pytestmark = pytest.mark.exhaustive
 
-ROOT = Path(__file__).parents[2]
 RAY = Path(sys.executable).parent / "ray"
 RAYDEX = str(RAY.with_name("raydex"))
 
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HeadProcess]:
-    folder = Path(tempfile.mkdtemp(prefix="rdx-", dir="/tmp"))  # sockets lie in it: their path must be short
-    token, log = tmp_path_factory.mktemp("cluster") / "ray" / "token", folder / "start-cluster.log"
-    gcs, dashboard, client, agent = free_ports(4)
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("RAY")}
-    environment |= {
-        "RAY_AUTH_TOKEN_PATH": str(token),
-        "RAY_AUTH_MODE": "token",
-        "RAY_API_SERVER_ADDRESS": f"http://127.0.0.1:{dashboard}",
-    }
-    with log.open("w") as output:
-        head = subprocess.Popen(
-            ["deploy/start-cluster", f"--port={gcs}", f"--dashboard-port={dashboard}",
-             f"--ray-client-server-port={client}", f"--dashboard-agent-listen-port={agent}", f"--temp-dir={folder}",
-             "--num-cpus=2", "--num-gpus=2", f"--object-store-memory={200 * 2**20}"],
-            cwd=ROOT, env=environment, stdout=output, stderr=output, start_new_session=True,
-        )  # fmt: skip
-    try:
-        wait_for_jobs_api(environment["RAY_API_SERVER_ADDRESS"], token, head, log)
-        yield HeadProcess(environment["RAY_API_SERVER_ADDRESS"], token.read_text(), environment)
-    finally:
-        end(head)
-        shutil.rmtree(folder, ignore_errors=True)
+    token = tmp_path_factory.mktemp("cluster") / "ray" / "token"
+    with run_head(["deploy/start-cluster", "--num-gpus=2"], token) as head:
+        yield head
 
 
 @pytest.fixture
 def site(tmp_path: Path) -> Path:
     """A folder of twelve pages with a section each."""
-    for number in range(12):
-        (tmp_path / f"page{number}.html").write_text(
-            f"<html><head><title>Page {number}</title></head><body><main><section id='part-{number}'><h1>Part {number}"
-            f"</h1><p>Nodes of kind {number} restart after {number} minutes.</p></section></main></body></html>"
-        )
+    texts = {n: f"Nodes of kind {n} restart after {n} minutes." for n in range(12)}
+    write_site(tmp_path, {f"page{n}": {f"part-{n}": text} for n, text in texts.items()})
     return tmp_path
 
 

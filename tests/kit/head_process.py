@@ -2,11 +2,14 @@
 
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
+import tempfile
 import time
-from contextlib import ExitStack
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -40,6 +43,34 @@ def free_ports(count: int) -> list[str]:
         for each in sockets:
             each.bind(("127.0.0.1", 0))
         return [str(each.getsockname()[1]) for each in sockets]
+
+
+@contextmanager
+def run_head(
+    command: Sequence[str], token: Path, without: tuple[str, ...] = ("RAY",), folder: Path = ROOT, **own: str
+) -> Iterator[HeadProcess]:
+    """Start a head with `command` and free ports, in `folder`; what was started here alone is ended.
+
+    Variables with a prefix in `without` reach neither the head nor the commands, `own` ones only the head.
+    """
+    temporary = Path(tempfile.mkdtemp(prefix="rdx-", dir="/tmp"))  # sockets lie in it: their path must be short
+    gcs, dashboard, client, agent = free_ports(4)
+    address, log = f"http://127.0.0.1:{dashboard}", temporary / "head.log"
+    flags = [f"--port={gcs}", f"--dashboard-port={dashboard}", f"--ray-client-server-port={client}",
+             f"--dashboard-agent-listen-port={agent}", f"--temp-dir={temporary}", "--num-cpus=2",
+             f"--object-store-memory={200 * 2**20}"]  # fmt: skip
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(without)}
+    environment |= {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN_PATH": str(token), "RAY_API_SERVER_ADDRESS": address}
+    with log.open("w") as output:
+        head = subprocess.Popen(
+            [*command, *flags], cwd=folder, env=environment | own, stdout=output, stderr=output, start_new_session=True
+        )
+    try:
+        wait_for_jobs_api(address, token, head, log)
+        yield HeadProcess(address, token.read_text(), environment)
+    finally:
+        end(head)
+        shutil.rmtree(temporary, ignore_errors=True)
 
 
 def wait_for_jobs_api(address: str, token: Path, head: "subprocess.Popen[bytes]", log: Path) -> None:
