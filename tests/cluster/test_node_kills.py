@@ -48,7 +48,7 @@ def test_the_node_that_embeds(bench):
     with bench.case("node that embeds") as case:
         case.run()
         case.until(0.3, 0.2)
-        case.kill(case.idle_crawler().kill)
+        case.kill(case.worker("EmbedTexts", crawls=False).kill)
         finish(case)
 
 
@@ -108,7 +108,7 @@ def test_a_host_that_is_cut_off(bench, seconds):
     with network() as net, bench.case(name, net=net, **HEALTH) as case:
         case.run()
         case.until(0.3, 0.2)
-        node = case.idle_crawler()
+        node = case.worker("EmbedTexts", crawls=False)
         [host] = [each for each in net.hosts if each.host == node.host]
         case.kill(host.cut)
         if seconds:

@@ -1,12 +1,10 @@
 """Embedding grows onto a node that joins a run, and a node that leaves costs only its work in flight."""
 
-import json
-import subprocess
 import time
 from collections.abc import Iterator
 
 import pytest
-from kit.counting_model import CountingModel, index_command
+from kit.counting_model import CountingModel, IndexRun, counted_pages
 from kit.nodes import RayNodes, cluster
 from kit.processes import eventually
 from kit.reporting import leave_table
@@ -26,24 +24,15 @@ def nodes(tmp_path) -> Iterator[RayNodes]:
 def test_a_run_uses_a_node_that_joins_and_outlives_one_that_leaves(nodes, tmp_path, server, request):
     first = nodes.add(cpus=2)
     with server.database() as database, CountingModel(SECONDS_PER_TEXT) as model:
-        command = [*index_command(tmp_path, PAGES), "--json"]
         environment = nodes.environment(DATABASE_URL=database, OPENAI_BASE_URL=model.url)
-        with subprocess.Popen(
-            command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-        ) as run:
-            try:
-                eventually(lambda: len(model.hashes()) >= PAGES // 10, "the run embeds", 120)
-                second = nodes.add(cpus=2)
-                joined = time.monotonic()
-                took = eventually(lambda: bool(second.pids("EmbedTexts)")), "the new node embeds", 120)
-                assert first.pids("EmbedTexts)")
-                eventually(lambda: time.monotonic() - joined > took + 3, "it has work in flight")
-                second.kill()
-                out, said = run.communicate(timeout=240)
-            finally:
-                run.kill()
-        assert run.returncode == 0, said
-        summary = json.loads(out.splitlines()[-1])
+        with IndexRun(counted_pages(tmp_path, PAGES), environment) as run:
+            eventually(lambda: len(model.hashes()) >= PAGES // 10, "the run embeds", 120)
+            second = nodes.add(cpus=2)
+            took = eventually(lambda: bool(second.pids("EmbedTexts)")), "the new node embeds", 120)
+            assert first.pids("EmbedTexts)")
+            time.sleep(3)  # it has work in flight
+            second.kill()
+            summary = run.finish(240)
     again = len(model.requests) - len(set(model.hashes()))
     rows = [(f"{took:.1f} s", f"{again} of {PAGES}", f"{summary['seconds']['embed']:.0f} s")]
     leave_table(request.config, "a node joins and leaves", ("its first actor", "embedded twice", "embedding"), rows)

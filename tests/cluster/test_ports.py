@@ -1,13 +1,11 @@
 """A cluster indexes and serves with the ports of SECURITY.md open, all others dropped, and over a slow link."""
 
-import json
 import re
-import subprocess
 import time
 
 import pytest
 import yaml
-from kit.counting_model import CountingModel, index_command
+from kit.counting_model import CountingModel, IndexRun, counted_pages
 from kit.databases import DatabaseServer
 from kit.hosts import network
 from kit.nodes import cluster
@@ -41,10 +39,8 @@ def test_the_listed_ports_are_enough_to_serve_and_to_index(tmp_path):
         assert len(served.placed("Retriever")) == 2
         with CountingModel(0.01) as model:
             env = served.nodes.environment(OPENAI_BASE_URL=served.net.publish(model.url))
-            command = [*served.head.host.enter, *index_command(tmp_path, PAGES, "pages"), "--json"]
-            done = subprocess.run(command, env=env, capture_output=True, text=True, cwd=ROOT, check=False)
-        assert done.returncode == 0, done.stderr[-3000:]
-        assert json.loads(done.stdout.splitlines()[-1])["chunks"]["embedded"] == PAGES
+            with IndexRun(counted_pages(tmp_path, PAGES, "pages"), env, served.head.host.enter) as run:
+                assert run.finish()["chunks"]["embedded"] == PAGES
         refused = {host.host.address: host.refused() for host in served.net.hosts}
         assert not any(refused.values()), refused
 
@@ -56,16 +52,10 @@ def test_a_node_behind_a_slow_link_embeds(tmp_path, server: DatabaseServer, requ
         far = nodes.add(2, host=net.host(*((0.05, 10e6) if slow else ())).host)
         with server.database() as database, CountingModel(0.03) as model:
             env = nodes.environment(DATABASE_URL=net.publish(database), OPENAI_BASE_URL=net.publish(model.url))
-            command = [*head.host.enter, *index_command(tmp_path, PAGES), "--json"]
             began = time.monotonic()
-            with subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as run:
-                try:
-                    eventually(lambda: bool(far.pids("EmbedTexts)")), "the far node embeds", 120)
-                    out, said = run.communicate(timeout=300)
-                finally:
-                    run.kill()
+            with IndexRun(counted_pages(tmp_path, PAGES), env, head.host.enter) as run:
+                eventually(lambda: bool(far.pids("EmbedTexts)")), "the far node embeds", 120)
+                assert run.finish(300)["chunks"]["embedded"] == PAGES
             took = time.monotonic() - began
-    assert run.returncode == 0, said
-    assert json.loads(out.splitlines()[-1])["chunks"]["embedded"] == PAGES
     link = "50 ms, 10 Mbit/s" if slow else "as fast as the others"
     leave_table(request.config, f"a node's link: {link}", ("texts", "whole run"), [(str(PAGES), f"{took:.0f} s")])

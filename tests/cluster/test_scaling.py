@@ -1,10 +1,9 @@
 """A run on a cluster that starts and ends nodes itself: starts with what there is, grows by its plan, gives back."""
 
-import subprocess
 import time
 
 import pytest
-from kit.counting_model import CountingModel, index_command
+from kit.counting_model import CountingModel, IndexRun, counted_pages
 from kit.processes import eventually
 from kit.reporting import leave_table
 from kit.scaling import scaling_cluster
@@ -16,12 +15,11 @@ PAGES, SECONDS_PER_TEXT, MOST = 1_200, 0.05, 4
 
 @pytest.mark.parametrize("head_cpus", [2, 0], ids=["a-busy-head", "no-node"])
 def test_a_run_grows_as_texts_wait_and_gives_its_nodes_back(head_cpus, tmp_path, server, request):
-    command = index_command(tmp_path, PAGES)
+    file = counted_pages(tmp_path, PAGES)
     with (
         server.database() as database,
         CountingModel(SECONDS_PER_TEXT) as model,
         scaling_cluster(tmp_path / "cluster", 2, MOST, head_cpus=head_cpus) as nodes,
-        (tmp_path / "log").open("w+") as log,
     ):
 
         def raylets() -> int:
@@ -29,16 +27,13 @@ def test_a_run_grows_as_texts_wait_and_gives_its_nodes_back(head_cpus, tmp_path,
 
         environment = nodes.environment(DATABASE_URL=database, OPENAI_BASE_URL=model.url)
         began = time.monotonic()
-        with subprocess.Popen(command, env=environment, stdout=log, stderr=log, text=True) as run:
-            try:
-                eventually(lambda: bool(model.requests), "the first texts are embedded", 120)
-                first = time.monotonic() - began
-                eventually(lambda: len(nodes.head.pids("EmbedTexts)")) > 1, "actors on more nodes", 120)
-                grown = time.monotonic() - began
-                assert run.wait(240) == 0, log.read()
-                took, most = time.monotonic() - began, raylets()
-            finally:
-                run.kill()
+        with IndexRun(file, environment) as run:
+            eventually(lambda: bool(model.requests), "the first texts are embedded", 120)
+            first = time.monotonic() - began
+            eventually(lambda: len(nodes.head.pids("EmbedTexts)")) > 1, "actors on more nodes", 120)
+            grown = time.monotonic() - began
+            run.finish(240)
+            took, most = time.monotonic() - began, raylets()
         released = eventually(lambda: raylets() == 1, "the nodes are released", 60)
     assert len(set(model.hashes())) == PAGES
     row = (f"{head_cpus}", f"{first:.0f} s", f"{grown:.0f} s", f"{took:.0f} s", str(most), f"{released:.0f} s")

@@ -1,13 +1,14 @@
 """Raydex served on several nodes by deploy/serve.yaml: spread, scaled, killed and replaced under eight clients."""
 
+import contextlib
 import shutil
-import subprocess
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
 import pytest
-from kit.counting_model import CountingModel, index_command
+from kit.counting_model import CountingModel, IndexRun, counted_pages
 from kit.processes import eventually
 from kit.reporting import leave_table
 from kit.serving import ANSWER, COME_BACK, ENDED, ROOT, Load, Serving, ask, ask_streamed, serving
@@ -34,34 +35,34 @@ def note(what: str, load: Load, since: float) -> None:
     ROWS.append((what, f"{load.disturbed_s(since):.1f} s", f"{load.longest_s(since):.1f} s", ends))
 
 
-def deploy_on_two(serving: Serving) -> None:
-    """Deploy with a replica of each step on each of two nodes."""
-    for _ in range(2):
-        serving.add()
-    for step in STEPS:
-        serving.options(step, **ONE_EACH)
-    serving.deploy()
-    eventually(serving.running, "the application runs", 120)
-    serving.wait_until_answering(serving.head.host.address, *serving.workers)
+@contextlib.contextmanager
+def served_by_two(folder: Path, **args: str) -> Iterator[Serving]:
+    """A cluster that serves with a replica of each step on each of two nodes, with these settings more."""
+    with serving(folder) as cluster:
+        cluster.args.update(args)
+        for _ in range(2):
+            cluster.add()
+        for step in STEPS:
+            cluster.options(step, **ONE_EACH)
+        cluster.deploy()
+        eventually(cluster.running, "the application runs", 120)
+        cluster.wait_until_answering(cluster.head.host.address, *cluster.workers)
+        yield cluster
 
 
 def test_each_node_has_its_replicas_its_proxy_and_its_bm25_folder(tmp_path):
-    with serving(tmp_path) as cluster:
-        deploy_on_two(cluster)
+    with served_by_two(tmp_path) as cluster:
         for step in STEPS:
             assert cluster.placed(step) == dict.fromkeys(cluster.workers, 1)
-        assert {proxy["node_ip"] for proxy in cluster.status()["proxies"].values()} == {
-            cluster.head.host.address,
-            *cluster.workers,
-        }
+        proxies = {proxy["node_ip"] for proxy in cluster.status()["proxies"].values()}
+        assert proxies == {cluster.head.host.address, *cluster.workers}
         for node in cluster.workers.values():
             assert list(node.home.glob("lexical/*/*")), f"no BM25 folder below {node.home}"
 
 
 @pytest.mark.parametrize(("asked", "ends"), [(ask, {ANSWER, COME_BACK}), (ask_streamed, {ANSWER, COME_BACK, ENDED})])
 def test_a_node_that_dies_costs_nothing_but_503_for_two_seconds(tmp_path, asked, ends):
-    with serving(tmp_path) as cluster:
-        deploy_on_two(cluster)
+    with served_by_two(tmp_path) as cluster:
         lost, kept = cluster.workers
         with Load(cluster.url(kept), cluster.url(cluster.head.host.address), ask=asked) as load:
             time.sleep(3)
@@ -75,19 +76,16 @@ def test_a_node_that_dies_costs_nothing_but_503_for_two_seconds(tmp_path, asked,
 
 
 def test_a_nightly_run_and_the_service_leave_each_other_room(tmp_path):
-    with serving(tmp_path) as cluster, CountingModel(SECONDS_PER_TEXT) as model:
-        cluster.args["collection"] = "docs"
-        deploy_on_two(cluster)
+    with served_by_two(tmp_path, collection="docs") as cluster, CountingModel(SECONDS_PER_TEXT) as model:
         clients = {"clients": 2, "pause_s": 0.2}
         with Load(*map(cluster.url, cluster.workers), **clients) as alone:
             time.sleep(15)
         with Load(*map(cluster.url, cluster.workers), **clients) as load:
             began = time.monotonic()
-            command = [*cluster.head.host.enter, *index_command(tmp_path, PAGES, "night")]
             environment = cluster.nodes.environment(OPENAI_BASE_URL=cluster.net.publish(model.url))
-            done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=240, check=False)
+            with IndexRun(counted_pages(tmp_path, PAGES, "night"), environment, cluster.head.host.enter) as run:
+                run.finish(240)
             took = time.monotonic() - began
-        assert done.returncode == 0, done.stdout + done.stderr
         assert len(set(model.hashes())) == PAGES
         for what, each in (("nothing", alone), (f"a run of {PAGES} texts, {took:.0f} s", load)):
             note(f"beside {what}: median {each.median_s() * 1000:.0f} ms", each, 0.0)
@@ -95,8 +93,7 @@ def test_a_nightly_run_and_the_service_leave_each_other_room(tmp_path):
 
 
 def test_answers_go_on_while_the_head_is_gone(tmp_path):
-    with serving(tmp_path) as cluster:
-        deploy_on_two(cluster)
+    with served_by_two(tmp_path) as cluster:
         with Load(*map(cluster.url, cluster.workers)) as load:
             time.sleep(3)
             killed = time.monotonic()
@@ -150,8 +147,7 @@ def test_two_replicas_share_a_gpu_and_embed_on_the_cpu_where_torch_sees_none(tmp
 
 @pytest.mark.parametrize("change", ["settings", "code"])
 def test_a_new_version_fails_no_question(tmp_path, change):
-    with serving(tmp_path) as cluster:
-        deploy_on_two(cluster)
+    with served_by_two(tmp_path) as cluster:
         with Load(*map(cluster.url, cluster.workers)) as load:
             time.sleep(2)
             began = time.monotonic()

@@ -5,11 +5,10 @@ RAYDEX_TEST_PAGES sets another number of pages.
 """
 
 import os
-import subprocess
 import time
 
 import pytest
-from kit.counting_model import CountingModel, index_command
+from kit.counting_model import CountingModel, IndexRun, counted_pages
 from kit.databases import DatabaseServer
 from kit.meter import Meter
 from kit.nodes import cluster
@@ -24,24 +23,21 @@ HEAD = ("nodes", "run", "speed-up over the embedder alone", "CPU seconds by proc
 
 @pytest.mark.parametrize("count", [1, 2, 4, 8])
 def test_speedup(count, tmp_path, server: DatabaseServer, request: pytest.FixtureRequest):
-    command = index_command(tmp_path, PAGES)
+    file = counted_pages(tmp_path, PAGES)
     with (
         server.database() as database,
         CountingModel(SECONDS_PER_TEXT) as model,
         cluster(tmp_path / "cluster", cpus=0) as nodes,
-        (tmp_path / "log").open("w+") as log,
     ):
         for _ in range(count):
             nodes.add(cpus=2)
         environment = nodes.environment(DATABASE_URL=database, OPENAI_BASE_URL=model.url)
         began = time.monotonic()
-        with subprocess.Popen(command, env=environment, stdout=log, stderr=log, text=True) as run:
+        with IndexRun(file, environment) as run:
             raylets = {node.mark: node.process.pid for node in (nodes.head, *nodes.nodes)}
-            with Meter({"driver": run.pid, "Postgres": postmaster(server.home), **raylets}, 1e9) as meter:
-                code = run.wait()
+            with Meter({"driver": run.process.pid, "Postgres": postmaster(server.home), **raylets}, 1e9) as meter:
+                run.finish()
         took = time.monotonic() - began
-        log.seek(0)
-        assert code == 0, log.read()
     assert len(set(model.hashes())) == PAGES
     for mark in raylets:
         meter.cpu_s.pop(mark, None)

@@ -1,15 +1,18 @@
-"""Serves an embedding endpoint in a thread: word counts as vectors, at a known pace. Makes what it is to embed."""
+"""Serves an embedding endpoint in a thread: word counts as vectors, at a known pace. Makes and indexes its texts."""
 
 import json
 import math
+import subprocess
 import sys
 import threading
 import time
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any, Self
 
 import yaml
 from kit.reindexing import html_page
+from kit.web import Answer, Handler, Server, json_answer
 from kit.workshop import BASE
 
 from pipelines.embedding.load import load_embedder
@@ -19,8 +22,8 @@ DIMENSION = 64
 MODEL = "openai:counting"
 
 
-def index_command(folder: Path, pages: int, name: str = "docs") -> list[str]:
-    """Write a collection of so many pages of one text each below `folder`; return the command that indexes it."""
+def counted_pages(folder: Path, pages: int, name: str = "docs") -> Path:
+    """Write a collection of so many pages of one text each below `folder`; return its file."""
     (site := folder / name).mkdir()
     for page in range(pages):
         text = html_page(f"Page {page}", {"usage": f"Subject {page * 7919} is here."})
@@ -28,33 +31,56 @@ def index_command(folder: Path, pages: int, name: str = "docs") -> list[str]:
     index = {"model": MODEL, "dimension": DIMENSION}
     collection = {"name": name, "folders": [{"path": str(site), "base_url": BASE}], "index": index}
     (file := folder / f"{name}.yaml").write_text(yaml.safe_dump(collection))
-    return [sys.executable, "-m", "jobs.reindex", str(file), "--parallel-workers", "0"]
+    return file
 
 
-class CountingModel:
+class IndexRun:
+    """A run that indexes the collection of a file, in a process of its own; one that still runs at the end is killed.
+
+    `enter` is what the command starts with to run on another host.
+    """
+
+    def __init__(self, file: Path, environment: Mapping[str, str], enter: Sequence[str] = ()) -> None:
+        command = [*enter, sys.executable, "-m", "jobs.reindex", str(file), "--parallel-workers", "0", "--json"]
+        self._log = file.with_suffix(".log")
+        with self._log.open("wb") as said:
+            self.process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=said, text=True)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with self.process:
+            self.process.kill()
+
+    def finish(self, within_s: float | None = None) -> dict[str, Any]:
+        """Wait for its end; return its summary."""
+        out, _ = self.process.communicate(timeout=within_s)
+        assert self.process.returncode == 0, self._log.read_text()
+        return json.loads(out.splitlines()[-1])
+
+
+class CountingModel(Server):
     """Serves `url`; `requests` has (monotonic time, embed_hash) of each text that was embedded.
 
     `rest_after` has it rest once so many texts have been embedded: requests with other texts wait until `go_on`.
     """
 
     def __init__(self, seconds_per_text: float) -> None:
+        super().__init__()
+        self.url += "/v1"
         self.seconds_per_text = seconds_per_text
         self.requests: list[tuple[float, str]] = []
         self.going = threading.Event()
         self.going.set()
         self._limit, self._since = math.inf, 0.0
         self.embedder = load_embedder(f"hash:{DIMENSION}")
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), type("Bound", (_Handler,), {"model": self}))
-        self._server.daemon_threads = True
-        self.url = f"http://127.0.0.1:{self._server.server_port}/v1"
 
-    def __enter__(self) -> "CountingModel":
-        threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._server.shutdown()
-        self._server.server_close()
+    def answer(self, handler: Handler) -> Answer:
+        vectors = self.embed(json.loads(handler.body)["input"])
+        rows = [{"object": "embedding", "index": n, "embedding": vector} for n, vector in enumerate(vectors)]
+        usage = {"prompt_tokens": 0, "total_tokens": 0}
+        return json_answer({"object": "list", "model": "counting", "data": rows, "usage": usage})
 
     def embed(self, texts: list[str]) -> list[list[float]]:
         names = [digest(MODEL, text) for text in texts if text != "dimension"]
@@ -78,29 +104,6 @@ class CountingModel:
         self._limit = math.inf
         self.going.set()
 
-    def hashes(self, since: float = 0.0, until: float = float("inf")) -> list[str]:
-        """Return what was embedded between two moments."""
-        return [name for at, name in self.requests if since <= at < until]
-
-
-class _Handler(BaseHTTPRequestHandler):
-    model: CountingModel
-    protocol_version = "HTTP/1.1"
-
-    def do_POST(self) -> None:
-        request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        vectors = self.model.embed(request["input"])
-        rows = [{"object": "embedding", "index": n, "embedding": vector} for n, vector in enumerate(vectors)]
-        usage = {"prompt_tokens": 0, "total_tokens": 0}
-        body = json.dumps({"object": "list", "model": "counting", "data": rows, "usage": usage}).encode()
-        try:
-            self.send_response(200)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-        except (BrokenPipeError, ConnectionResetError):
-            self.close_connection = True  # the client was killed
-
-    def log_message(self, *_: object) -> None:
-        pass
+    def hashes(self, since: float = 0.0) -> list[str]:
+        """Return what was embedded since a moment."""
+        return [name for at, name in self.requests if since <= at]

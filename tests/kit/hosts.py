@@ -23,6 +23,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 from kit.nodes import Host
@@ -111,22 +112,17 @@ class Network:
         host.run("ip", "link", "set", "eth0", "up")
         return host
 
-    def publish(self, url: str, port: int | None = None) -> str:
-        """Let hosts reach what answers at a loopback address; return `url` (or HOST:PORT) with the bridge's address.
+    def publish(self, url: str) -> str:
+        """Let hosts reach what answers at a loopback address; return the URL with the bridge's address."""
+        parts = urlsplit(url)
+        assert parts.port is not None
+        asyncio.run_coroutine_threadsafe(self._listen(parts.port), self._loop).result(10)
+        return url.replace(f"{parts.hostname}:{parts.port}", f"{self.address}:{parts.port}")
 
-        On the bridge it has the `port`, by default the same.
-        """
-        here = url.rpartition("@")[2].partition("//")[2] or url.rpartition("@")[2]
-        place = here.partition("/")[0]
-        listening = port or int(place.rpartition(":")[2])
-        done = asyncio.run_coroutine_threadsafe(self._listen(listening, int(place.rpartition(":")[2])), self._loop)
-        done.result(10)
-        return url.replace(place, f"{self.address}:{listening}")
-
-    async def _listen(self, port: int, to_port: int) -> None:
+    async def _listen(self, port: int) -> None:
         async def forward(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             with contextlib.suppress(OSError, asyncio.CancelledError):  # the network ends: no error
-                theirs, ours = await asyncio.open_connection("127.0.0.1", to_port)
+                theirs, ours = await asyncio.open_connection("127.0.0.1", port)
                 await asyncio.gather(_copy(reader, ours), _copy(theirs, writer))
             writer.close()
 

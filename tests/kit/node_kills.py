@@ -13,11 +13,11 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
 import yaml
-from kit.cluster import free_port
 from kit.counting_model import DIMENSION, MODEL, CountingModel
 from kit.databases import DatabaseServer
 from kit.hosts import Network
@@ -25,7 +25,7 @@ from kit.nodes import Host, RayNode, RayNodes, cluster
 from kit.processes import eventually
 from kit.reindexing import html_page
 from kit.reporting import leave_table
-from kit.web import Site
+from kit.web import Answer, Route, Site
 from psycopg import sql
 
 from pipelines.store import Store
@@ -71,21 +71,18 @@ class NodeBench:
     table: list[tuple[str, ...]] = field(default_factory=list)
 
     @contextlib.contextmanager
-    def case(
-        self, name: str, workers: Sequence[float] = (2, 2), net: Network | None = None, **variables: str
-    ) -> Iterator["Case"]:
-        """Yield a cluster of a head without CPUs and `workers`, to run on; `variables` are those of all its nodes."""
+    def case(self, name: str, net: Network | None = None, **variables: str) -> Iterator["Case"]:
+        """Yield a cluster of a head without CPUs and two workers, to run on; `variables` are those of all its nodes."""
         folder = self.folder / name.replace(" ", "-")
         folder.mkdir()
-        hosts = [net.host().host if net else None for _ in range(len(workers) + 1)]
-        flags = ["--include-dashboard=true", "--dashboard-host=0.0.0.0", f"--dashboard-port={free_port()}"]
+        hosts = [net.host().host if net else None for _ in range(3)]
         with (
             self.server.database() as database,
             CountingModel(SECONDS_PER_TEXT) as model,
-            cluster(folder, 0, hosts[0], flags, **variables) as nodes,
+            cluster(folder, 0, hosts[0], **variables) as nodes,
         ):
-            case = Case(self, name, folder, database, model, nodes, flags, net, variables)
-            case.add(*workers, hosts=hosts[1:])
+            case = Case(self, name, folder, database, model, nodes, net, variables)
+            case.add(2, 2, hosts=hosts[1:])
             try:
                 yield case
             finally:
@@ -104,7 +101,6 @@ class Case:
     database: str
     model: CountingModel
     nodes: RayNodes
-    flags: list[str]
     net: Network | None
     variables: dict[str, str]
     commands: list[Command] = field(default_factory=list)
@@ -137,20 +133,9 @@ class Case:
         words = ["-m", "jobs.reindex"] if driver is None else ["-c", DRIVER, driver.host.address]
         enter = (driver or self.nodes.head).host.enter
         mark = {} if driver is None else {"RAYDEX_TEST_NODE": driver.mark}
-        return self._start([*enter, sys.executable, *words, *self._arguments()], **mark)
-
-    def submit(self) -> Command:
-        """Start a run as a job of the cluster."""
-        address = f"http://{self.nodes.head.host.address}:{self.flags[-1].rpartition('=')[2]}"
-        words = ["-m", "jobs", "submit", "--address", address, "--environment", "none", "index", *self._arguments()]
-        return self._start([*self.nodes.head.host.enter, sys.executable, *words])
-
-    def _arguments(self) -> list[str]:
-        return [str(self.folder / "docs.yaml"), "--parallel-workers", "0"]
-
-    def _start(self, command: Sequence[str], **variables: str) -> Command:
+        command = [*enter, sys.executable, *words, str(self.folder / "docs.yaml"), "--parallel-workers", "0"]
         log = self.folder / f"run-{len(self.commands) + 1}.log"
-        environment = self.nodes.environment(DATABASE_URL=self.url, OPENAI_BASE_URL=self.model_url, **variables)
+        environment = self.nodes.environment(DATABASE_URL=self.url, OPENAI_BASE_URL=self.model_url, **mark)
         with log.open("wb") as output:
             process = subprocess.Popen(command, env=environment, stdout=output, stderr=output, start_new_session=True)
         self.commands.append(Command(process, log))
@@ -183,22 +168,14 @@ class Case:
             rows = connection.execute("select url from page where body is not null").fetchall()
         return {"/" + url.split("/", 3)[3] for (url,) in rows}
 
-    def worker(self, command: str) -> RayNode:
-        """Return the node that has a process with `command` in its command line, once there is one."""
+    def worker(self, command: str, *, crawls: bool | None = None) -> RayNode:
+        """Return a node that has a process with `command` in its command line, once there is one that crawls or not."""
 
         def found() -> list[RayNode]:
-            return [node for node in self.nodes.nodes if node.pids(command)]
+            nodes = [node for node in self.nodes.nodes if node.pids(command)]
+            return [node for node in nodes if crawls in (None, bool(node.pids(SPIDER)))]
 
         eventually(lambda: bool(found()), f"a node runs {command}", 60)
-        return found()[0]
-
-    def idle_crawler(self) -> RayNode:
-        """Return a node that embeds and does not crawl, once there is one."""
-
-        def found() -> list[RayNode]:
-            return [node for node in self.nodes.nodes if node.pids("EmbedTexts") and not node.pids(SPIDER)]
-
-        eventually(lambda: bool(found()), "a node embeds alone", 60)
         return found()[0]
 
     def publishing(self) -> None:
@@ -209,7 +186,7 @@ class Case:
 
     def restart_head(self) -> None:
         """Start the head again, with its address, ports and variables."""
-        self.nodes.start_head(0, self.nodes.head.host, self.flags, self.variables)
+        self.nodes.start_head(0, self.nodes.head.host, (), self.variables)
 
     def kill(self, kill: Callable[[], object]) -> None:
         """Note what is stored by now, and kill."""
@@ -246,14 +223,26 @@ class Case:
         assert twice <= PAGES * 0.05
 
 
-def slow(page: str) -> Callable[[object], str]:
-    """Return a route that takes its time: the crawl goes on while texts are embedded."""
+class Pages(dict[str, Route]):
+    """The routes of a site of so many pages in a tree, written as they are asked for; each takes its time."""
 
-    def answer(_: object) -> str:
-        time.sleep(SECONDS_PER_PAGE)
-        return page
+    def __init__(self, count: int, seconds: float = 0.0) -> None:
+        super().__init__({"/robots.txt": Answer("", 404)})
+        self.count, self.seconds = count, seconds
 
-    return answer
+    def __contains__(self, path: object) -> bool:
+        return path == "/" or str(path).startswith("/p-")
+
+    def get(self, path: str, default: Route | None = None) -> Any:
+        name = path.removeprefix("/p-")
+        if path != "/" and not (path.startswith("/p-") and name.isdigit() and int(name) < self.count):
+            return super().get(path, default)
+        time.sleep(self.seconds)
+        number = 0 if path == "/" else int(name)
+        below = range(number * LINKS + 1, min((number + 1) * LINKS + 1, self.count))
+        subjects = spelt(number * 7919 % 1_000_003), spelt(number * 104_729 % 999_983)
+        text = f"Subject {subjects[0]} is treated here, and so is {subjects[1]}."
+        return html_page(f"Page {number}", {"usage": text}, links=tuple(f"/p-{each}" for each in below))
 
 
 def spelt(number: int) -> str:
@@ -266,15 +255,7 @@ def node_bench(
     tmp_path_factory: pytest.TempPathFactory, server: DatabaseServer, config: pytest.Config
 ) -> Iterator[NodeBench]:
     """Serve the site, index it quietly on a cluster, yield the bench, leave its table."""
-    names = [f"p{number:04}" for number in range(PAGES)]
-    routes = {}
-    for number, name in enumerate(names):
-        links = tuple(f"/{each}" for each in names[number * LINKS + 1 : (number + 1) * LINKS + 1])
-        text = (
-            f"Subject {spelt(number * 7919 % 100_003)} is treated here, and so is {spelt(number * 104_729 % 99_991)}."
-        )
-        routes[f"/{name}" if number else "/"] = slow(html_page(f"Page {number}", {"usage": text}, links=links))
-    with Site(routes) as site:
+    with Site(Pages(PAGES, SECONDS_PER_PAGE)) as site:  # the crawl goes on while texts are embedded
         bench = NodeBench(tmp_path_factory.mktemp("node-kills"), server, site)
         with bench.case("nothing") as case:
             assert case.run().wait() == 0, case.commands[0].said()

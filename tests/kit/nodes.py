@@ -68,13 +68,6 @@ class RayNode:
             time.sleep(0.05)
         self.process.wait()
 
-    def stop(self) -> None:
-        """End the node as `ray stop` does, by SIGTERM; what does not end within ten seconds is killed."""
-        self.process.terminate()
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self.process.wait(10)
-        self.kill()
-
 
 @dataclass
 class RayNodes:

@@ -9,12 +9,16 @@ from kit.nodes import RayNodes, cluster, loopback_host
 
 IDLE_S = 6.0
 PORT = 6379
+NOTHING_TO_DO = (
+    "head_start_ray_commands", "worker_start_ray_commands", "initialization_commands", "setup_commands",
+    "head_setup_commands", "worker_setup_commands", "cluster_synced_files", "rsync_exclude", "rsync_filter",
+)  # fmt: skip
 HEAD_ID = "f" * 51 + "00000"  # what Ray's provider calls its head
 
 
 @contextlib.contextmanager
-def scaling_cluster(folder: Path, cpus: float, most: int, least: int = 0, head_cpus: float = 0) -> Iterator[RayNodes]:
-    """Start a head that starts `least` to `most` nodes with `cpus` as work waits, and ends those that idle for 6 s."""
+def scaling_cluster(folder: Path, cpus: float, most: int, head_cpus: float) -> Iterator[RayNodes]:
+    """Start a head that starts up to `most` nodes with `cpus` as work waits, and ends those that idle for 6 s."""
     host = loopback_host()
     worker = {"resources": {"CPU": cpus, "object_store_memory": 100_000_000}, "node_config": {}}
     config = {
@@ -34,22 +38,14 @@ def scaling_cluster(folder: Path, cpus: float, most: int, least: int = 0, head_c
         },
         "available_node_types": {
             "ray.head.default": {"resources": {"CPU": head_cpus}, "node_config": {}, "max_workers": 0},
-            "worker": worker | {"min_workers": least, "max_workers": most},
+            "worker": worker | {"min_workers": 0, "max_workers": most},
         },
         "head_node_type": "ray.head.default",
+        "file_mounts_sync_continuously": False,
         "auth": {},
         "docker": {},
-        "head_start_ray_commands": [],
-        "worker_start_ray_commands": [],
-        "initialization_commands": [],
-        "setup_commands": [],
-        "head_setup_commands": [],
-        "worker_setup_commands": [],
         "file_mounts": {},
-        "cluster_synced_files": [],
-        "file_mounts_sync_continuously": False,
-        "rsync_exclude": [],
-        "rsync_filter": [],
+        **{name: [] for name in NOTHING_TO_DO},
     }
     folder.mkdir(parents=True, exist_ok=True)
     (file := folder / "autoscaling.json").write_text(json.dumps(config))

@@ -5,7 +5,6 @@ Every node is a host of its own network namespace with a RAYDEX_HOME of its own:
 
 import contextlib
 import copy
-import os
 import statistics
 import subprocess
 import sys
@@ -18,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import pytest
 import yaml
 from kit.hosts import NetHost, Network, network
 from kit.nodes import RayNode, RayNodes, cluster
@@ -143,19 +143,11 @@ def serving(
             "--include-dashboard=true", "--dashboard-host=0.0.0.0", f"--dashboard-port={DASHBOARD}", *node_flags
         ]  # fmt: skip
         common = SEVERAL | {"DATABASE_URL": net.publish(url), "PYTHONPATH": str(ROOT)} | OPEN
-        with _variables(common | variables), cluster(folder, cpus, head.host, flags, 6379) as nodes:
-            yield Serving(nodes, net, head, flags=node_flags, ports=ports)
-
-
-@contextlib.contextmanager
-def _variables(variables: dict[str, str]) -> Iterator[None]:
-    before = dict(os.environ)
-    os.environ.update(variables)
-    try:
-        yield
-    finally:
-        os.environ.clear()
-        os.environ.update(before)
+        with pytest.MonkeyPatch.context() as patch:
+            for name, value in (common | variables).items():
+                patch.setenv(name, value)
+            with cluster(folder, cpus, head.host, flags, 6379) as nodes:
+                yield Serving(nodes, net, head, flags=node_flags, ports=ports)
 
 
 def ask(http: httpx.Client, number: int) -> tuple[str, str]:
