@@ -110,16 +110,10 @@ class MemoryStore:
     def collections(self) -> list[dict[str, Any]]:
         self._reach()
         return [
-            {
-                "name": name,
-                "is_default": name == self.default,
-                "index": number,
-                "revision": self.indexes[number].revision,
-                "published_at": None,
-                "stats": {},
-            }
+            {"name": name, "is_default": name == self.default, "index": number,
+             "revision": self.indexes[number].revision, "published_at": None, "stats": {}}
             for name, number in self.live.items()
-        ]
+        ]  # fmt: skip
 
     def live_index(self, collection: str) -> Index:
         self._reach()

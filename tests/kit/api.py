@@ -114,21 +114,10 @@ class FakeEngine:
         exchange = Exchange("a-model", (Message("user", ask.question),), TEXT)
         self._store.hold_answer(ask.id)
         answer = Answer(
-            ask.question,
-            TEXT,
-            "an agent",
-            self.citations,
-            found.hits,
-            ("bm25",),
-            {"total": 0.02},
-            found.index.id,
-            found.revision,
-            id=ask.id,
-            route=Route("an agent", "the default"),
-            queries=found.queries,
-            usage=self.uses,
+            ask.question, TEXT, "an agent", self.citations, found.hits, ("bm25",), {"total": 0.02}, found.index.id,
+            found.revision, id=ask.id, route=Route("an agent", "the default"), queries=found.queries, usage=self.uses,
             exchanges=(exchange,),
-        )
+        )  # fmt: skip
         return replace(answer, **self.changes)
 
 
@@ -185,26 +174,13 @@ class FakeStore:
 
     def collections(self) -> list[dict[str, Any]]:
         self._reach()
-        return [
-            {
-                "name": name,
-                "is_default": name == self.default,
-                "index": index.id,
-                "revision": 1,
-                "published_at": datetime(2026, 1, 31, tzinfo=UTC),
-                "stats": {},
-            }
+        published = {"revision": 1, "published_at": datetime(2026, 1, 31, tzinfo=UTC), "stats": {}}
+        rows = [
+            {"name": name, "is_default": name == self.default, "index": index.id, **published}
             for name, index in self.live.items()
-        ] + [
-            {
-                "name": "unpublished",
-                "is_default": False,
-                "index": None,
-                "revision": None,
-                "published_at": None,
-                "stats": None,
-            }
         ]
+        nothing = dict.fromkeys(("index", "revision", "published_at", "stats"))
+        return [*rows, {"name": "unpublished", "is_default": False, **nothing}]
 
     def collection_settings(self, collection: str) -> dict[str, Any]:
         return {"title": self.titles.get(collection, ""), "examples": self.examples}

@@ -1,4 +1,4 @@
-"""Drives a headless Chromium by Playwright: opens pages, runs scripts in them, clicks, types, takes screenshots.
+"""Drives a headless Chromium by Playwright: opens pages, runs scripts in them, clicks, types.
 
     with Browser() as browser:
         browser.open("http://127.0.0.1:8000/", width=400, dark=True)
@@ -16,7 +16,6 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from importlib import resources, util
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import pytest
@@ -120,10 +119,6 @@ class Browser:
         while not self.evaluate(script):
             assert time.monotonic() < until, f"it did not become true: {script}"
             time.sleep(0.05)
-
-    def screenshot(self, path: Path, full: bool = True) -> None:
-        """Write a PNG of the whole page, or of what is in view."""
-        self.do(lambda page: page.screenshot(path=path, full_page=full))
 
     def violations(self, within: str = "document") -> list[str]:
         """Return what axe-core finds against the page's accessibility, or against an element's (an expression)."""

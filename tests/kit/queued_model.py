@@ -20,19 +20,11 @@ class QueuedModel:
     context_share = 0.5
 
     def __init__(
-        self,
-        *replies: QueuedReply,
-        model: str = "judge",
-        context_window: int = 4_000,
-        max_tokens: int = 200,
+        self, *replies: QueuedReply, model: str = "judge", context_window: int = 4_000, max_tokens: int = 200,
         pause: float = 0,
-    ) -> None:
-        self.replies, self.model, self.context_window, self.max_tokens = (
-            list(replies),
-            model,
-            context_window,
-            max_tokens,
-        )
+    ) -> None:  # fmt: skip
+        self.replies, self.model = list(replies), model
+        self.context_window, self.max_tokens = context_window, max_tokens
         self.asked: list[list[Message]] = []
         self.schemas: list[Any] = []
         self.running = self.most = 0

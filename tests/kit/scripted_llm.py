@@ -137,7 +137,7 @@ class ScriptedLLM:
         self.rules, self.default = list(rules), default
         self.requests: list[Request] = []
         self.disconnects = 0
-        self.running = self.most_running = 0
+        self.running = 0
         self._lock = threading.Lock()
         self._server = _Server(("127.0.0.1", port), type("Bound", (_Handler,), {"llm": self}))
         self.port = self._server.server_port
@@ -175,7 +175,6 @@ class ScriptedLLM:
         with self._lock:
             self.requests.append(request)
             self.running += 1
-            self.most_running = max(self.most_running, self.running)
 
     def ended(self, whole: bool) -> None:
         with self._lock:
@@ -188,7 +187,6 @@ def _fits(rule: str | Callable[[Request], bool], request: Request) -> bool:
 
 
 class _Server(ThreadingHTTPServer):
-    daemon_threads = True
     request_queue_size = 128
 
 
@@ -196,19 +194,10 @@ class _Gone(Exception):
     """The client went."""
 
 
-@dataclass
-class _Usage:
-    prompt_tokens: int
-    completion_tokens: int
-    total_tokens: int = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.total_tokens = self.prompt_tokens + self.completion_tokens
-
-
 def _usage(request: Request, text: str) -> dict[str, int]:
     """Words stand for tokens."""
-    return vars(_Usage(len(request.text.split()), len(text.split())))
+    asked, said = len(request.text.split()), len(text.split())
+    return {"prompt_tokens": asked, "completion_tokens": said, "total_tokens": asked + said}
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -349,12 +338,8 @@ def _embeddings(body: dict[str, Any]) -> dict[str, Any]:
     """Word counts hashed into 64 places."""
     texts = [body["input"]] if isinstance(body["input"], str) else body["input"]
     rows = [{"object": "embedding", "index": n, "embedding": _vector(text)} for n, text in enumerate(texts)]
-    return {
-        "object": "list",
-        "model": body.get("model"),
-        "data": rows,
-        "usage": {"prompt_tokens": 0, "total_tokens": 0},
-    }
+    usage = {"prompt_tokens": 0, "total_tokens": 0}
+    return {"object": "list", "model": body.get("model"), "data": rows, "usage": usage}
 
 
 def _vector(text: str) -> list[float]:

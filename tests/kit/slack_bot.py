@@ -39,14 +39,9 @@ class RunningBot:
         settings = SlackSettings(
             slack_bot_token=SecretStr(token), slack_app_token=SecretStr(APP_TOKEN), slack_api_url=slack.url
         )
+        make_channel = SlackChannel if paced else QUICK
         self._run = lambda stop: run_bot(
-            settings,
-            workspaces,
-            service,
-            folder,
-            stop,
-            say=self.said.append,
-            make_channel=SlackChannel if paced else QUICK,
+            settings, workspaces, service, folder, stop, say=self.said.append, make_channel=make_channel
         )
         self._started = threading.Event()
         self._thread = threading.Thread(target=lambda: asyncio.run(self._main()), daemon=True)

@@ -262,14 +262,8 @@ class SlackServer:
 
     def _auth_test(self, call: SlackCall) -> dict[str, Any]:
         team = self.teams[call.token]
-        return {
-            "ok": True,
-            "team_id": team,
-            "team": f"Team {team}",
-            "user_id": BOT_USER,
-            "bot_id": "B1",
-            "user": "raydex",
-        }
+        who = {"user_id": BOT_USER, "bot_id": "B1", "user": "raydex"}
+        return {"ok": True, "team_id": team, "team": f"Team {team}", **who}
 
     def _apps_connections_open(self, call: SlackCall) -> dict[str, Any]:
         self.opened += 1

@@ -14,10 +14,8 @@ def tiny_model(folder: Path) -> Path:
     from transformers import BertConfig, BertModel, BertTokenizerFast
 
     torch.manual_seed(0)
-    bert, vocabulary = (
-        folder / "bert",
-        ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *SIGNS, *(f"##{c}" for c in SIGNS)],
-    )
+    bert = folder / "bert"
+    vocabulary = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *SIGNS, *(f"##{c}" for c in SIGNS)]
     bert.mkdir(parents=True)
     (bert / "vocab.txt").write_text("\n".join(vocabulary))
     BertTokenizerFast(str(bert / "vocab.txt")).save_pretrained(bert)
