@@ -112,9 +112,14 @@ def words(text: str) -> list[str]:
     return re.findall(r"\w+", text)
 
 
-def text_of(section: Section) -> str:
-    """Return all text of `section`."""
-    return "\n".join(block.text for block in section.blocks)
+def text_of(*sections: Section) -> str:
+    """Return all text of `sections`."""
+    return "\n".join(block.text for section in sections for block in section.blocks)
+
+
+def read_html(html: str) -> Document:
+    """Read a page of HTML."""
+    return read_page(Page("https://x.org/page.html", html.encode()))
 
 
 def read_golden(name: str) -> Document:

@@ -1,28 +1,33 @@
 """An empty `<a name>` or `<span id>` is an anchor of what follows it, as pages before HTML 5 have them."""
 
-from pipelines.indexing.reading.read import read_page
-from pipelines.records import Page, Section
+import pytest
+
+from tests.kit.sectioning import read_html
 
 LONG = "The word is read and read again until thirty of them have been read, and then some more are read. " * 2
-
-
-def sections(html: str) -> tuple[Section, ...]:
-    return read_page(Page("https://x.org/page.html", f"<body>{html}</body>".encode())).sections
 
 
 def found(html: str) -> list[tuple[str, str, str]]:
     """Return the anchor, the last heading and the first text of each section."""
     return [
         (part.anchor, part.headings[-1] if part.headings else "", part.blocks[0].text.split("\n")[0][:20].strip())
-        for part in sections(html)
+        for part in read_html(html).sections
     ]
 
 
-def test_a_name_before_a_heading_is_its_anchor_wherever_it_stands():
-    after_text = "<h1>A</h1><p>One. <a name='b'></a><h2>B</h2>Two."
-    around = "<h1>A</h1><p>One.</p><a name='b'><h2>B</h2></a><p>Two.</p>"
-    for html in (after_text, around, "<h1>A</h1>One. <a name='b'></a><h2>B</h2>Two."):
-        assert found(html) == [("", "A", "One."), ("b", "B", "Two.")]
+@pytest.mark.parametrize(
+    "html",
+    [
+        "<p>One. <a name='b'></a><h2>B</h2>Two.",
+        "<p>One.</p><a name='b'><h2>B</h2></a><p>Two.</p>",
+        "One. <a name='b'></a><h2>B</h2>Two.",
+        "<p>One.</p><h2>B</h2><a name='b'></a><p>Two.</p>",
+        "<p>One.</p><h2 id='b'>B</h2><a name='c'></a><p>Two.</p>",
+        "<p>One.</p><a name='b'></a><h>B</h><hr><p>Two.</p>",  # a heading of no rank
+    ],
+)
+def test_a_name_before_or_right_below_a_heading_is_its_anchor_unless_it_has_one(html):
+    assert found(f"<h1>A</h1>{html}") == [("", "A", "One."), ("b", "B", "Two.")]
 
 
 def test_questions_with_names_are_sections():
@@ -35,10 +40,6 @@ def test_questions_with_names_are_sections():
         ("q2", "(2) Why?", "So."),
         ("", "End", "Over."),
     ]
-
-
-def test_the_heading_of_no_rank_is_a_heading():
-    assert found("<h1>A</h1><p>One.<a name='p'></a><h>PRAGMA p</h><hr><p>Two.</p>")[1] == ("p", "PRAGMA p", "Two.")
 
 
 def test_a_long_part_after_a_name_is_a_section_under_its_heading():
@@ -54,11 +55,6 @@ def test_short_parts_and_names_within_a_paragraph_tear_nothing():
         assert [part[:2] for part in found(f"<h1>A</h1><p>One.</p>{html}")] == [("", "A")]
 
 
-def test_a_name_right_below_a_heading_is_its_anchor():
-    assert found(f"<h1>A</h1><p>One.</p><h2>B</h2><a name='b'></a><p>{LONG}</p>")[1][:2] == ("b", "B")
-    assert found(f"<h1>A</h1><p>One.</p><h2 id='b'>B</h2><a name='c'></a><p>{LONG}</p>")[1][:2] == ("b", "B")
-
-
 def test_entries_have_the_names_before_and_in_their_terms():
     html = "<h1>A</h1><dl>%s</dl>"
     for term in ("<a name='f'></a><dt>f(x)</dt>", "<p><a name='f'></a><dt>f(x)</dt>", "<dt><a name='f'></a>f(x)</dt>"):
@@ -67,19 +63,15 @@ def test_entries_have_the_names_before_and_in_their_terms():
 
 
 def test_long_items_with_names_are_sections_and_short_ones_are_items():
-    assert [part[0] for part in found(f"<h1>A</h1><ul><li><a name='a'></a>{LONG}<li><a name='b'></a>{LONG}</ul>")] == [
-        "a",
-        "b",
-    ]
+    long = f"<h1>A</h1><ul><li><a name='a'></a>{LONG}<li><a name='b'></a>{LONG}</ul>"
+    assert [anchor for anchor, *_ in found(long)] == ["a", "b"]
     assert found("<h1>A</h1><ul><li>One.<a name='b'></a></li><li>Two.</li></ul>") == [("", "A", "- One.")]
 
 
 def test_long_rows_with_names_are_sections_with_the_header_of_the_table():
     row = "<tr><td><a name='%s'></a>%s<td>%s"
-    html = (
-        f"<h1>A</h1><table><tr><th>Name<th>Text</tr>{row % ('Goto', 'Goto', LONG)}{row % ('Add', 'Add', LONG)}</table>"
-    )
-    goto, add = sections(html)
+    long = f"<tr><th>Name<th>Text</tr>{row % ('Goto', 'Goto', LONG)}{row % ('Add', 'Add', LONG)}"
+    goto, add = read_html(f"<h1>A</h1><table>{long}</table>").sections
     assert (goto.anchors, goto.headings, add.anchors) == (("Goto",), ("A", "Goto"), ("Add",))
     assert goto.blocks[0].header == "Name | Text"
     assert goto.blocks[0].text.startswith("Goto | The word")
@@ -89,5 +81,5 @@ def test_long_rows_with_names_are_sections_with_the_header_of_the_table():
 
 def test_an_item_or_entry_without_an_end_does_not_hold_the_headings_after_it():
     for html in ("<ul><li><a name='a'></a>", "<dl><a name='a'></a><dt>a<dd>"):
-        (*_, last) = sections(f"<h1>A</h1><h2>List</h2>{html}{LONG}<h2>B</h2>{LONG}")
+        last = read_html(f"<h1>A</h1><h2>List</h2>{html}{LONG}<h2>B</h2>{LONG}").sections[-1]
         assert (last.anchors, last.headings) == ((), ("A", "B"))

@@ -1,8 +1,8 @@
 """An API entry is a section with its text, also where that follows an empty definition."""
 
 from pipelines.indexing.chunking.outline import with_outlines
-from pipelines.indexing.reading.read import read_page
-from pipelines.records import Page, Section
+from pipelines.records import Section
+from tests.kit.sectioning import read_html, text_of
 
 
 def entry(name: str, definition: str = "") -> str:
@@ -12,15 +12,12 @@ def entry(name: str, definition: str = "") -> str:
 
 def sections(html: str) -> tuple[Section, ...]:
     body = f'<section id="m"><h1>M</h1><p>Fields.</p>{html}</section><section id="n"><h2>N</h2>Else.</section>'
-    return read_page(Page("https://x.org/page.html", f"<main>{body}</main>".encode())).sections
+    return read_html(f"<main>{body}</main>").sections
 
 
 def found(html: str) -> list[tuple[str, str, str]]:
     """Return the anchor, the last heading and the text of each section."""
-    return [
-        (part.anchor, part.headings[-1], "\n".join(block.text for block in part.blocks))
-        for part in sections(html)[1:-1]
-    ]
+    return [(part.anchor, part.headings[-1], text_of(part)) for part in sections(html)[1:-1]]
 
 
 def test_the_text_after_an_entry_without_definition_is_the_entrys():
@@ -29,10 +26,8 @@ def test_the_text_after_an_entry_without_definition_is_the_entrys():
 
 
 def test_an_entry_with_a_definition_ends_with_it():
-    assert found(f"<h2 id='h'>H</h2>{entry('a', '<p>A is.</p>')}<p>Other.</p>") == [
-        ("h", "H", "Other."),
-        ("a", "a", "a()\nA is."),
-    ]
+    expected = [("h", "H", "Other."), ("a", "a", "a()\nA is.")]
+    assert found(f"<h2 id='h'>H</h2>{entry('a', '<p>A is.</p>')}<p>Other.</p>") == expected
 
 
 def test_entries_in_a_row_share_the_text_of_the_last():
@@ -43,10 +38,9 @@ def test_entries_in_a_row_share_the_text_of_the_last():
 
 
 def test_the_text_after_a_box_is_not_that_of_an_entry_in_it():
-    assert found(f"<div class='note'><p>See.</p>{entry('a')}</div><p>Other.</p>") == [("a", "a", "a()")]
-    assert (
-        sections(f"<div class='note'><p>See.</p>{entry('a')}</div><p>Other.</p>")[0].blocks[-1].text.endswith("Other.")
-    )
+    html = f"<div class='note'><p>See.</p>{entry('a')}</div><p>Other.</p>"
+    assert found(html) == [("a", "a", "a()")]
+    assert text_of(sections(html)[0]).endswith("Other.")
 
 
 def test_what_introduces_the_next_entries_is_not_the_text_of_the_one_before():

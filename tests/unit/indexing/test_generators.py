@@ -5,14 +5,9 @@ import pytest
 from pipelines.indexing.reading.generators import GENERATORS
 from pipelines.indexing.reading.html.elements import names_of
 from pipelines.indexing.reading.html.parse import parse_html
-from pipelines.indexing.reading.read import read_page
 from pipelines.indexing.reading.text import NEEDS_JAVASCRIPT, UnreadablePage
-from pipelines.records import Block, Document, Page
-from tests.kit.sectioning import NAMES, PAGES, problems, read_golden, shown, text_of
-
-
-def read_html(html: str) -> Document:
-    return read_page(Page("https://x.org/page.html", html.encode()))
+from pipelines.records import Block
+from tests.kit.sectioning import NAMES, PAGES, problems, read_golden, read_html, shown, text_of
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -30,12 +25,6 @@ def test_every_generator_that_changes_pages_has_a_golden_page():
     assert unseen == ["JSDoc", "Sphinx"]  # which only hide links to the source
 
 
-def test_a_card_is_a_line_of_its_page():
-    cards = '<a href="one"><h2>One</h2><p>First guide.</p></a><a href="two"><h2>Two</h2><p>Second guide.</p></a>'
-    (page,) = read_html(f"<main><h1>Guides</h1><p>All guides.</p>{cards}</main>").sections
-    assert text_of(page) == "All guides.\n\nOne:\n\nFirst guide.\n\nTwo:\n\nSecond guide."
-
-
 def test_a_long_tab_is_a_section_under_its_label():
     panel = "<p>" + "Words of a long tab. " * 100 + "</p>"
     page = read_html(
@@ -48,18 +37,27 @@ def test_a_long_tab_is_a_section_under_its_label():
     assert (inner.anchors, inner.headings) == (("a",), ("A", "One"))
 
 
-def test_a_table_of_contents_is_no_source():
-    links = '<ul><li><a href="a.html">A</a><ul><li><a href="b.html">B</a></li></ul></li></ul>'
-    assert read_html(f'<main><h1 id="t">T</h1>{links}</main>').sections == ()
-    described = '<dl class="toc">' + '<dt><a href="a.html">A</a> &#8212; does one thing to another</dt>' * 20 + "</dl>"
-    assert read_html(f'<body><div class="navheader">Prev</div><h1>T</h1>{described}</body>').sections == ()
-    (intro,) = read_html(f'<main><h1 id="t">T</h1><p>An introduction.</p>{links}</main>').sections
-    assert text_of(intro) == "An introduction.\n\n- A\n  - B"
+LINKS = '<ul><li><a href="a.html">A</a><ul><li><a href="b.html">B</a></li></ul></li></ul>'
+DESCRIBED = '<dl class="toc">' + '<dt><a href="a.html">A</a> &#8212; does one thing to another</dt>' * 20 + "</dl>"
+NOTE = '<div id="fallback"><p>Please activate JavaScript to enable the search.</p></div><p>Type words.</p>'
+NO_SOURCES = {
+    "a table of contents": f'<main><h1 id="t">T</h1>{LINKS}</main>',
+    "a described one": f'<body><div class="navheader">Prev</div><h1>T</h1>{DESCRIBED}</body>',
+    "a page to search at": f'<div role="main"><h1>Search</h1>{NOTE}<div id="search-results"></div></div>',
+    "a redirect": '<meta http-equiv="refresh" content="0; URL=new.html"><p>Redirecting to <a href="new.html">new</a>',
+}
 
 
-def test_links_to_other_sites_are_text():
+@pytest.mark.parametrize("html", NO_SOURCES.values(), ids=NO_SOURCES)
+def test_a_page_that_only_leads_elsewhere_is_no_source(html):
+    assert read_html(html).sections == ()
+
+
+def test_links_below_an_introduction_and_links_to_other_sites_are_text():
+    (page,) = read_html(f"<main><h1>T</h1><p>An introduction.</p>{LINKS}</main>").sections
+    assert text_of(page) == "An introduction.\n\n- A\n  - B"
     links = '<ul><li><a href="https://else.org/">A book</a></li><li><a href="https://else.org/b">B</a></li></ul>'
-    assert text_of(read_html(f"<main><h1>Reading</h1>{links}</main>").sections[0]) == "- A book\n- B"
+    assert text_of(*read_html(f"<main><h1>Reading</h1>{links}</main>").sections) == "- A book\n- B"
 
 
 @pytest.mark.parametrize(
@@ -89,18 +87,3 @@ def test_a_page_that_a_script_fills_is_not_indexed(body):
 )
 def test_a_short_page_with_scripts_is_indexed(body):
     assert len(read_html(f'<body>{body}<script src="main.js"></script></body>').sections) == 1
-
-
-def test_a_page_to_search_at_is_no_source():
-    note = '<div id="fallback"><p>Please activate JavaScript to enable the search.</p></div><p>Type words.</p>'
-    assert read_html(f'<div role="main"><h1>Search</h1>{note}<div id="search-results"></div></div>').sections == ()
-
-
-def test_the_mark_of_a_footnote_stands_apart_from_its_word():
-    page = read_html('<main><p>A fact<sup><a class="footnote-ref" href="#fn:1">1</a></sup>.</p></main>')
-    assert text_of(page.sections[0]) == "A fact [1]."
-
-
-def test_a_redirect_is_no_source():
-    page = '<meta http-equiv="refresh" content="0; URL=new.html"><p>Redirecting to <a href="new.html">new</a>'
-    assert read_html(page).sections == ()

@@ -1,15 +1,15 @@
 """Long lists of links are listings, which nothing is cited from; lists that say something are text."""
 
-from pipelines.indexing.reading.read import read_page
-from pipelines.records import Page, Section
+from pipelines.records import Section
+from tests.kit.sectioning import read_html, text_of
 
 
 def sections(html: str) -> tuple[Section, ...]:
-    return read_page(Page("https://x.org/page.html", f"<body><h1>A</h1>{html}</body>".encode())).sections
+    return read_html(f"<body><h1>A</h1>{html}</body>").sections
 
 
 def text(html: str) -> str:
-    return "\n".join(block.text for section in sections(html) for block in section.blocks)
+    return text_of(*sections(html))
 
 
 def items(count: int, item: str) -> str:

@@ -124,16 +124,10 @@ def test_a_pool_grows_with_the_cluster_unless_its_size_is_given():
     node = {"CPU": 8.0}
     assert [
         (pools.embedders, pools.most) for pools, _ in (plan_pools([node]), plan_pools([node], max_embedders=5))
-    ] == [
-        (2, 64),
-        (2, 5),
-    ]
+    ] == [(2, 64), (2, 5)]
     assert [
         (pools.embedders, pools.most) for pools, _ in (plan_pools([node], 1), plan_pools([node], max_embedders=1))
-    ] == [
-        (1, 1),
-        (1, 1),
-    ]
+    ] == [(1, 1), (1, 1)]
 
 
 def test_reading_is_bounded_to_what_all_embedders_need():

@@ -1,16 +1,14 @@
 """The sections of a page have the right anchors and headings, and text as a reader sees it."""
 
+import pytest
+
 from pipelines.indexing.chunking.atoms import join_atoms, to_atoms
-from pipelines.indexing.reading.read import read_page
-from pipelines.records import Block, Page, Section
+from pipelines.records import Block, Section
+from tests.kit.sectioning import read_html, text_of
 
 
 def sections(html: str) -> tuple[Section, ...]:
-    return read_page(Page("https://x.org/page.html", html.encode())).sections
-
-
-def text(html: str) -> str:
-    return "\n".join(block.text for section in sections(html) for block in section.blocks)
+    return read_html(html).sections
 
 
 def test_a_sphinx_section_has_its_id_path_and_only_its_own_text():
@@ -22,10 +20,6 @@ def test_a_sphinx_section_has_its_id_path_and_only_its_own_text():
     assert (outer.anchors, outer.headings) == (("label", "a"), ("A",))
     assert outer.blocks == (Block("prose", "one\n\nthree"),)
     assert (inner.anchors, inner.headings) == (("label", "a", "b"), ("A", "B"))
-
-
-def test_a_control_character_in_the_text_of_an_image_costs_no_page():
-    assert text('<main><p>Before <img alt="a&#12;b&#1;c"> after.</p></main>') == "Before abc after."
 
 
 API = """<main><section id="ray-get"><h1>ray.get</h1><dl class="py function">
@@ -87,8 +81,9 @@ def test_headings_in_a_row_nest_by_rank():
     ]
 
 
-def test_the_id_of_a_heading_may_stand_in_or_beside_it():
-    for html in (
+@pytest.mark.parametrize(
+    "html",
+    [
         '<h2><a id="x"></a>T</h2><p>t</p>',
         '<h2><a name="x">T</a></h2><p>t</p>',
         '<p><a name="x"></a></p><h2>T</h2><p>t</p>',
@@ -97,9 +92,11 @@ def test_the_id_of_a_heading_may_stand_in_or_beside_it():
         '<h2 id="x"><a class="header" href="#x">T</a></h2><p>t</p>',
         '<h2 class="anchor" id="x">T<a href="#x" class="hash-link" title="Direct link">\u200b</a></h2><p>t</p>',
         '<div id="x"><h2>T</h2><p>t</p></div>',
-    ):
-        (section,) = sections(f"<main>{html}</main>")
-        assert (section.anchors, section.headings) == (("x",), ("T",)), html
+    ],
+)
+def test_the_id_of_a_heading_may_stand_in_or_beside_it(html):
+    (section,) = sections(f"<main>{html}</main>")
+    assert (section.anchors, section.headings) == (("x",), ("T",))
 
 
 def test_a_material_for_mkdocs_page_is_its_article():
@@ -111,7 +108,7 @@ def test_a_material_for_mkdocs_page_is_its_article():
     <div class="highlight"><table class="highlighttable"><tr><td class="linenos"><pre>1\n2</pre></td><td class="code">
     <pre><span></span><code>a:\n  b\n</code></pre></td></tr></table></div></article></div></main>
     <footer>Made with love</footer></body></html>"""
-    document = read_page(Page("https://x.org/", html.encode()))
+    document = read_html(html)
     (section,) = document.sections
     assert (document.title, document.language) == ("Setup", "en")
     assert section.anchors == ("setup",)
@@ -130,50 +127,48 @@ def test_a_docusaurus_page_keeps_its_header_and_its_code_lines():
     assert section.blocks == (Block("prose", "Hello."), Block("code", "if x:\n  y"))
 
 
-def test_a_page_without_main_content_keeps_its_text():
-    assert text("<body><div>Hello</div><font>world</font> again</body>") == "Hello\n\nworld again"
+MATH = '<math><mi>x</mi><annotation encoding="application/x-tex">x^2</annotation></math>'
+CELLS = "<thead><tr><th>A<th>B</tr></thead><tr><td>1<td>x<br>y</tr><tr><td>2<td></tr>"
+CARDS = '<a href="1"><h2>One</h2><p>First guide.</p></a><a href="2"><h2>Two</h2><p>Second guide.</p></a>'
+SHOWN = {
+    "a break and an image": ('<p>a<br>b <img alt="chart"> c</p>', Block("prose", "a\nb chart c")),
+    "control characters": ('<p>Before <img alt="a&#12;b&#1;c"> after.</p>', Block("prose", "Before abc after.")),
+    "a formula": (
+        f'<p>so <span class="katex"><span>{MATH}</span><span class="katex-html">x2</span></span></p>',
+        Block("prose", "so x^2"),
+    ),
+    "a footnote": (
+        '<p>A fact<sup><a class="footnote-ref" href="#fn:1">1</a></sup>.</p>', Block("prose", "A fact [1].")
+    ),
+    "code in a line and on lines": (
+        "<p>Use <code>x</code>:</p><pre>\ndef f():\n\n    return  1\n</pre>",
+        Block("prose", "Use x:"), Block("code", "def f():\n\n    return  1"),
+    ),
+    "a table": (f"<table>{CELLS}</table>", Block("table", "1 | x y\n2 | ", "A | B")),
+    "a table for layout": ("<table><tr><td><p>One.</p><p>Two.</p></table>", Block("prose", "One.\n\nTwo.")),
+    "columns": ("<table><tr><td><p>a</p><p>b</p><td><p>c</p></table>", Block("prose", "a\n\nb\n\nc")),
+    "cards": (CARDS, Block("prose", "One:\n\nFirst guide.\n\nTwo:\n\nSecond guide.")),
+}  # fmt: skip
 
 
-def test_text_outside_a_nearly_empty_main_is_not_lost():
-    assert "Much text" in text(f"<body><div>{'Much text. ' * 50}</div><main></main></body>")
+@pytest.mark.parametrize(("html", "blocks"), [(html, blocks) for html, *blocks in SHOWN.values()], ids=SHOWN)
+def test_blocks_are_what_a_reader_sees(html, blocks):
+    (section,) = sections(f"<main><h1>T</h1>{html}</main>")
+    assert list(section.blocks) == blocks
 
 
 def test_lists_keep_items_on_lines():
-    html = "<main><p>See:</p><ul><li>a<ul><li>b</li></ul></li><li><p>c</p></li></ul><p>d</p></main>"
-    (section,) = sections(html)
+    (section,) = sections("<main><p>See:</p><ul><li>a<ul><li>b</li></ul></li><li><p>c</p></li></ul><p>d</p></main>")
     assert join_atoms(to_atoms(section.blocks)) == "See:\n\n- a\n  - b\n- c\n\nd"
 
 
-def test_a_table_is_rows_with_a_header():
-    head = "<thead><tr><th>A</th><th>B</th></tr></thead>"
-    rows = "<tr><td>1</td><td>x<br>y</td></tr><tr><td>2</td><td></td></tr>"
-    (section,) = sections(f"<main><table>{head}{rows}</table></main>")
-    assert section.blocks == (Block("table", "1 | x y\n2 | ", "A | B"),)
-
-
-def test_columns_of_paragraphs_are_prose():
-    assert text("<main><table><tr><td><p>a</p><p>b</p></td><td><p>c</p></td></tr></table></main>") == "a\n\nb\n\nc"
-
-
-def test_a_layout_table_is_prose():
-    (section,) = sections("<main><table><tr><td><p>One.</p><p>Two.</p></td></tr></table></main>")
-    assert section.blocks == (Block("prose", "One.\n\nTwo."),)
-
-
-def test_code_keeps_lines_and_indentation_and_inline_code_stays_inline():
-    (section,) = sections("<main><p>Use <code>x</code>:</p><pre>\ndef f():\n\n    return  1\n</pre></main>")
-    assert section.blocks == (Block("prose", "Use x:"), Block("code", "def f():\n\n    return  1"))
-
-
-def test_breaks_images_and_formulas_are_read():
-    assert text('<main><p>a<br>b <img alt="chart"> c</p></main>') == "a\nb chart c"
-    math = '<math><mi>x</mi><annotation encoding="application/x-tex">x^2</annotation></math>'
-    katex = f'<span class="katex"><span>{math}</span><span class="katex-html">x2</span></span>'
-    assert text(f"<main><p>so {katex}</p></main>") == "so x^2"
+def test_text_outside_a_missing_or_nearly_empty_main_is_kept():
+    assert text_of(*sections("<body><div>Hello</div><font>world</font> again</body>")) == "Hello\n\nworld again"
+    assert "Much text" in text_of(*sections(f"<body><div>{'Much text. ' * 50}</div><main></main></body>"))
 
 
 def test_invisible_characters_never_reach_the_index():
-    found = text("<main><p>a&#0;b&#x200b;c&#xd800;d\u202ee  \n f</p></main>")
+    found = text_of(*sections("<main><p>a&#0;b&#x200b;c&#xd800;d\u202ee  \n f</p></main>"))
     assert not set(found) & set("\0\u200b\u202e\n")
     assert found.startswith("a")
     found.encode("utf-8")

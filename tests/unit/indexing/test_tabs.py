@@ -2,19 +2,15 @@
 
 import pytest
 
-from pipelines.indexing.reading.read import read_page
-from pipelines.records import Page, Section
-
-
-def sections(html: str) -> tuple[Section, ...]:
-    body = f'<main><section id="start"><h1>Start</h1><p>Run it:</p>{html}<p>It starts.</p></section></main>'
-    return read_page(Page("https://x.org/page.html", body.encode())).sections
+from tests.kit.sectioning import read_html, text_of
 
 
 def text(html: str) -> str:
-    (section,) = sections(html)
+    (section,) = read_html(
+        f'<main><section id="start"><h1>Start</h1><p>Run it:</p>{html}<p>It starts.</p></section></main>'
+    ).sections
     assert section.anchors == ("start",)
-    return "\n".join(block.text for block in section.blocks)
+    return text_of(section)
 
 
 def radio(name: str, tab: int) -> str:
@@ -25,13 +21,12 @@ def label(name: str, tab: int, words: str, title: str = "") -> str:
     return f'<label for="{name}-{tab}" title="{title}">{words}</label>'
 
 
-SPHINX_CONSOLE = (
-    f"<div>{radio('c', 1)}{label('c', 1, '&#xf17c/&#xf179', 'Linux/macOS')}"
-    f"{radio('c', 2)}{label('c', 2, '&#xf17a', 'Windows')}"
-    '<section id="c-content-1"><pre>$ run</pre></section><section id="c-content-2"><pre>&gt; run</pre></section></div>'
-)
 TABS = {
-    "labels before all panels": SPHINX_CONSOLE,
+    "labels before all panels, whose words are their titles": (
+        f"<div>{radio('c', 1)}{label('c', 1, '&#xf17c/&#xf179', 'Linux/macOS')}"
+        f"{radio('c', 2)}{label('c', 2, '&#xf17a', 'Windows')}"
+        "<section id='c-1'><pre>$ run</pre></section><section id='c-2'><pre>&gt; run</pre></section></div>"
+    ),
     "labels between the panels": (
         f"<div>{radio('c', 1)}{label('c', 1, 'Linux/macOS')}<div><pre>$ run</pre></div>"
         f"{radio('c', 2)}{label('c', 2, 'Windows')}<div><pre>&gt; run</pre></div></div>"

@@ -15,8 +15,7 @@ def noted(*pages: tuple[str, str], most: int = 3) -> LinkTraps:
 
 
 @pytest.mark.parametrize(
-    "form",
-    ["/s/{}/guide", "/guide?sid={}", "/guide;jsessionid={}", "/guide?sid={}&t={}", "/cal/{}", "/{}"],
+    "form", ["/s/{}/guide", "/guide?sid={}", "/guide;jsessionid={}", "/guide?sid={}&t={}", "/cal/{}", "/{}"]
 )
 def test_equal_pages_of_one_pattern_are_a_trap(form: str) -> None:
     traps = noted(*((form.format(n, n), "same words") for n in range(4)))
