@@ -7,14 +7,12 @@ from pipelines.indexing.chunking.url_rules import InvalidUrlRule, UrlRules
 RULES = UrlRules({"/serve/": "serve", "/api/": "api", "/serve/x": "serve"}, r"/en/([^/]+)/")
 
 
-def test_a_url_gets_the_tag_of_each_pattern_found_in_it_once() -> None:
-    assert RULES.tags_of("https://x/en/2.1/serve/x/api/") == ("serve", "api")
-    assert RULES.tags_of("https://x/other") == ()
-
-
-def test_the_version_is_the_first_group() -> None:
-    assert RULES.version_of("https://x/en/2.1/serve/") == "2.1"
-    assert RULES.version_of("https://x/serve/") is None
+@pytest.mark.parametrize(
+    ("url", "tags", "version"),
+    [("https://x/en/2.1/serve/x/api/", ("serve", "api"), "2.1"), ("https://x/other/", (), None)],
+)
+def test_a_url_gets_the_tag_of_each_pattern_in_it_once_and_the_version_of_the_first_group(url, tags, version) -> None:
+    assert (RULES.tags_of(url), RULES.version_of(url)) == (tags, version)
 
 
 def test_another_rule_is_another_digest() -> None:

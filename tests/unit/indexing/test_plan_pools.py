@@ -53,9 +53,12 @@ def test_fewer_embedders_than_fit_are_taken_as_asked():
     assert (pools.embedders, message) == (3, "")
 
 
-def test_an_actor_fits_a_node_not_just_the_sum_of_all():
+def test_an_actor_fits_a_node_not_just_the_sum_of_all_and_a_run_on_several_nodes_goes_on_with_one():
+    """On one node, all actors are lost together or not at all."""
     pools, _ = plan_pools([{"CPU": 2.0}] * 4)
-    assert (pools.embedders, pools.cpus) == (4, 1.0)
+    assert (pools.embedders, pools.cpus, pools.least) == (4, 1.0, 1)
+    pools, _ = plan_pools([{"CPU": 16.0}])
+    assert pools.least == pools.embedders > 1
 
 
 def test_a_small_head_does_not_shrink_the_actors_of_big_workers():
@@ -85,10 +88,17 @@ def test_a_cluster_without_room_is_an_error_that_says_what_is_free(nodes):
         plan_pools(nodes)
 
 
-@pytest.mark.parametrize(("embedders", "gpus"), [(0, 1.0), (-1, 1.0), (None, 0.0), (None, -0.5), (None, 1.5)])
-def test_an_impossible_pool_is_refused(embedders, gpus):
-    with pytest.raises(ImpossiblePool):
-        plan_pools([{"CPU": 8.0, "GPU": 2.0}], embedders, gpus)
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        *(({"embedders": 0}, "0 embedding actors"), ({"embedders": -1}, "-1 embedding actors")),
+        *(({"max_embedders": 0}, "0 embedding actors"), ({"gpus": 0.0}, "0 GPUs")),
+        *(({"gpus": -0.5}, "-0.5 GPUs"), ({"gpus": 1.5}, "1.5 GPUs")),
+    ],
+)
+def test_an_impossible_pool_is_refused(asked, words):
+    with pytest.raises(ImpossiblePool, match=words):
+        plan_pools([{"CPU": 8.0, "GPU": 2.0}], **asked)
 
 
 free = st.floats(0, 128).map(lambda value: round(value, 4))
@@ -120,31 +130,19 @@ def test_every_plan_fits_every_placement(nodes, embedders, gpus):
         assert max(rooms) >= tasks - 1e-4
 
 
-def test_a_pool_grows_with_the_cluster_unless_its_size_is_given():
-    node = {"CPU": 8.0}
-    assert [
-        (pools.embedders, pools.most) for pools, _ in (plan_pools([node]), plan_pools([node], max_embedders=5))
-    ] == [(2, 64), (2, 5)]
-    assert [
-        (pools.embedders, pools.most) for pools, _ in (plan_pools([node], 1), plan_pools([node], max_embedders=1))
-    ] == [(1, 1), (1, 1)]
+@pytest.mark.parametrize(
+    ("asked", "embedders", "most"),
+    [({}, 2, 64), ({"max_embedders": 5}, 2, 5), ({"embedders": 1}, 1, 1), ({"max_embedders": 1}, 1, 1)],
+)
+def test_a_pool_grows_with_the_cluster_unless_its_size_is_given(asked, embedders, most):
+    pools, _ = plan_pools([{"CPU": 8.0}], **asked)
+    assert (pools.embedders, pools.most) == (embedders, most)
 
 
 def test_reading_is_bounded_to_what_all_embedders_need():
     pools, _ = plan_pools([{"CPU": 8.0}], max_embedders=40)
     assert pools.tasks == 14  # 40 actors of 3.5 CPUs, of which reading costs a twentieth, in tasks of half a CPU
     assert plan_pools([{"CPU": 8.0, "GPU": 1.0}])[0].tasks is None
-
-
-def test_no_cluster_holds_a_pool_of_none():
-    with pytest.raises(ImpossiblePool, match="0 embedding actors"):
-        plan_pools([{"CPU": 8.0}], max_embedders=0)
-
-
-def test_a_run_on_several_nodes_goes_on_with_one_actor():
-    """On one node, all actors are lost together or not at all."""
-    assert plan_pools([{"CPU": 2.0}] * 4)[0].least == 1
-    assert plan_pools([{"CPU": 16.0}])[0].least == plan_pools([{"CPU": 16.0}])[0].embedders > 1
 
 
 @pytest.mark.parametrize(("parts", "actors", "size"), [(1, 1, 1), (40, 1, 2), (40, 4, 1), (400, 1, 4), (400, 16, 1)])

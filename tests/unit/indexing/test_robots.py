@@ -70,10 +70,9 @@ def test_silence_forbids_and_says_why():
     assert parsed.unreachable == "http://h/robots.txt could not be fetched (no answer)"
 
 
-def test_500_kibibytes_are_read():
-    filler = b"# words words words words\n" * 19_000
-    assert len(filler) < 500 * 1024
-    assert not rules(b"User-agent: *\n" + filler + b"Disallow: /\n").allow("http://h/", "raydex")
+@pytest.mark.parametrize("filler", [b"", b"# words words words words\n" * 19_000], ids=["nothing", "482 KiB"])
+def test_a_byte_order_mark_hides_no_rule_and_500_kibibytes_are_read(filler):
+    assert not rules(b"\xef\xbb\xbfUser-agent: *\n" + filler + b"Disallow: /\n").allow("http://h/", "raydex")
 
 
 @pytest.mark.parametrize("junk", [b"\x00\xff\xfe", b"<html>not found</html>", b"\xef\xbb\xbf", b"Disallow: /\n"])
@@ -81,17 +80,13 @@ def test_what_is_no_robots_txt_allows(junk):
     assert rules(junk).allow("http://h/", "raydex")
 
 
-def test_a_byte_order_mark_hides_no_rule():
-    assert not rules(b"\xef\xbb\xbfUser-agent: *\nDisallow: /\n").allow("http://h/", "raydex")
-
-
-def load(replies: dict[str, HttpReply], url: str = "http://h/page") -> tuple[bool, list[str]]:
+def load(*replies: HttpReply, url: str = "http://h/page") -> tuple[bool, list[str]]:
     """Whether `url` is allowed, and what was asked for to know it."""
-    asked: list[str] = []
+    by_url, asked = {reply.url: reply for reply in replies}, list[str]()
 
     async def fetch(url: str) -> HttpReply:
         asked.append(url)
-        return replies[url]
+        return by_url[url]
 
     async def ask() -> bool:
         robots = Robots(fetch, "Raydex/0.1 (words)")
@@ -102,28 +97,28 @@ def load(replies: dict[str, HttpReply], url: str = "http://h/page") -> tuple[boo
     return asyncio.run(ask()), asked
 
 
+ROBOTS = "http://h/robots.txt"
+
+
 def moved(url: str, to: str) -> HttpReply:
     return HttpReply(url, 301, {"location": to})
 
 
 def test_five_redirects_are_followed_and_it_is_fetched_once():
-    chain = {f"http://h/{n}": moved(f"http://h/{n}", f"/{n + 1}") for n in range(1, 5)}
+    chain = [moved(f"http://h/{n}", f"/{n + 1}") for n in range(1, 5)]
     last = HttpReply("http://h/5", 200, body=b"User-agent: raydex\nDisallow: /page\n")
-    start = {"http://h/robots.txt": moved("http://h/robots.txt", "/1")}
-    allowed, asked = load(start | chain | {"http://h/5": last})
+    allowed, asked = load(moved(ROBOTS, "/1"), *chain, last)
     assert not allowed
-    assert asked == ["http://h/robots.txt", *(f"http://h/{n}" for n in range(1, 6))]
+    assert asked == [ROBOTS, *(f"http://h/{n}" for n in range(1, 6))]
 
 
 def test_endless_redirects_and_those_to_other_hosts_allow():
-    assert load({"http://h/robots.txt": moved("http://h/robots.txt", "/robots.txt")})[0]
-    assert load({"http://h/robots.txt": moved("http://h/robots.txt", "http://x/robots.txt")})[0]
+    assert load(moved(ROBOTS, "/robots.txt"))[0]
+    assert load(moved(ROBOTS, "http://x/robots.txt"))[0]
 
 
 def test_each_origin_has_its_own():
-    replies = {
-        "http://h/robots.txt": HttpReply("http://h/robots.txt", 404),
-        "https://h/robots.txt": HttpReply("https://h/robots.txt", 200, body=b"User-agent: *\nDisallow: /\n"),
-    }
-    assert load(replies, "http://h/a") == (True, ["http://h/robots.txt"])
-    assert load(replies, "https://h/a") == (False, ["https://h/robots.txt"])
+    safe = HttpReply("https://h/robots.txt", 200, body=b"User-agent: *\nDisallow: /\n")
+    replies = HttpReply(ROBOTS, 404), safe
+    assert load(*replies, url="http://h/a") == (True, [ROBOTS])
+    assert load(*replies, url="https://h/a") == (False, [safe.url])
