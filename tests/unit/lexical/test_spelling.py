@@ -93,18 +93,11 @@ def test_a_corrected_question_is_searched_and_the_answer_says_so(retriever: Retr
     assert plain.notes == () and [hit.source for hit in plain.hits] == [hit.source for hit in answer.hits]
 
 
-def test_the_first_question_to_a_collection_is_corrected_too(tmp_path: Path, store: MemoryStore) -> None:
-    lexical = LexicalIndex(tmp_path / "lexical")
-    with closing(Retriever(store, lambda _: WordEmbedder(), lambda _: lexical)) as retriever:
-        assert retriever.retrieve(Search(("crate an indx on a tabel",))).question == "create an index on a table"
-
-
-def test_spelling_can_be_switched_off(tmp_path: Path, store: MemoryStore) -> None:
-    settings = RetrievalSettings(spelling=False)
-    lexical = LexicalIndex(tmp_path / "lexical")
-    with closing(Retriever(store, lambda _: WordEmbedder(), lambda _: lexical, settings=settings)) as plain:
-        plain.prepare()
-        assert plain.retrieve(Search(("an indx on a tabel",))).queries == ("an indx on a tabel",)
+@pytest.mark.parametrize(("spelling", "asked"), [(True, "an index on a table"), (False, "an indx on a tabel")])
+def test_the_first_question_to_a_collection_is_corrected_too_unless_that_is_off(tmp_path, store, spelling, asked):
+    lexical, settings = LexicalIndex(tmp_path / "lexical"), RetrievalSettings(spelling=spelling)
+    with closing(Retriever(store, lambda _: WordEmbedder(), lambda _: lexical, settings=settings)) as retriever:
+        assert retriever.retrieve(Search(("an indx on a tabel",))).queries == (asked,)
 
 
 def test_a_word_that_was_just_published_is_no_typo(retriever: Retriever, store: MemoryStore) -> None:
