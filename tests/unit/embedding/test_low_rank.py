@@ -19,31 +19,22 @@ def weight(model) -> np.ndarray:
     return model[0].auto_model.get_submodule(LAYER).weight.detach().numpy()
 
 
-def test_each_layer_gets_the_product_of_its_matrices():
+def test_every_layer_of_the_transformer_gets_the_product_of_its_matrices():
     thin = load_file(CHANGES[DOCS])
     change = thin[f"{LAYER}.b"].astype(np.float32) @ thin[f"{LAYER}.a"].astype(np.float32)
     base, docs = (load_modules(load_tokenizer(name), device="cpu") for name in (BASE, DOCS))
     assert np.abs(change).max() > 0.001
     assert np.allclose(weight(docs), weight(base) + change, atol=1e-6)
+    encoder = docs[0].auto_model.encoder
+    layers = {name.removesuffix(".weight") for name, value in encoder.named_parameters() if value.dim() == 2}
+    assert {name.rpartition(".")[0] for name in thin} == {f"encoder.{name}" for name in layers}
+    assert np.allclose(weight(load_model(DOCS)), weight(docs))  # with which training begins
 
 
-def test_every_layer_of_the_transformer_is_changed():
-    docs = load_modules(load_tokenizer(DOCS), device="cpu")[0].auto_model
-    layers = {name.removesuffix(".weight") for name, value in docs.encoder.named_parameters() if value.dim() == 2}
-    assert {name.rpartition(".")[0] for name in load_file(CHANGES[DOCS])} == {f"encoder.{name}" for name in layers}
-
-
-def test_the_models_differ_in_identity_and_export(tmp_path: Path):
+def test_the_models_differ_in_identity_and_export_and_int8_is_of_the_changed_one(tmp_path: Path):
     base, docs = load_tokenizer(BASE), load_tokenizer(DOCS)
     assert (docs.folder, docs.dimension, docs.max_tokens) == (base.folder, base.dimension, base.max_tokens)
     assert docs.identity != base.identity
     assert export_path(docs, tmp_path) != export_path(base, tmp_path)
+    assert export_path(load_tokenizer(f"int8:{DOCS}"), tmp_path) == export_path(docs, tmp_path)
     assert digest_of_changes(BASE) == "" != digest_of_changes(DOCS)
-
-
-def test_training_begins_with_the_changed_weights():
-    assert np.allclose(weight(load_model(DOCS)), weight(load_modules(load_tokenizer(DOCS), device="cpu")))
-
-
-def test_int8_is_of_the_changed_model_too(tmp_path: Path):
-    assert export_path(load_tokenizer(f"int8:{DOCS}"), tmp_path) == export_path(load_tokenizer(DOCS), tmp_path)

@@ -1,12 +1,11 @@
 """An OpenAI-compatible endpoint is asked within its limits, again when it is busy, and believed only when it fits."""
 
 import json
-import threading
 from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
+from kit.scripted_server import Raw, ScriptedServer
 
 from pipelines.embedding.embedder import EmbeddingFailed
 from pipelines.embedding.load import load_tokenizer
@@ -21,43 +20,29 @@ def rows(texts: list[str]) -> list[dict[str, Any]]:
 
 
 class Endpoint:
-    """A real HTTP server that records what it was asked and answers `replies` in turn, then rightly."""
+    """Records what it was asked and answers `replies` in turn, then rightly."""
 
     def __init__(self) -> None:
         self.asked: list[list[str]] = []
         self.replies: list[Reply] = []
-        endpoint = self
+        self.url = ""
 
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-                endpoint.asked.append(body["input"])
-                reply = endpoint.replies.pop(0) if endpoint.replies else lambda texts: (200, rows(texts))
-                status, data = reply(body["input"])
-                answer = json.dumps({"object": "list", "model": body["model"], "data": data}).encode()
-                self.send_response(status)
-                self.send_header("Content-Type", "application/json")
-                self.send_header("Content-Length", str(len(answer)))
-                self.end_headers()
-                self.wfile.write(answer)
-
-            def log_message(self, *_: Any) -> None:
-                pass
-
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+    def __call__(self, body: dict[str, Any]) -> Raw:
+        self.asked.append(body["input"])
+        reply = self.replies.pop(0) if self.replies else lambda texts: (200, rows(texts))
+        status, data = reply(body["input"])
+        return Raw(status, json.dumps({"object": "list", "model": body["model"], "data": data}))
 
     def embedder(self, retries: int = 2) -> OpenAIEmbedder:
-        url = f"http://127.0.0.1:{self.server.server_port}/v1"
-        return OpenAIEmbedder(load_tokenizer("openai:test"), url, None, retries)
+        return OpenAIEmbedder(load_tokenizer("openai:test"), self.url, None, retries)
 
 
 @pytest.fixture
 def endpoint() -> Iterator[Endpoint]:
     endpoint = Endpoint()
-    yield endpoint
-    endpoint.server.shutdown()
-    endpoint.server.server_close()
+    with ScriptedServer({"/v1/embeddings": endpoint}) as server:
+        endpoint.url = f"{server.url}/v1"
+        yield endpoint
 
 
 def test_the_order_given_survives_batches_and_shuffled_answers(endpoint: Endpoint) -> None:
