@@ -9,16 +9,10 @@ import pytest
 
 from pipelines.embedding.embedder import Embedder, EmbeddingFailed, normalised
 from pipelines.embedding.load import UnknownBackend, load_embedder, load_tokenizer
-from pipelines.embedding.tokens import ModelNotFound, ModelUnsupported, model_folder
+from pipelines.embedding.tokens import ModelNotFound, ModelUnsupported
 from pipelines.embedding.torch import available_device
 
-TEXTS = [
-    "Ray Serve scales replicas.",
-    "An actor is a stateful worker. " * 30,
-    "short",
-    "Une tâche à distance",
-    "短い文",
-]
+TEXTS = ["Ray Serve scales replicas.", "An actor is stateful. " * 30, "short", "Une tâche à distance", "短い文"]
 
 
 @pytest.fixture(scope="module")
@@ -31,21 +25,15 @@ def embedder(request: pytest.FixtureRequest, minilm: Embedder) -> Embedder:
     return minilm if request.param == minilm.model else load_embedder(request.param)
 
 
-def test_vectors_are_float32_of_length_one(embedder: Embedder) -> None:
+def test_vectors_are_float32_of_length_one_in_the_order_given(embedder: Embedder) -> None:
     vectors = embedder.embed_chunks(TEXTS)
     assert vectors.dtype == np.float32
     assert vectors.shape == (len(TEXTS), embedder.dimension)
     assert vectors.flags.c_contiguous
-    assert np.linalg.norm(vectors, axis=1) == pytest.approx(np.ones(len(TEXTS)), abs=1e-5)
-
-
-def test_vectors_come_back_in_the_order_given(embedder: Embedder) -> None:
-    together = embedder.embed_chunks(TEXTS)
+    ones = pytest.approx(np.ones(len(TEXTS)), abs=1e-5)
+    assert np.linalg.norm(vectors, axis=1) == ones
     alone = np.concatenate([embedder.embed_chunks([text]) for text in TEXTS])
-    assert (together * alone).sum(axis=1) == pytest.approx(np.ones(len(TEXTS)), abs=1e-5)
-
-
-def test_no_texts_are_no_rows(embedder: Embedder) -> None:
+    assert (vectors * alone).sum(axis=1) == ones
     assert embedder.embed_chunks([]).shape == (0, embedder.dimension)
 
 
@@ -78,17 +66,15 @@ def test_counts_are_those_of_the_model_itself(minilm: Embedder) -> None:
     assert (minilm.counter.max_tokens, minilm.dimension) == (256, 384)
 
 
-@pytest.mark.parametrize("bad", [np.nan, np.inf, 0.0])
-def test_a_useless_vector_names_its_text(bad: float) -> None:
+@pytest.mark.parametrize(
+    ("bad", "dimension", "words"),
+    [*((value, 4, "the guilty one") for value in (np.nan, np.inf, 0.0)), (1.0, 3, r"expected \(3, 3\)")],
+)
+def test_a_useless_vector_names_its_text_and_a_wrong_dimension_is_refused(bad, dimension, words) -> None:
     vectors = np.ones((3, 4))
     vectors[1] = bad
-    with pytest.raises(EmbeddingFailed, match="the guilty one"):
-        normalised(vectors, ["a", "the guilty one", "c"], 4)
-
-
-def test_a_wrong_dimension_is_refused() -> None:
-    with pytest.raises(EmbeddingFailed, match=r"expected \(1, 3\)"):
-        normalised(np.ones((1, 4)), ["a"], 3)
+    with pytest.raises(EmbeddingFailed, match=words):
+        normalised(vectors, ["a", "the guilty one", "c"], dimension)
 
 
 def test_a_gpu_that_is_not_there_is_reported_and_replaced() -> None:
@@ -126,17 +112,6 @@ def test_a_saved_model_is_known_by_its_content(tmp_path: Path, minilm: Embedder)
     assert load_tokenizer(str(tmp_path / "b")).identity != counter.identity
 
 
-def test_prompts_of_the_model_are_read_before_each_text(tmp_path: Path, minilm: Embedder) -> None:
-    minilm._encoder.save(str(tmp_path))  # type: ignore[attr-defined]
-    config = tmp_path / "config_sentence_transformers.json"
-    config.write_text('{"prompts": {"query": "query: ", "passage": "passage: "}}')
-    prompted = load_embedder(str(tmp_path), device="cpu", backend="torch")
-    assert prompted.counter.chunk_prefix == "passage: "
-    assert prompted.counter.count_tokens(["x"]) == minilm.counter.count_tokens(["passage: x"])
-    assert prompted.embed_chunks(["x"])[0] @ minilm.embed_chunks(["passage: x"])[0] == pytest.approx(1, abs=1e-5)
-    assert prompted.embed_query("x") @ minilm.embed_query("query: x") == pytest.approx(1, abs=1e-5)
-
-
 def test_counting_tokens_needs_no_torch() -> None:
     code = (
         "import sys; from pipelines.embedding import load_tokenizer;"
@@ -146,7 +121,3 @@ def test_counting_tokens_needs_no_torch() -> None:
     )
     root = Path(__file__).parents[3]
     subprocess.run([sys.executable, "-c", code], check=True, cwd=root)
-
-
-def test_the_packaged_model_is_a_folder_of_the_install() -> None:
-    assert (model_folder("all-MiniLM-L6-v2") / "model.safetensors").is_file()

@@ -79,18 +79,18 @@ def test_a_folder_is_known_by_its_name_or_that_of_its_base_model(make_folder) ->
 def test_what_a_folder_says_itself_wins_and_empty_prompts_say_nothing(make_folder) -> None:
     own = make_folder("e5-small", {"query": "ask: "})
     assert prefixes(load_tokenizer(str(own))) == ("ask: ", "")
+    both = make_folder("e5-large", {"query": "ask: ", "passage": "tell: "})
+    assert prefixes(load_tokenizer(str(both))) == ("ask: ", "tell: ")
     assert prefixes(load_tokenizer(str(make_folder("e5-base", {"query": "", "document": ""})))) == E5
 
 
-def test_a_prefix_is_read_by_the_model(make_folder) -> None:
+def test_a_prefix_is_read_and_counted_by_the_model(make_folder) -> None:
     folder = str(make_folder("e5-small"))
     used, plain = (load_embedder(model, device="cpu") for model in (folder, EmbeddingModel(folder)))
-    for one, other in [
-        (used.embed_query("x"), plain.embed_query("query: x")),
-        (used.embed_chunks(["x"])[0], plain.embed_chunks(["passage: x"])[0]),
-    ]:
-        assert one @ other == pytest.approx(1, abs=1e-5)
     assert prefixes(plain.counter) == ("", "")
+    assert used.embed_query("x") @ plain.embed_query("query: x") == pytest.approx(1, abs=1e-5)
+    assert used.embed_chunks(["x"])[0] @ plain.embed_chunks(["passage: x"])[0] == pytest.approx(1, abs=1e-5)
+    assert used.counter.count_tokens(["x"]) == plain.counter.count_tokens(["passage: x"])
 
 
 def test_a_plain_folder_is_pooled_as_its_family_is(make_folder) -> None:
