@@ -12,7 +12,6 @@ from pipelines.indexing.building.pools import plan_pools
 from pipelines.indexing.chunking.chunker import Chunker
 from pipelines.indexing.collection import (
     Collection,
-    Folder,
     IndexChoices,
     InvalidCollection,
     Site,
@@ -35,6 +34,8 @@ def test_a_url_is_crawled_a_folder_read_and_a_file_is_a_collection(tmp_path):
     read = compose_collection(str(tmp_path), base_url=BASE)
     assert (read.name, read.folders[0].path) == ("docs.test", str(tmp_path))
     assert read == compose_collection(path=str(tmp_path), base_url=BASE)
+    styled = compose_collection(path=str(tmp_path), base_url=BASE, crawl={"url_style": "html"})
+    assert (read.folders[0].url_style, styled.folders[0].url_style) == ("auto", "html")
     for target in ("s3://bucket/docs", f"{tmp_path}/*.html"):
         assert compose_collection(target, base_url=BASE).folders[0].path == target
     page = tmp_path / "manual.pdf"
@@ -62,6 +63,14 @@ def test_a_url_is_crawled_a_folder_read_and_a_file_is_a_collection(tmp_path):
         ({"target": "no/such.yaml"}, "no/such.yaml can't be read: No such file"),
         ({"target": URL, "crawl": {"concurrency": 0}}, "sites.0.concurrency = 0"),
         ({"target": URL, "index": {"chunk_unit": "words"}}, "index.chunk_unit = 'words'"),
+        (
+            {"target": URL, "crawl": {"include": ["("]}},
+            "sites.0.include.0: URL pattern '(' is not a regular expression",
+        ),
+        ({"path": "/srv", "base_url": "docs"}, "folders.0.base_url: base URL 'docs' must begin with http://"),
+        ({"path": "/srv", "base_url": BASE, "crawl": {"url_style": "pretty"}}, "folders.0.url_style = 'pretty'"),
+        ({"target": URL, "crawl": {"url_style": "html"}}, "--url-style html"),
+        ({"target": URL, "tags": {"(": "x"}}, "URL pattern '(' is not a regular expression"),
         ({"target": URL, "boosts": {"(": 2}}, "URL pattern '(' is not a regular expression"),
         ({"target": URL, "boosts": {"/api/": 0}}, "boosts./api/ = 0"),
         ({"target": URL, "synonyms": [["k8s"]]}, "synonyms.0 = ['k8s']"),
@@ -137,39 +146,26 @@ def test_what_is_no_picture_is_no_logo(tmp_path, logo):
         load_collection(file)
 
 
-def test_values_are_checked_where_they_are_given():
-    with pytest.raises(ValueError, match=r"'\(' is not a regular expression"):
-        Site(start_urls=[URL], include=["("])
-    with pytest.raises(ValueError, match="must begin with"):
-        Folder(path="/srv", base_url="docs")
-    with pytest.raises(ValueError, match="not a regular expression"):
-        Collection(name="docs", tags={"(": "x"})
-
-
 def test_a_default_has_one_home():
     """Collection file, flags and the settings that a run ends in agree, however the collection is described."""
     assert Site(start_urls=[URL]).hosts() == [CrawlSettings(start_urls=(URL,))]
     assert IndexChoices(model=IndexSettings().model).settings() == IndexSettings()
-    flags = arguments().parse_args([URL])
     assert compose_collection(URL) == Collection(name="docs.test", sites=[Site(start_urls=[URL])])
+    chunker, pools = inspect.signature(Chunker).parameters, inspect.signature(plan_pools).parameters
+    for name in ("size", "overlap", "unit"):
+        assert chunker[name].default == getattr(IndexSettings(), f"chunk_{name}")
+    options = ReindexOptions()
+    assert pools["gpus"].default == options.gpus_per_embedder
+    assert pools["max_embedders"].default == options.max_embedders
+    keep = prune.arguments().parse_args(["--collection", "docs"]).keep
+    assert keep == inspect.signature(Store.prune).parameters["keep"].default
+    flags = arguments().parse_args([URL])
     given = {name for name, value in vars(flags).items() if value not in (None, False, [])}
-    own = {field.name for field in fields(ReindexOptions)}
-    resources = ReindexOptions().resources
-    chunker = inspect.signature(Chunker).parameters
-    assert [chunker[name].default for name in ("size", "overlap", "unit")] == [
-        getattr(IndexSettings(), name) for name in ("chunk_size", "chunk_overlap", "chunk_unit")
-    ]
-    assert inspect.signature(plan_pools).parameters["gpus"].default == ReindexOptions().gpus_per_embedder
-    assert inspect.signature(plan_pools).parameters["max_embedders"].default == ReindexOptions().max_embedders
-    assert flags.finish_in * 60 == ReindexOptions().finish_in_s
     assert given == {
         "target", "backend", "gpus_per_embedder", "max_embedders", "finish_in", "maintenance_work_mem",
     }  # fmt: skip
-    keep = prune.arguments().parse_args(["--collection", "docs"]).keep
-    assert keep == inspect.signature(Store.prune).parameters["keep"].default
-    for name in given & own:
-        assert getattr(flags, name) == getattr(ReindexOptions(), name)
-    assert (flags.maintenance_work_mem, flags.parallel_workers) == (
-        resources.maintenance_work_mem,
-        resources.parallel_workers,
-    )
+    assert flags.finish_in * 60 == options.finish_in_s
+    for name in given & {field.name for field in fields(ReindexOptions)}:
+        assert getattr(flags, name) == getattr(options, name)
+    for name in ("maintenance_work_mem", "parallel_workers"):
+        assert getattr(flags, name) == getattr(options.resources, name)

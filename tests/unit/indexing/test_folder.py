@@ -29,47 +29,36 @@ def mirror(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_all_files_that_can_be_read_are_found_but_hidden_ones(mirror: Path) -> None:
-    folder = FolderSettings(path=str(mirror), base_url="https://x/")
-    assert [folder.url_of(path) for path in folder.files()[1]] == ["https://x/en/_modules/b.md", "https://x/en/a.html"]
+def names(root: Path, path: str = "{}", **chosen: tuple[str, ...]) -> list[str]:
+    """The files that are found, by what their URLs have after the base URL."""
+    folder = FolderSettings(path=path.format(root), base_url="https://x/", **chosen)
+    return [folder.url_of(file).removeprefix("https://x/") for file in folder.files()[1]]
 
 
 def test_links_that_lead_back_are_not_followed_and_others_are(mirror, tmp_path_factory):
     elsewhere = tmp_path_factory.mktemp("elsewhere")
     (elsewhere / "c.html").write_text("x")
     (elsewhere / "back").symlink_to(mirror)
-    for name, target in {
-        "up": "..",
-        "down": elsewhere,
-        "d.html": "a.html",
-        "e.html": "e.html",
-        "f.html": "/no",
-    }.items():
+    links = {"up": "..", "down": elsewhere, "d.html": "a.html", "e.html": "e.html", "f.html": "/no"}
+    for name, target in links.items():
         (mirror / "en" / name).symlink_to(target)
-    found = [
-        path.removeprefix(f"{mirror}/en/")
-        for path in FolderSettings(path=str(mirror), base_url="https://x/").files()[1]
-    ]
-    assert found == ["_modules/b.md", "a.html", "d.html", "down/c.html"]
+    assert names(mirror) == ["en/_modules/b.md", "en/a.html", "en/d.html", "en/down/c.html"]
 
 
 def test_a_name_that_is_not_utf8_is_told(mirror: Path) -> None:
     Path(os.fsdecode(os.fsencode(mirror) + b"/caf\xe9.html")).write_text("x")
     with pytest.raises(NoSuchFolder, match=r"caf\\xe9.html' is not UTF-8: rename it"):
-        FolderSettings(path=str(mirror), base_url="https://x/").files()
+        names(mirror)
 
 
-def test_patterns_on_the_url_choose_files(mirror: Path) -> None:
+def test_files_that_can_be_read_are_found_but_hidden_ones_and_patterns_on_the_url_choose(mirror: Path) -> None:
     (mirror / "en" / "_sources").mkdir()
     (mirror / "en" / "_sources" / "a.rst.txt").write_text("x")
-
-    def names(**chosen: tuple[str, ...]) -> list[str]:
-        folder = FolderSettings(path=str(mirror), base_url="https://x/", **chosen)
-        return [path.removeprefix(str(mirror)) for path in folder.files()[1]]
-
-    assert names() == ["/en/_modules/b.md", "/en/a.html"]
-    assert names(exclude=("_modules",)) == ["/en/_sources/a.rst.txt", "/en/a.html"]
-    assert names(include=(r"\.html$",)) == ["/en/a.html"]
+    assert names(mirror) == ["en/_modules/b.md", "en/a.html"]
+    assert names(mirror, exclude=("_modules",)) == ["en/_sources/a.rst.txt", "en/a.html"]
+    assert names(mirror, include=(r"\.html$",)) == ["en/a.html"]
+    with pytest.raises(NoSuchFolder, match="include and exclude allow none of 3 URLs such as 'https://x/en/"):
+        names(mirror, include=("/fr/",))
 
 
 @pytest.mark.parametrize(
@@ -81,18 +70,12 @@ def test_patterns_on_the_url_choose_files(mirror: Path) -> None:
     ],
 )
 def test_what_a_path_counts_from(path: str, urls: list[str], mirror: Path) -> None:
-    folder = FolderSettings(path=path.format(mirror), base_url="https://x/")
-    assert [folder.url_of(path) for path in folder.files()[1]] == [f"https://x/{url}" for url in urls]
+    assert names(mirror, path) == urls
 
 
 def test_a_folder_that_is_not_there_is_an_error_that_names_it() -> None:
     with pytest.raises(NoSuchFolder, match="/nowhere/at/all"):
-        FolderSettings(path="/nowhere/at/all", base_url="https://x/").files()
-
-
-def test_filters_that_leave_no_file_are_an_error_that_names_them_and_a_url(mirror: Path) -> None:
-    with pytest.raises(NoSuchFolder, match="include and exclude allow none of 2 URLs such as 'https://x/en/"):
-        FolderSettings(path=str(mirror), base_url="https://x/", include=("/fr/",)).files()
+        names(Path("/nowhere/at/all"))
 
 
 @pytest.mark.parametrize("url", ["docs.example.com", "ftp://x/", "https://x/?q=1", "https://x/#a"])
@@ -123,8 +106,8 @@ LINKS = """A [page](../other/page.md#part "title") and [its neighbour](<next one
 
 def test_links_to_sources_lead_to_where_those_are_published(tmp_path: Path) -> None:
     folder = FolderSettings(path=str(tmp_path), base_url="https://x.org/docs/", url_style="directory")
-    page = folder.page(f"{tmp_path}/guide/start.md", "https://x.org/docs/guide/start/", LINKS.encode(), None)
-    text = (page.body or b"").decode()
+    file = f"{tmp_path}/guide/start.md"
+    text = (folder.page(file, "https://x.org/docs/guide/start/", LINKS.encode(), None).body or b"").decode()
     assert '[page](https://x.org/docs/other/page/#part "title")' in text
     assert (
         "[the first](https://x.org/docs/),\n[snake](https://x.org/docs/guide/a_b/), [a picture](x.png), "
@@ -134,7 +117,4 @@ def test_links_to_sources_lead_to_where_those_are_published(tmp_path: Path) -> N
     assert "[later]: https://x.org/docs/other/page/\n" in text
     assert text.count("[code](../other/page.md)") == 2
     kept = folder.model_copy(update={"url_style": "keep"})
-    assert (
-        kept.page(f"{tmp_path}/guide/start.md", "https://x.org/docs/guide/start.md", LINKS.encode(), None).body
-        == LINKS.encode()
-    )
+    assert kept.page(file, "https://x.org/docs/guide/start.md", LINKS.encode(), None).body == LINKS.encode()

@@ -1,13 +1,10 @@
 """A folder of sources is cited as the generator of the site publishes it."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from pipelines.indexing.collection import InvalidCollection, compose_collection
 from pipelines.indexing.folders.folder import FolderSettings
-from pipelines.indexing.summary import ReindexSummary
 
 BASE = "https://d.test/"
 
@@ -24,18 +21,25 @@ def urls(folder: Path, base: str = BASE, style: str = "auto") -> dict[str, str]:
     return {str(path.relative_to(folder)): settings.url_of(str(path), path.read_bytes()) for path in files}
 
 
+def recognised(root: Path) -> FolderSettings:
+    return FolderSettings(path=str(root), base_url=BASE).recognised()
+
+
+FILES = ["README.md", "a.html", "guide/b.mdx", "guide/index.md", "n.ipynb", "r.rst", "s/_index.md"]
+
+
 @pytest.mark.parametrize(
     ("style", "expected"),
     [
-        ("auto", ["README.md", "a.html", "guide/b.mdx", "guide/index.md", "n.ipynb", "r.rst", "s/_index.md"]),
-        ("keep", ["README.md", "a.html", "guide/b.mdx", "guide/index.md", "n.ipynb", "r.rst", "s/_index.md"]),
+        ("auto", FILES),
+        ("keep", FILES),
         ("html", ["", "a.html", "guide/b.html", "guide/", "n.html", "r.html", "s/"]),
         ("directory", ["", "a.html", "guide/b/", "guide/", "n/", "r/", "s/"]),
         ("bare", ["", "a.html", "guide/b", "guide/", "n", "r", "s/"]),
     ],
 )
 def test_the_style_of_urls_is_a_setting(style, expected, tmp_path):
-    write(tmp_path, "README.md", "a.html", "guide/b.mdx", "guide/index.md", "n.ipynb", "r.rst", "s/_index.md")
+    write(tmp_path, *FILES)
     assert list(urls(tmp_path, style=style).values()) == [BASE + path for path in expected]
 
 
@@ -58,11 +62,10 @@ def test_mkdocs_publishes_directories_of_its_docs_dir(tmp_path):
     [
         ("hugo.toml", "", {"content/en/_index.md": "", "content/en/docs/a.md": "docs/a/", "content/de/b.md": None}),
         ("config/_default/hugo.yaml", "", {"content/_index.md": "", "content/docs/B/index.md": "docs/b/"}),
-        (
-            "astro.config.mjs",
-            "",
-            {"src/content/docs/index.mdx": "", "src/content/docs/404.md": None, "README.md": None},
-        ),
+        ("astro.config.mjs", "", {"src/content/docs/index.mdx": "", "src/content/docs/404.md": None, "a.md": None}),
+        ("astro.config.mjs", "", {"docs/a.md": "docs/a.md"}),  # built otherwise: cited as its files
+        ("book.toml", "[book]", {"src/SUMMARY.md": None, "src/README.md": "", "src/a/01-b.md": "a/01-b.html"}),
+        ("conf.py", "DEBUG = True", {"a.md": "a.md"}),  # of the same name, and no configuration
         (".vitepress/config.ts", "base: '/'", {"index.md": "", "guide/a.md": "guide/a.html"}),
         (".vitepress/config.mts", "cleanUrls: true,", {"src/index.md": "", "src/guide/a.md": "guide/a", "b.md": None}),
     ],
@@ -71,11 +74,6 @@ def test_a_generator_publishes_the_folder_that_its_table_names(config, text, pag
     write(tmp_path, config, *pages)
     (tmp_path / config).write_text(text)
     assert urls(tmp_path) == {path: BASE + url for path, url in pages.items() if url is not None}
-
-
-def test_a_folder_that_astro_builds_otherwise_is_cited_as_its_files(tmp_path):
-    write(tmp_path, "astro.config.mjs", "docs/a.md")
-    assert urls(tmp_path) == {"docs/a.md": BASE + "docs/a.md"}
 
 
 def test_mkdocs_may_publish_files_from_another_folder(tmp_path):
@@ -98,12 +96,11 @@ def test_sphinx_publishes_files_of_html_without_what_it_excludes(tmp_path):
         "index.rst": BASE, "a/index.md": BASE + "a/", "a/b.ipynb": BASE + "a/b.html",
         "a/README.md": BASE + "a/README.html",
     }  # fmt: skip
-    settings = FolderSettings(path=str(tmp_path), base_url=BASE).recognised()
+    settings = recognised(tmp_path)
     types = [settings.media_type_of(str(tmp_path / name)) for name in ("x.md", "x.ipynb", "x.rst")]
     assert types == ["text/x-myst", "application/x-sphinx-ipynb", "text/x-rst"]
     (tmp_path / "conf.py").write_text(SPHINX + "extensions = ['nbsphinx']\n")
-    settings = FolderSettings(path=str(tmp_path), base_url=BASE).recognised()
-    assert settings.media_type_of(str(tmp_path / "x.ipynb")) == "application/x-ipynb+json"
+    assert recognised(tmp_path).media_type_of(str(tmp_path / "x.ipynb")) == "application/x-ipynb+json"
 
 
 def test_sphinx_may_read_text_and_build_directories(tmp_path):
@@ -119,23 +116,11 @@ def test_what_a_generator_has_built_is_a_mirror(tmp_path):
     assert urls(tmp_path / "docs" / "_build" / "html") == {"a.html": BASE + "a.html", "b.md": BASE + "b.md"}
 
 
-def test_a_file_of_the_same_name_is_no_configuration(tmp_path):
-    write(tmp_path, "a.md")
-    (tmp_path / "conf.py").write_text("DEBUG = True\n")
-    assert urls(tmp_path) == {"a.md": BASE + "a.md"}
-
-
 @pytest.mark.parametrize("name", ["mkdocs.yml", "conf.py", "book.toml", "docusaurus.config.js"])
 def test_a_broken_configuration_has_the_defaults(name, tmp_path):
     write(tmp_path, "docs/a.md", "src/a.md", "a.md")
     (tmp_path / name).write_text("project = '\n[: {{{ !!\x00 docs: {")
     assert urls(tmp_path)
-
-
-def test_mdbook_publishes_html_without_its_summary(tmp_path):
-    write(tmp_path, "src/SUMMARY.md", "src/README.md", "src/ch01/ch01-00-intro.md")
-    (tmp_path / "book.toml").write_text("[book]\ntitle = 'x'\n")
-    assert urls(tmp_path) == {"src/README.md": BASE, "src/ch01/ch01-00-intro.md": BASE + "ch01/ch01-00-intro.html"}
 
 
 DOCUSAURUS = """
@@ -198,7 +183,7 @@ def test_one_url_has_one_file_and_index_goes_first(tmp_path):
 def test_links_lead_to_where_files_are_published(tmp_path):
     write(tmp_path, "docs/guide/a.md", "docs/b.md")
     (tmp_path / "mkdocs.yml").write_text(MKDOCS)
-    settings = FolderSettings(path=str(tmp_path), base_url=BASE).recognised()
+    settings = recognised(tmp_path)
     path = str(tmp_path / "docs/guide/a.md")
     body = b"[b](../b.md#part) [itself](#top) [out](https://e.test/x.md) [picture](p.png) [index](index.md)"
     assert settings.page(path, settings.url_of(path), body, None).links == (
@@ -211,23 +196,3 @@ def test_other_files_are_counted_by_suffix(tmp_path):
     listing = FolderSettings(path=str(tmp_path), base_url=BASE).files()
     assert listing.skipped == {".png": 2, ".svg": 1, "without suffix": 1}
     assert listing.excluded == 1
-
-
-def test_a_style_is_checked_and_needs_a_folder(tmp_path):
-    write(tmp_path, "a.md")
-    with pytest.raises(InvalidCollection, match="pretty"):
-        compose_collection(path=str(tmp_path), base_url=BASE, crawl={"url_style": "pretty"})
-    with pytest.raises(InvalidCollection, match="--url-style html"):
-        compose_collection(start_urls=[BASE], crawl={"url_style": "html"})
-    made = compose_collection(path=str(tmp_path), base_url=BASE, crawl={"url_style": "html"})
-    assert made.folders[0].url_style == "html"
-
-
-def test_the_summary_names_files_that_were_not_read():
-    counts = dict.fromkeys(("seen", "new", "changed", "unchanged", "failed", "deleted", "listings"), 0)
-    chunks = dict.fromkeys(("total", "embedded", "reused", "written", "deleted"), 0)
-    empty = ReindexSummary("docs", 1, counts, 0, chunks, {}, None, None, False, False, False)
-    assert "files" not in str(empty)
-    summary = replace(empty, skipped_files={".png": 1800, ".svg": 30}, excluded_files=4)
-    assert "skipped 1,830 files: 1,800 .png, 30 .svg; excluded 4" in str(summary)
-    assert summary.as_dict()["skipped_files"] == {".png": 1800, ".svg": 30}

@@ -1,5 +1,6 @@
-"""The summary of a run names pages that failed, with their reasons, and how to see the rest."""
+"""The summary of a run names pages that failed, with their reasons, how to see the rest, and files not read."""
 
+from dataclasses import replace
 from typing import Any
 
 from pipelines.indexing.summary import ReindexSummary
@@ -8,18 +9,22 @@ PAGES = {"seen": 9, "new": 9, "changed": 0, "unchanged": 0, "failed": 0, "delete
 CHUNKS = {"total": 9, "embedded": 9, "reused": 0, "written": 9, "deleted": 0}
 
 
-def summary(failed: int, shown: int) -> str:
+def summary(failed: int = 0, shown: int = 0, **more: Any) -> ReindexSummary:
     failures: list[dict[str, Any]] = [{"url": f"https://d.test/{n}", "error": f"reason {n}"} for n in range(shown)]
-    return str(ReindexSummary("docs", 1, PAGES | {"failed": failed}, 9, CHUNKS, {}, 1, 1, True, True, False,
-                              failures=failures))  # fmt: skip
-
-
-def test_without_a_failure_nothing_is_said_of_any():
-    assert "failed  " not in summary(0, 0)
+    pages = PAGES | {"failed": failed}
+    return ReindexSummary("docs", 1, pages, 9, CHUNKS, {}, 1, 1, True, True, False, failures=failures, **more)
 
 
 def test_three_failures_are_shown_and_the_command_for_the_rest():
-    lines = summary(5, 3).splitlines()[-4:]
+    lines = str(summary(5, 3)).splitlines()[-4:]
     assert lines[0] == "  failed    https://d.test/0: reason 0"
     assert lines[3] == "            and 2 more: `raydex status docs --failed` lists them"
-    assert "more" not in summary(3, 3)
+    assert "more" not in str(summary(3, 3)) and "failed  " not in str(summary())
+
+
+def test_files_that_were_not_read_are_named():
+    assert "files" not in str(summary())
+    assert "  index     none" in str(replace(summary(), index=None))
+    some = summary(skipped_files={".png": 1800, ".svg": 30}, excluded_files=4)
+    assert "skipped 1,830 files: 1,800 .png, 30 .svg; excluded 4" in str(some)
+    assert some.as_dict()["skipped_files"] == {".png": 1800, ".svg": 30}
