@@ -23,7 +23,7 @@ def found(html: str) -> list[tuple[str, str, str]]:
         "One. <a name='b'></a><h2>B</h2>Two.",
         "<p>One.</p><h2>B</h2><a name='b'></a><p>Two.</p>",
         "<p>One.</p><h2 id='b'>B</h2><a name='c'></a><p>Two.</p>",
-        "<p>One.</p><a name='b'></a><h>B</h><hr><p>Two.</p>",  # a heading of no rank
+        "<p>One.<a name='b'></a><h>B</h><hr><p>Two.</p>",  # a heading of no rank
     ],
 )
 def test_a_name_before_or_right_below_a_heading_is_its_anchor_unless_it_has_one(html):

@@ -51,11 +51,16 @@ def squeezed(text: str) -> str:
     return "".join(text.split())
 
 
+def cut(*blocks: Block) -> list[str]:
+    """The texts of the chunks of a section."""
+    return [chunk.text for chunk in PlainChunker(MINILM)(document(section(*blocks)))]
+
+
 # -- bounds
 
 
 HOSTILE = {
-    "one endless word": "a" * 100_000,
+    "one endless word": "a" * 40_000,
     "one endless run of signs": "=" * 5_000,
     "Chinese without spaces": "漢字仮名交じり文" * 800,
     "emoji joined": "👩‍👩‍👧‍👦" * 500,
@@ -150,57 +155,44 @@ def test_a_block_that_fits_is_never_torn() -> None:
     code = "\n".join(f"line_{n} = {n}" for n in range(20))
     table = "\n".join(f"row {n} | value {n}" for n in range(20))
     text = sentences(15)
-    chunks = PlainChunker(MINILM)(
-        document(section(prose(text), Block("code", code), Block("table", table), prose(text)))
-    )
-    assert len(chunks) > 1
+    texts = cut(prose(text), Block("code", code), Block("table", table), prose(text))
+    assert len(texts) > 1
     for block in (code, table, text):
-        assert any(block in chunk.text for chunk in chunks)
+        assert any(block in text for text in texts)
 
 
-def test_long_code_is_cut_between_lines_and_keeps_its_indentation() -> None:
-    functions = [f"def f{n}(x):\n    y = x + {n}\n    return y" for n in range(60)]
-    chunks = PlainChunker(MINILM)(document(section(Block("code", "\n\n".join(functions)))))
-    assert len(chunks) > 2
-    assert [part for chunk in chunks for part in chunk.text.split("\n\n")] == functions
+@pytest.mark.parametrize(
+    ("kind", "gap", "parts"),
+    [
+        ("code", "\n", [f"    call_{n}(argument_{n}, other_{n})" for n in range(100)]),
+        ("prose", " ", [f"This is sentence number {n} of them." for n in range(100)]),
+        ("prose", " ", [f"word{n}" for n in range(2_000)]),
+    ],
+    ids=["lines", "sentences", "words"],
+)
+def test_a_long_block_is_cut_between_its_parts(kind: BlockKind, gap: str, parts: list[str]) -> None:
+    texts = cut(Block(kind, gap.join(parts)))
+    assert len(texts) > 2
+    assert gap.join(texts) == gap.join(parts)
+    assert all(text.startswith(tuple(parts)) and text.endswith(tuple(parts)) for text in texts)
 
 
-def test_a_line_of_code_is_not_torn_while_it_fits() -> None:
-    lines = [f"    call_{n}(argument_{n}, other_{n})" for n in range(100)]
-    chunks = PlainChunker(MINILM)(document(section(Block("code", "\n".join(lines)))))
-    assert len(chunks) > 2
-    assert [line for chunk in chunks for line in chunk.text.split("\n")] == lines
+ROWS = [f"option_{n} | what option {n} does | {n}" for n in range(80)]
 
 
 def test_a_cut_table_repeats_its_header_over_whole_rows() -> None:
-    rows = [f"option_{n} | what option {n} does | {n}" for n in range(80)]
-    for text in ("\n".join(rows), "\n".join(["Name | Meaning | Default", *rows])):
-        chunks = PlainChunker(MINILM)(document(section(Block("table", text, "Name | Meaning | Default"))))
-        parts = [chunk.text.split("\n") for chunk in chunks]
+    header = "Name | Meaning | Default"
+    for rows in (ROWS, [header, *ROWS]):
+        parts = [text.split("\n") for text in cut(Block("table", "\n".join(rows), header))]
         assert len(parts) > 2
-        assert {part[0] for part in parts} == {"Name | Meaning | Default"}
-        assert [row for part in parts for row in part[1:]] == rows
+        assert {part[0] for part in parts} == {header}
+        assert [row for part in parts for row in part[1:]] == ROWS
 
 
 def test_a_table_header_too_long_to_repeat_is_said_once() -> None:
     header = sentences(15, "column")
-    rows = [f"option_{n} | what option {n} does | {n}" for n in range(80)]
-    text = "\n".join(
-        chunk.text for chunk in PlainChunker(MINILM)(document(section(Block("table", "\n".join(rows), header))))
-    )
-    assert squeezed(text) == squeezed(header + "".join(rows))
-
-
-def test_long_prose_is_cut_between_sentences() -> None:
-    chunks = PlainChunker(MINILM)(document(section(prose(sentences(100)))))
-    assert len(chunks) > 2
-    assert all(chunk.text.startswith("This is") and chunk.text.endswith("of them.") for chunk in chunks)
-
-
-def test_a_sentence_too_long_is_cut_between_words() -> None:
-    text = " ".join(f"word{n}" for n in range(2_000))
-    chunks = PlainChunker(MINILM)(document(section(prose(text))))
-    assert [word for chunk in chunks for word in chunk.text.split()] == text.split()
+    text = "\n".join(cut(Block("table", "\n".join(ROWS), header)))
+    assert squeezed(text) == squeezed(header + "".join(ROWS))
 
 
 def test_words_within_a_budget_join_to_the_text_again() -> None:
@@ -243,7 +235,7 @@ def test_the_heading_path_says_nothing_twice_and_stays_out_of_the_text() -> None
 
 
 def test_a_section_without_text_has_no_chunk() -> None:
-    assert PlainChunker(MINILM)(document(section(), section(prose(" \n\t"), Block("code", "\n\n")))) == []
+    assert cut() == cut(prose(" \n\t"), Block("code", "\n\n")) == []
 
 
 def ids(chunks: list[Chunk]) -> set[str]:

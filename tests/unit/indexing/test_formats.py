@@ -11,44 +11,30 @@ from pipelines.indexing.crawling.reply import HttpReply, page_from_reply, page_r
 from pipelines.indexing.crawling.scope import BINARY_SUFFIXES, looks_binary
 from pipelines.indexing.folders.folder import FolderSettings
 from pipelines.indexing.reading import formats
-from pipelines.indexing.reading.formats import (
-    FORMATS,
-    HTML,
-    PDF,
-    TEXT,
-    VAGUE_TYPES,
-    accept_header,
-    format_of_body,
-    format_of_name,
-    format_of_page,
-    format_of_type,
-)
 from pipelines.indexing.reading.read import read_page, reader_of
 from pipelines.indexing.reading.text import UnreadablePage
 from pipelines.records import Page
 
 ROOT = Path(__file__).parents[3]
-SUFFIXES = [(entry, suffix) for entry in FORMATS for suffix in entry.suffixes]
-TYPES = [(entry, kind) for entry in FORMATS for kind in entry.media_types]
+SUFFIXES = [(entry, suffix) for entry in formats.FORMATS for suffix in entry.suffixes]
+TYPES = [(entry, kind) for entry in formats.FORMATS for kind in entry.media_types]
 
 
 @pytest.mark.parametrize(("entry", "suffix"), SUFFIXES, ids=[suffix for _, suffix in SUFFIXES])
 def test_a_suffix_means_the_same_everywhere(entry, suffix, tmp_path):
     url = f"https://d.test/page.{suffix}"
     assert looks_binary(url) is not entry.linked
-    for vague in VAGUE_TYPES:
+    for vague in formats.VAGUE_TYPES:
         assert parse_content_type(vague, url) == (entry.media_type, None)
-        assert format_of_page(Page(url, b"words", vague)) is entry
-    assert (
-        page_from_reply(HttpReply(url, 200, {"content-type": "application/octet-stream"}, b"words"), None).state == "ok"
-    )
+        assert formats.format_of_page(Page(url, b"words", vague)) is entry
+        assert page_from_reply(HttpReply(url, 200, {"content-type": vague}, b"words"), None).state == "ok"
     path = tmp_path / f"page.{suffix.upper()}"
     path.write_text("words")
     folder = FolderSettings(path=str(tmp_path), base_url="https://d.test/")
     assert folder.files().paths == [str(path)]
     page = folder.page(str(path), url, b"words", None)
     assert page.content_type == entry.media_type
-    assert format_of_page(Page(url, b"words", page.content_type)) is entry
+    assert formats.format_of_page(Page(url, b"words", page.content_type)) is entry
 
 
 @pytest.mark.parametrize(("entry", "kind"), TYPES, ids=[kind for _, kind in TYPES])
@@ -56,7 +42,7 @@ def test_a_media_type_means_the_same_everywhere(entry, kind):
     url = "https://d.test/page"
     assert page_refusal({"content-type": kind}, url) == ""
     assert parse_content_type(kind, url)[0] == entry.media_type
-    assert format_of_page(Page(url, b"words", kind)) is entry
+    assert formats.format_of_page(Page(url, b"words", kind)) is entry
     assert page_from_reply(HttpReply(url, 200, {"content-type": kind}, b"words"), None).content_type == entry.media_type
 
 
@@ -76,12 +62,13 @@ def test_the_size_limit_is_the_formats(entry, kind):
 
 
 def test_a_larger_page_may_take_longer():
-    assert HTML.limit_s(0) == HTML.timeout_s
-    assert HTML.limit_s(1_850_000) > 5 * 0.65 * 1.85  # SQLite's page of requirements, at what it takes on an idle core
+    assert formats.HTML.limit_s(0) == formats.HTML.timeout_s
+    # SQLite's page of requirements, at what it takes on an idle core
+    assert formats.HTML.limit_s(1_850_000) > 5 * 0.65 * 1.85
 
 
 def test_every_reader_is_a_function_that_exists():
-    assert all(callable(reader_of(entry)) for entry in FORMATS)
+    assert all(callable(reader_of(entry)) for entry in formats.FORMATS)
 
 
 def test_the_table_is_loaded_without_any_parser():
@@ -110,14 +97,15 @@ def test_no_other_file_of_indexing_names_a_suffix_or_a_type():
 
 
 def test_first_bytes_and_accept():
-    assert format_of_body(b"\xef\xbb\xbf\n%PDF-1.7") is PDF
-    assert format_of_page(Page("https://d.test/a.html", b"%PDF-1.7", "text/html")) is PDF
-    assert format_of_body(b"<p>") is None
-    assert format_of_name("a.rst.txt") is format_of_name("b.RST") and format_of_name("1.2.txt") is TEXT
-    assert format_of_name("README") is None and format_of_name("docs.md/html") is None
-    assert format_of_type(" Text/HTML") is FORMATS[0]
-    assert format_of_page(Page("https://d.test/a", b"words", "")) is TEXT
-    assert accept_header() == (
+    assert formats.format_of_body(b"\xef\xbb\xbf\n%PDF-1.7") is formats.PDF
+    assert formats.format_of_page(Page("https://d.test/a.html", b"%PDF-1.7", "text/html")) is formats.PDF
+    assert formats.format_of_body(b"<p>") is None
+    assert formats.format_of_name("a.rst.txt") is formats.format_of_name("b.RST")
+    assert formats.format_of_name("1.2.txt") is formats.TEXT
+    assert formats.format_of_name("README") is None and formats.format_of_name("docs.md/html") is None
+    assert formats.format_of_type(" Text/HTML") is formats.FORMATS[0]
+    assert formats.format_of_page(Page("https://d.test/a", b"words", "")) is formats.TEXT
+    assert formats.accept_header() == (
         "text/html,application/xhtml+xml,text/markdown,text/mdx,application/pdf;q=0.9,text/x-rst;q=0.8,"
         "text/plain;q=0.8,*/*;q=0.1"
     )

@@ -8,6 +8,7 @@ from pipelines.indexing.reading.layout import Layouts, learn_layout
 from pipelines.indexing.reading.read import read_page
 from pipelines.indexing.summary import describe_layouts
 from pipelines.records import Document, Page
+from tests.kit.sectioning import text_of
 
 BANNER = "<div class='x1'>Acme. Fast and small.</div>"
 PAGER = "<div class='x2'><a href='a'>« back</a> | <a href='b'>on »</a></div>"
@@ -27,7 +28,7 @@ def site(pages: int, frame: str = BANNER + PAGER) -> list[Document]:
 
 
 def texts(document: Document) -> str:
-    return "\n".join(block.text for section in document.sections for block in section.blocks)
+    return text_of(*document.sections)
 
 
 def test_banners_and_pagers_are_left_out():
@@ -51,9 +52,11 @@ def test_code_is_never_layout():
     assert all("pip install acme" in texts(learn_layout(documents).strip(document)) for document in documents)
 
 
-@pytest.mark.parametrize("pages", [1, 3, 7])
-def test_a_small_site_has_no_layout(pages):
-    documents = site(pages)
+PLAIN = [page(n, f"<h1>Topic {n}</h1><p>Words about topic {n}.</p><p>{WARNING}</p>") for n in range(30)]
+
+
+@pytest.mark.parametrize("documents", [site(1), site(3), site(7), PLAIN], ids=len)
+def test_a_small_site_and_one_that_repeats_nothing_have_no_layout(documents):
     assert not learn_layout(documents)
     assert [learn_layout(documents).strip(document) for document in documents] == documents
 
@@ -74,11 +77,6 @@ def test_a_page_without_a_heading_is_named_by_what_differs_in_its_tab():
     assert layout.strip(documents[3]).title == "3"
     named = [page(n, f"{head}<p>Words {n}.</p>", f"{'abcdefghijklmnopqrst'[n]} topic — Acme 3.2") for n in range(20)]
     assert learn_layout(named).strip(named[3]).title == "d"
-
-
-def test_a_site_without_layout_is_left_as_it_is():
-    documents = [page(n, f"<h1>Topic {n}</h1><p>Words about topic {n}.</p><p>{WARNING}</p>") for n in range(30)]
-    assert not learn_layout(documents)
 
 
 def test_a_share_that_falls_a_little_below_half_keeps_what_is_known():

@@ -59,11 +59,8 @@ def test_a_thread_ends_while_it_waits_for_one_that_does_not() -> None:
         over.wait(60)
         yield 1
 
-    def passed_on(items: ThreadedIterator[int]) -> Generator[int]:
-        yield from items
-
     with ThreadedIterator([silent()], end_s=0.1) as first:
-        with ThreadedIterator([passed_on(first)], end_s=60) as second:
+        with ThreadedIterator([(item for item in first)], end_s=60) as second:
             pass
         assert not second._threads[0].is_alive() and first._threads[0].is_alive()
     over.set()
@@ -74,10 +71,7 @@ def test_a_thread_gives_way_and_its_owner_does_not() -> None:
     def mine() -> int:
         return os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
 
-    def niceness() -> Generator[int]:
-        yield mine()
-
     before = mine()
-    with ThreadedIterator([niceness()], niceness=15) as items:
+    with ThreadedIterator([(mine() for _ in range(1))], niceness=15) as items:
         assert list(items) == [max(15, before)]
     assert mine() == before

@@ -33,15 +33,12 @@ def test_every_language_has_the_texts_and_placeholders_of_english(language: str)
     assert tuple(texts) == PARTS
     for part in PARTS:
         assert list(texts[part]) == list(english[part])
-        for name, text in texts[part].items():
-            meant = english[part][name]
-            assert isinstance(text, dict) == isinstance(meant, dict), name
+        for name, meant in english[part].items():
+            numbered, text = isinstance(meant, dict), texts[part][name]
             forms = text if isinstance(text, dict) else {"": text}
-            assert not isinstance(text, dict) or tuple(forms) == FORMS[language], name
-            for form in forms.values():
-                assert form.strip() and placeholders(form) == placeholders(
-                    meant["other"] if isinstance(meant, dict) else meant
-                ), name
+            assert tuple(forms) == (FORMS[language] if numbered else ("",)), name
+            held = placeholders(meant["other"] if numbered else meant)
+            assert all(form.strip() and placeholders(form) == held for form in forms.values()), name
 
 
 def test_the_first_language_that_is_spoken_is_chosen() -> None:
@@ -59,12 +56,12 @@ FOR_MODELS = {"rewriting.py", "styles.py", "prompts.py", "llm.py", "evidence.py"
 
 def sentences_in(path: Path) -> Iterator[str]:
     """Yield the texts in code that read like a sentence: no docstring, nothing raised or logged."""
-    tree = ast.parse(path.read_text())
-    skipped = (ast.Raise, ast.Expr)
-    stack: list[ast.AST] = [tree]
+    stack: list[ast.AST] = [ast.parse(path.read_text())]
     while stack:
         node = stack.pop()
-        if isinstance(node, skipped) and not (isinstance(node, ast.Expr) and isinstance(node.value, ast.Yield)):
+        if isinstance(node, (ast.Raise, ast.Expr)) and not (
+            isinstance(node, ast.Expr) and isinstance(node.value, ast.Yield)
+        ):
             continue
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and SENTENCE.search(node.value):
             yield f"{path.name}: {node.value}"
