@@ -14,6 +14,7 @@ import httpx
 import numpy as np
 import uvicorn
 from fastapi import FastAPI
+from starlette.types import ASGIApp
 
 from pipelines.answering.events import Delta, Event
 from pipelines.answering.question import Question
@@ -324,6 +325,20 @@ def run_server(app: FastAPI) -> Iterator[str]:
         finally:
             server.force_exit = server.should_exit = True
             thread.join(10)
+
+
+@contextlib.asynccontextmanager
+async def serving(app: ASGIApp, **config: Any) -> AsyncIterator[int]:
+    """The port of `app` behind a real server on loopback that runs in the loop of the test."""
+    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="critical", lifespan="off", **config))
+    running = asyncio.create_task(server.serve())
+    while not server.started:
+        await asyncio.sleep(0.005)
+    try:
+        yield server.servers[0].sockets[0].getsockname()[1]
+    finally:
+        server.force_exit = server.should_exit = True
+        await running
 
 
 def leave_when(happened: Callable[[], object], url: str, body: dict[str, Any]) -> None:

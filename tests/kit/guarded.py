@@ -4,7 +4,7 @@ from typing import Any
 
 from kit.api import FakeEngine, FakeStore
 from starlette.testclient import TestClient
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from pipelines.store import Key, TokenGrant, key_hash
 from serve.guard.policy import Policy, protect
@@ -68,6 +68,17 @@ def guarded(store: FakeStore, app: ASGIApp | None = None, **policy: Any) -> ASGI
     """The whole service (`app`, if it is there already) in its protection; by default every request needs a key."""
     app = app or create_app(FakeEngine(store), store)  # type: ignore[arg-type]
     return protect(app, store, Policy(**{"host": "0.0.0.0", **policy}), SilentMetrics())  # type: ignore[arg-type]
+
+
+def with_key(app: ASGIApp, key: Key | None) -> ASGIApp:
+    """`app` as it is asked by the holder of `key`."""
+
+    async def keyed(scope: Scope, receive: Receive, send: Send) -> None:
+        if key:
+            scope.setdefault("state", {})["key"] = key
+        await app(scope, receive, send)
+
+    return keyed
 
 
 def client(app: ASGIApp, came_from: str = "203.0.113.9", host: str = HOST) -> TestClient:

@@ -7,13 +7,15 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
-import uvicorn
+from kit.api import serving
 from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.types import Receive, Scope, Send
 
 from serve.proxy.address import Addresses
 from serve.proxy.bodies import WholeBodies
+
+LATE = b"Content-Length: 5000\r\n\r\nx"
 
 
 class Places:
@@ -32,138 +34,94 @@ class Places:
 
 
 @asynccontextmanager
-async def listening(**limits: Any) -> AsyncIterator[tuple[int, Places]]:
-    places = Places()
-    config = uvicorn.Config(WholeBodies(places, **limits), port=0, log_level="critical", lifespan="off")
-    server = uvicorn.Server(config)
-    serving = asyncio.create_task(server.serve())
-    while not server.started:
-        await asyncio.sleep(0.01)
-    try:
-        yield server.servers[0].sockets[0].getsockname()[1], places
-    finally:
-        server.force_exit = server.should_exit = True
-        await serving
+async def listening(**limits: Any) -> AsyncIterator[tuple[Any, Places]]:
+    """Yield what sends a request, on a connection of its own, and the places that it comes to."""
+    places, writers = Places(), list[asyncio.StreamWriter]()
+
+    async def send(head: str, body: bytes) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writers.append(writer)
+        writer.write(f"{head} HTTP/1.1\r\nHost: x\r\n".encode() + body)
+        return reader, writer
+
+    async with serving(WholeBodies(places, **limits)) as port:
+        yield send, places
+        for writer in writers:
+            writer.close()
 
 
-async def send(port: int, head: str, body: bytes) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    writer.write(f"{head} HTTP/1.1\r\nHost: x\r\n".encode() + body)
-    return reader, writer
-
-
-async def status_of(reader: asyncio.StreamReader) -> int:
-    return int((await asyncio.wait_for(reader.readline(), 30)).split()[1])
-
-
-LATE = b"Content-Length: 5000\r\n\r\nx"
+async def statuses(sent: list[Any]) -> list[int]:
+    return [int((await asyncio.wait_for(reader.readline(), 30)).split()[1]) for reader, _ in sent]
 
 
 @pytest.mark.parametrize("head", ["POST /query", "PUT /health"])
-def test_requests_whose_bodies_never_come_hold_up_nobody(head):
-    async def attack() -> tuple[int, list[int]]:
-        async with listening(timeout_s=20, late_s=0.2) as (port, places):
-            late = [await send(port, head, LATE) for _ in range(140)]
-            reader, writer = await send(port, "POST /query", b"Content-Length: 2\r\n\r\nhi")
-            status = await status_of(reader)
-            assert places.seen == ["POST hi"]
-            ended = [await status_of(reader) for reader, _ in late[:100]]  # the oldest ones; the last few still wait
-            for _, other in [*late, (reader, writer)]:
-                other.close()
-            return status, ended
-
-    assert asyncio.run(attack()) == (200, [408] * 100)
+async def test_requests_whose_bodies_never_come_hold_up_nobody(head):
+    async with listening(timeout_s=20, late_s=0.2) as (send, places):
+        late = [await send(head, LATE) for _ in range(140)]
+        assert await statuses([await send("POST /query", b"Content-Length: 2\r\n\r\nhi")]) == [200]
+        assert places.seen == ["POST hi"]
+        assert await statuses(late[:100]) == [408] * 100  # the oldest ones; the last few still wait
 
 
-def test_many_small_bodies_that_come_at_once_are_all_read():
-    async def ask() -> list[int]:
-        async with listening() as (port, _places):
-            asking = [await send(port, "POST /query", b"Content-Length: 2\r\n\r\n") for _ in range(200)]
-            for _, writer in asking:
-                writer.write(b"hi")
-            found = [await status_of(reader) for reader, _ in asking]
-            for _, writer in asking:
-                writer.close()
-            return found
-
-    assert asyncio.run(ask()) == [200] * 200
+async def test_many_small_bodies_that_come_at_once_are_all_read():
+    async with listening() as (send, _):
+        asking = [await send("POST /query", b"Content-Length: 2\r\n\r\n") for _ in range(200)]
+        for _, writer in asking:
+            writer.write(b"hi")
+        assert await statuses(asking) == [200] * 200
 
 
-def test_large_bodies_that_do_not_end_are_few_at_once():
-    async def attack() -> list[int]:
-        async with listening(most_of_address=3) as (port, _places):
-            large = b"Content-Length: 900000\r\n\r\n" + b"x" * 70_000
-            late = [await send(port, "POST /query", large) for _ in range(8)]
-            found = [await status_of(reader) for reader, _ in late[:5]]
-            for _, writer in late:
-                writer.close()
-            return found
-
-    assert asyncio.run(attack()) == [408] * 5
+async def test_large_bodies_that_do_not_end_are_few_at_once():
+    async with listening(most_of_address=3) as (send, _):
+        large = b"Content-Length: 900000\r\n\r\n" + b"x" * 70_000
+        late = [await send("POST /query", large) for _ in range(8)]
+        assert await statuses(late[:5]) == [408] * 5
 
 
-def test_what_has_no_body_awaits_none():
-    async def attack() -> list[int]:
-        async with listening(timeout_s=20) as (port, places):
-            late = [await send(port, "GET /health", LATE) for _ in range(40)]
-            found = [await status_of(reader) for reader, _ in late]
-            assert places.seen == ["GET "] * 40
-            for _, writer in late:
-                writer.close()
-            return found
-
-    assert asyncio.run(attack()) == [200] * 40
+async def test_what_has_no_body_awaits_none():
+    async with listening(timeout_s=20) as (send, places):
+        assert await statuses([await send("GET /health", LATE) for _ in range(40)]) == [200] * 40
+        assert places.seen == ["GET "] * 40
 
 
-def test_a_body_that_is_too_slow_or_too_large_is_refused_by_name():
-    async def refused() -> list[tuple[int, str]]:
-        found = []
-        async with listening(timeout_s=0.2, most_bytes=100) as (port, places):
-            for body in (
-                b"Content-Length: 50\r\n\r\nx",
-                LATE,
-                b"Transfer-Encoding: chunked\r\n\r\n7f\r\n" + b"x" * 127,
-            ):
-                reader, writer = await send(port, "POST /query", body)
-                reply = (await asyncio.wait_for(reader.read(), 30)).decode()  # until the connection is closed
-                found.append((int(reply.split()[1]), json.loads(reply.rpartition("\r\n\r\n")[2])["error"]))
-                writer.close()
-            assert places.seen == []
-        return found
-
-    slow, large, chunked = asyncio.run(refused())
+async def test_a_body_that_is_too_slow_or_too_large_is_refused_by_name():
+    found = []
+    async with listening(timeout_s=0.2, most_bytes=100) as (send, places):
+        chunks = b"Transfer-Encoding: chunked\r\n\r\n7f\r\n" + b"x" * 127
+        for body in (b"Content-Length: 50\r\n\r\nx", LATE, chunks):
+            reader, _ = await send("POST /query", body)
+            reply = (await asyncio.wait_for(reader.read(), 30)).decode()  # until the connection is closed
+            found.append((int(reply.split()[1]), json.loads(reply.rpartition("\r\n\r\n")[2])["error"]))
+        assert places.seen == []
+    slow, large, chunked = found
     assert slow == (408, "the request's body did not arrive in time: send it at once")
     assert large == chunked == (413, "the request is larger than 100 bytes: send a smaller one")
 
 
-def test_one_address_that_is_late_does_not_end_the_wait_of_another():
+async def test_one_address_that_is_late_does_not_end_the_wait_of_another():
     """The oldest body of the address that has too many goes first."""
+    limits = WholeBodies(Places(), timeout_s=20, most_of_address=2, late_s=0.0)
+    ended, asking = list[str](), list[asyncio.Task[None]]()
 
-    async def waits() -> list[str]:
-        limits = WholeBodies(Places(), timeout_s=20, most_of_address=2, late_s=0.0)
-        ended, asking = list[str](), list[asyncio.Task[None]]()
+    async def never() -> Any:
+        await asyncio.sleep(60)
 
-        async def never() -> Any:
-            await asyncio.sleep(60)
+    async def ask(name: str, address: str) -> None:
+        async def reply(message: Any) -> None:
+            if message["type"] == "http.response.start":
+                ended.append(f"{name} {message['status']}")
 
-        async def ask(name: str, address: str) -> None:
-            async def reply(message: Any) -> None:
-                if message["type"] == "http.response.start":
-                    ended.append(f"{name} {message['status']}")
+        scope = {"type": "http", "method": "POST", "path": "/", "headers": [], "client": (address, 1)}
+        await limits(scope, never, reply)
 
-            scope = {"type": "http", "method": "POST", "path": "/", "headers": [], "client": (address, 1)}
-            await limits(scope, never, reply)
-
-        for name, address in (("first", "203.0.113.1"), *((f"late {n}", "203.0.113.2") for n in range(4))):
-            asking.append(asyncio.create_task(ask(name, address)))
-            await asyncio.sleep(0)
-        while len(ended) < 2:
-            await asyncio.sleep(0.01)
-        for task in asking:
-            task.cancel()
-        return ended
-
-    assert asyncio.run(waits()) == ["late 0 408", "late 1 408"]
+    for name, address in (("first", "203.0.113.1"), *((f"late {n}", "203.0.113.2") for n in range(4))):
+        asking.append(asyncio.create_task(ask(name, address)))
+        await asyncio.sleep(0)
+    while len(ended) < 2:
+        await asyncio.sleep(0.01)
+    for task in asking:
+        task.cancel()
+    assert ended == ["late 0 408", "late 1 408"]
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
-import uvicorn
+from kit.api import serving
 from starlette.requests import Request
 from starlette.types import Receive, Scope, Send
 
@@ -43,16 +43,8 @@ async def listening(idle: int = 100, of_address: int = 100, stalled: int = 100, 
     Connection.slow_s = 0.1
     for name, value in limits.items():
         setattr(Connection, name, value)
-    config = uvicorn.Config(Replica(), port=0, http=Connection, log_level="critical", lifespan="off", access_log=False)
-    server = uvicorn.Server(config)
-    serving = asyncio.create_task(server.serve())
-    while not server.started:
-        await asyncio.sleep(0.01)
-    try:
-        yield server.servers[0].sockets[0].getsockname()[1]
-    finally:
-        server.force_exit = server.should_exit = True
-        await serving
+    async with serving(Replica(), http=Connection, access_log=False) as port:
+        yield port
 
 
 async def connect(port: int, sent: bytes = b"") -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
@@ -90,106 +82,82 @@ async def deaf(port: int) -> asyncio.StreamWriter:
         (b"GET / HTTP/1.1\r\nHost: x\r\n\r\nGET / HT", b"HTTP/1.1 200 OK\r\n"),
     ],
 )
-def test_a_head_that_is_late_ends_its_connection(sent: bytes, ends: bytes) -> None:
-    async def wait() -> bytes:
-        async with listening(head_timeout_s=0.2) as port:
-            reader, writer = await connect(port, sent)
-            found = await asyncio.wait_for(reader.read(), 30)
-            writer.close()
-            return found
-
-    assert asyncio.run(wait()).startswith(ends)
+async def test_a_head_that_is_late_ends_its_connection(sent: bytes, ends: bytes) -> None:
+    async with listening(head_timeout_s=0.2) as port:
+        reader, writer = await connect(port, sent)
+        found = await asyncio.wait_for(reader.read(), 30)
+        writer.close()
+    assert found.startswith(ends)
 
 
-def test_a_head_that_trickles_in_is_late_too() -> None:
+async def test_a_head_that_trickles_in_is_late_too() -> None:
     async def trickle(writer: asyncio.StreamWriter) -> None:
         while True:
             writer.write(b"a")
             await asyncio.sleep(0.02)
 
-    async def wait() -> bytes:
-        async with listening(head_timeout_s=0.3) as port:
-            reader, writer = await connect(port, b"GET / HTTP/1.1\r\nX-A: ")
-            sending = asyncio.create_task(trickle(writer))
-            status = await asyncio.wait_for(reader.readline(), 30)
-            sending.cancel()
-            writer.close()
-            return status
-
-    assert b" 408 " in asyncio.run(wait())
+    async with listening(head_timeout_s=0.3) as port:
+        reader, writer = await connect(port, b"GET / HTTP/1.1\r\nX-A: ")
+        sending = asyncio.create_task(trickle(writer))
+        status = await asyncio.wait_for(reader.readline(), 30)
+        sending.cancel()
+        writer.close()
+    assert b" 408 " in status
 
 
-def test_a_head_without_an_end_is_refused() -> None:
-    async def flood() -> tuple[bytes, int]:
-        async with listening() as port:
-            reader, writer = await connect(port, b"GET / HTTP/1.1\r\nX-A: ")
-            sent, status = 0, asyncio.create_task(reader.readline())
-            while not status.done() and sent < 50_000_000:
-                writer.write(b"a" * 10_000)
-                sent += 10_000
-                await asyncio.sleep(0)
-            writer.close()
-            return await status, sent
-
-    status, sent = asyncio.run(flood())
-    assert b" 431 " in status and sent < 10_000_000
+async def test_a_head_without_an_end_is_refused() -> None:
+    async with listening() as port:
+        reader, writer = await connect(port, b"GET / HTTP/1.1\r\nX-A: ")
+        sent, status = 0, asyncio.create_task(reader.readline())
+        while not status.done() and sent < 50_000_000:
+            writer.write(b"a" * 10_000)
+            sent += 10_000
+            await asyncio.sleep(0)
+        writer.close()
+    assert b" 431 " in await status and sent < 10_000_000
 
 
-def test_many_idle_connections_leave_room_for_others() -> None:
+async def test_many_idle_connections_leave_room_for_others() -> None:
     """The oldest ends; a client that has just been answered is not the oldest."""
-
-    async def crowd() -> tuple[list[bool], bytes]:
-        async with listening(of_address=10) as port:
-            idle = [await connect(port, b"GET / HT" if n % 2 else b"") for n in range(30)]
-            found = await reply(port)
-            await asyncio.sleep(0.2)
-            ended = [reader.at_eof() for reader, _ in idle]
-            for _, writer in idle:
-                writer.close()
-            return ended, found
-
-    ended, found = asyncio.run(crowd())
+    async with listening(of_address=10) as port:
+        idle = [await connect(port, b"GET / HT" if n % 2 else b"") for n in range(30)]
+        found = await reply(port)
+        await asyncio.sleep(0.2)
+        ended = [reader.at_eof() for reader, _ in idle]
+        for _, writer in idle:
+            writer.close()
     assert ended[:20] == [True] * 20 and ended[22:] == [False] * 8 and found.startswith(b"HTTP/1.1 200")
 
 
-def test_a_connection_is_used_again_after_a_reply_and_a_slow_body() -> None:
-    async def ask_twice() -> bytes:
-        async with listening(head_timeout_s=0.2) as port:
-            reader, writer = await connect(port, b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n")
-            await asyncio.sleep(0.4)  # bodies have a limit of their own
-            writer.write(b"hi")
-            first = await reader.readuntil(b"\r\n0\r\n\r\n")
-            await asyncio.sleep(0.4)
-            writer.write(b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
-            second = await reader.read()
-            writer.close()
-            return first + second
-
-    assert asyncio.run(ask_twice()).count(b"HTTP/1.1 200") == 2
+async def test_a_connection_is_used_again_after_a_reply_and_a_slow_body() -> None:
+    async with listening(head_timeout_s=0.2) as port:
+        reader, writer = await connect(port, b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n")
+        await asyncio.sleep(0.4)  # bodies have a limit of their own
+        writer.write(b"hi")
+        first = await reader.readuntil(b"\r\n0\r\n\r\n")
+        await asyncio.sleep(0.4)
+        writer.write(b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+        second = await reader.read()
+        writer.close()
+    assert (first + second).count(b"HTTP/1.1 200") == 2
 
 
 @pytest.mark.parametrize("limits", [{"stalled": 2}, {"stall_s": 0.2}])
-def test_replies_that_nobody_reads_hold_up_nobody(limits: dict[str, float]) -> None:
-    async def starve() -> bytes:
-        async with listening(**limits) as port:  # type: ignore[arg-type]
-            readers = [await deaf(port) for _ in range(3 * PLACES)]
-            found = await reply(port)
-            for writer in readers:
-                writer.transport.abort()
-            return found
-
-    assert asyncio.run(starve()).startswith(b"HTTP/1.1 200")
+async def test_replies_that_nobody_reads_hold_up_nobody(limits: dict[str, float]) -> None:
+    async with listening(**limits) as port:  # type: ignore[arg-type]
+        readers = [await deaf(port) for _ in range(3 * PLACES)]
+        found = await reply(port)
+        for writer in readers:
+            writer.transport.abort()
+    assert found.startswith(b"HTTP/1.1 200")
 
 
-def test_a_reader_that_is_slow_but_reads_gets_all() -> None:
-    async def read_slowly() -> int:
-        async with listening(stall_s=1.5, stalled=1) as port:
-            reader, writer = await connect(port, b"GET /long HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
-            size = 0
-            while part := await asyncio.wait_for(reader.read(200_000), 30):
-                size += len(part)
-                await asyncio.sleep(0.05)
-            writer.close()
-            return size
-
-    assert asyncio.run(read_slowly()) > len(LONG)
+async def test_a_reader_that_is_slow_but_reads_gets_all() -> None:
+    async with listening(stall_s=1.5, stalled=1) as port:
+        reader, writer = await connect(port, b"GET /long HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+        size = 0
+        while part := await asyncio.wait_for(reader.read(200_000), 30):
+            size += len(part)
+            await asyncio.sleep(0.05)
+        writer.close()
+    assert size > len(LONG)

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-import uvicorn
+from kit.api import serving
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -33,21 +33,6 @@ class Ports:
 
     def counted(self, port: int) -> contextlib.AbstractContextManager[None]:
         return nullcontext()
-
-
-@asynccontextmanager
-async def replica(app: ASGIApp) -> AsyncIterator[int]:
-    """Serve `app` as Ray serves a replica's own port; yield the port."""
-    server = uvicorn.Server(uvicorn.Config(app, port=0, lifespan="off", log_config=None, access_log=False))
-    server.install_signal_handlers = lambda: None  # type: ignore[attr-defined]
-    running = asyncio.create_task(server.serve())
-    while not server.started:
-        await asyncio.sleep(0.005)
-    try:
-        yield server.servers[0].sockets[0].getsockname()[1]
-    finally:
-        server.should_exit = server.force_exit = True
-        await running
 
 
 async def echo(scope: Scope, receive: Receive, send: Send) -> None:
@@ -105,7 +90,7 @@ async def direct(app: ASGIApp, ports: Any) -> AsyncIterator[DirectToReplica]:
 
 async def echoed(*body: Message, **more: Any) -> tuple[dict[str, Any], list[tuple[str, str]]]:
     """Return what a replica saw of a request, and the headers of its reply."""
-    async with replica(echo) as port, direct(ray, Ports(port)) as proxy:
+    async with serving(echo) as port, direct(ray, Ports(port)) as proxy:
         status, headers, seen = await reply_of(proxy, *asked(body, **more))
     assert status == 418, (status, seen)
     return json.loads(seen), headers
@@ -127,19 +112,17 @@ def test_a_replica_sees_the_request_as_it_was():
     assert not {"date", "server", "connection"} & {n for n, _ in reply}  # the proxy's server writes its own
 
 
-def test_a_question_that_dies_with_its_replica_is_503_with_its_id():
+async def test_a_question_that_dies_with_its_replica_is_503_with_its_id():
+    heads = list[str]()
+
     async def dies(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         heads.append((await reader.readuntil(b"\r\n\r\n")).decode().lower())
         writer.close()
 
-    async def ask() -> tuple[int, list[tuple[str, str]], bytes]:
-        server = await asyncio.start_server(dies, "127.0.0.1", 0)
-        port = server.sockets[0].getsockname()[1]
-        async with server, direct(ray, Ports(port)) as proxy:
-            return await reply_of(AnswerReplicaLoss(proxy), *asked())
-
-    heads = list[str]()
-    status, headers, _ = asyncio.run(ask())
+    server = await asyncio.start_server(dies, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    async with server, direct(ray, Ports(port)) as proxy:
+        status, headers, _ = await reply_of(AnswerReplicaLoss(proxy), *asked())
     assert status == 503 and f"x-request-id: {dict(headers)['x-request-id']}\r\n" in heads[0]
 
 
@@ -153,8 +136,8 @@ def test_the_sender_can_forge_neither_address_nor_scheme():
     assert over_tls["scheme"] == "https"
 
 
-def test_a_replica_hears_that_its_client_has_left():
-    ended = asyncio.Event()
+async def test_a_replica_hears_that_its_client_has_left():
+    ended, came, parts = asyncio.Event(), asyncio.Event(), list[bytes]()
 
     async def streaming(scope: Scope, receive: Receive, send: Send) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": []})
@@ -163,41 +146,30 @@ def test_a_replica_hears_that_its_client_has_left():
             pass
         ended.set()
 
-    async def watch() -> list[bytes]:
-        came, parts = asyncio.Event(), list[bytes]()
+    async def send(message: Message) -> None:
+        if message.get("body"):
+            parts.append(message["body"])
+            came.set()
 
-        async def send(message: Message) -> None:
-            if message.get("body"):
-                parts.append(message["body"])
-                came.set()
+    scope, whole = asked()
 
-        scope, whole = asked()
+    async def receive() -> Message:
+        if came.is_set() or scope.setdefault("read", False):
+            await came.wait()
+            return {"type": "http.disconnect"}
+        scope["read"] = True
+        return await whole()
 
-        async def receive() -> Message:
-            if came.is_set() or scope.setdefault("read", False):
-                await came.wait()
-                return {"type": "http.disconnect"}
-            scope["read"] = True
-            return await whole()
-
-        async with replica(streaming) as port, direct(ray, Ports(port)) as proxy:
-            await proxy(scope, receive, send)
-            await asyncio.wait_for(ended.wait(), 60)
-        return parts
-
-    assert asyncio.run(watch()) == [b"first"]
+    async with serving(streaming) as port, direct(ray, Ports(port)) as proxy:
+        await proxy(scope, receive, send)
+        await asyncio.wait_for(ended.wait(), 60)
+    assert parts == [b"first"]
 
 
-@pytest.mark.parametrize(
-    "more",
-    [
-        {"path": "/-/healthz"},
-        {"raw_path": b"*"},
-        {"raw_path": b"/\xc3\xa9"},
-        {"raw_path": b"/a#b"},
-        {"headers": [(b"x-name", b"\xe9")]},
-    ],
-)
+@pytest.mark.parametrize("more", [
+    {"path": "/-/healthz"}, {"raw_path": b"*"}, {"raw_path": b"/\xc3\xa9"}, {"raw_path": b"/a#b"},
+    {"headers": [(b"x-name", b"\xe9")]},
+])  # fmt: skip
 def test_what_is_not_plain_goes_through_ray(more: dict[str, Any]):
     status, _, _ = asyncio.run(reply_of(DirectToReplica(ray, Ports(1)), *asked(**more)))
     assert status == 299
@@ -216,7 +188,7 @@ def test_a_long_body_goes_through_ray_whole():
     assert (status, len(body)) == (299, 160_000)
 
 
-def test_a_body_that_its_client_did_not_finish_is_not_passed_as_whole():
+async def test_a_body_that_its_client_did_not_finish_is_not_passed_as_whole():
     cut = [{"type": "http.request", "body": b"delete all but", "more_body": True}, {"type": "http.disconnect"}]
     seen = list[Message]()
 
@@ -224,11 +196,9 @@ def test_a_body_that_its_client_did_not_finish_is_not_passed_as_whole():
         seen.extend([await receive(), await receive()])
         await Response(b"", 299)(scope, receive, send)
 
-    async def leave() -> int:
-        async with replica(echo) as port:
-            return (await reply_of(DirectToReplica(rays_own, Ports(port)), *asked(cut)))[0]
-
-    assert (asyncio.run(leave()), seen) == (299, cut)
+    async with serving(echo) as port:
+        status, _, _ = await reply_of(DirectToReplica(rays_own, Ports(port)), *asked(cut))
+    assert (status, seen) == (299, cut)
 
 
 def test_a_body_ends_where_the_proxy_saw_its_end():
@@ -243,18 +213,15 @@ def test_a_replica_puts_the_root_path_before_the_path_itself():
     assert seen["target"] == "/a%20b"
 
 
-def test_a_replica_that_takes_no_connection_is_passed_over():
-    async def ask() -> list[int]:
-        async with replica(echo) as port:
-            pass
-        async with replica(echo) as other, direct(ray, Ports(port, other)) as proxy:
-            both = await reply_of(proxy, *asked())
-        async with direct(ray, Ports(port)) as proxy:
-            alone = await reply_of(proxy, *asked([{"type": "http.request", "body": b"again"}]))
-        assert alone[2] == b"again"
-        return [both[0], alone[0]]
-
-    assert asyncio.run(ask()) == [418, 299]
+async def test_a_replica_that_takes_no_connection_is_passed_over():
+    async with serving(echo) as port:
+        pass
+    async with serving(echo) as other, direct(ray, Ports(port, other)) as proxy:
+        status, _, _ = await reply_of(proxy, *asked())
+    assert status == 418
+    async with direct(ray, Ports(port)) as proxy:
+        status, _, body = await reply_of(proxy, *asked([{"type": "http.request", "body": b"again"}]))
+    assert (status, body) == (299, b"again")
 
 
 @pytest.fixture
@@ -279,9 +246,10 @@ def test_the_replica_with_the_fewest_requests_of_the_longest_prefix_comes_first(
     assert known.ports_for("/query") == known.ports_for("/llm/v1/models") == []
 
 
-def test_questions_that_come_at_once_are_shared_among_the_replicas(known: RunningReplicas):
+async def test_questions_that_come_at_once_are_shared_among_the_replicas(known: RunningReplicas):
     """Their heads are there before the body of any is."""
     asked_of = Counter[int]()
+    known.ports_for("/")
 
     async def counting(scope: Scope, receive: Receive, send: Send) -> None:
         asked_of[scope["server"][1]] += 1
@@ -296,15 +264,11 @@ def test_questions_that_come_at_once_are_shared_among_the_replicas(known: Runnin
 
         await reply_of(proxy, scope, later)
 
-    async def ask_many() -> None:
-        async with replica(counting) as one, replica(counting) as other:
-            known.take_routes({"docs": SimpleNamespace(route="/")})
-            known.take("docs", running(("here", one), ("here", other)))
-            async with direct(ray, known) as proxy:
-                await asyncio.gather(*(ask(proxy) for _ in range(8)))
-
-    known.ports_for("/")
-    asyncio.run(ask_many())
+    async with serving(counting) as one, serving(counting) as other:
+        known.take_routes({"docs": SimpleNamespace(route="/")})
+        known.take("docs", running(("here", one), ("here", other)))
+        async with direct(ray, known) as proxy:
+            await asyncio.gather(*(ask(proxy) for _ in range(8)))
     assert sorted(asked_of.values()) == [4, 4]
 
 

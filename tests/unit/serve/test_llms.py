@@ -75,7 +75,7 @@ def test_what_has_not_changed_is_not_sent_again(client, store, path):
     assert client.get(path, headers={"If-None-Match": tag}).status_code == 200
 
 
-def test_readers_that_take_nothing_keep_few_places_and_no_other_reader_waiting(store):
+async def test_readers_that_take_nothing_keep_few_places_and_no_other_reader_waiting(store):
     app = create_app(FakeEngine(store), store)
     statuses, reading = Counter[int](), asyncio.Event()
 
@@ -92,20 +92,17 @@ def test_readers_that_take_nothing_keep_few_places_and_no_other_reader_waiting(s
         scope = {"type": "http", "method": "GET", "path": "/llms-full.txt", "headers": [], "query_string": b""}
         await app(scope, receive, send)
 
-    async def crowd() -> None:
-        deaf = [asyncio.create_task(get(reads=False)) for _ in range(MOST_FULL - 1)]
-        while statuses[200] < len(deaf):
-            await asyncio.sleep(0.01)
-        await asyncio.wait_for(get(reads=True), 30)
-        deaf += [asyncio.create_task(get(reads=False)) for _ in range(20)]
-        while statuses.total() < MOST_FULL + 20:
-            await asyncio.sleep(0.01)
-        assert statuses == {200: MOST_FULL + 1, 503: 19}
-        reading.set()
-        await asyncio.gather(*deaf)
-        await get(reads=True)
-
-    asyncio.run(crowd())
+    deaf = [asyncio.create_task(get(reads=False)) for _ in range(MOST_FULL - 1)]
+    while statuses[200] < len(deaf):
+        await asyncio.sleep(0.01)
+    await asyncio.wait_for(get(reads=True), 30)
+    deaf += [asyncio.create_task(get(reads=False)) for _ in range(20)]
+    while statuses.total() < MOST_FULL + 20:
+        await asyncio.sleep(0.01)
+    assert statuses == {200: MOST_FULL + 1, 503: 19}
+    reading.set()
+    await asyncio.gather(*deaf)
+    await get(reads=True)
 
 
 def test_a_collection_is_chosen_by_name_and_must_be_there(client, store):

@@ -1,6 +1,5 @@
 """The real `openai` client against the service, unchanged: chat, streams, models, embeddings and its error classes."""
 
-import asyncio
 import base64
 from collections.abc import Iterator
 from typing import Any
@@ -98,18 +97,15 @@ def test_tokens_are_counted_where_no_language_model_wrote(client: openai.OpenAI,
     assert 0 < few.prompt_tokens < many.prompt_tokens == many.total_tokens
 
 
-def test_the_async_client_and_the_helper_for_streams_work_too(client: openai.OpenAI, service: Service) -> None:
-    async def both() -> tuple[str, str]:
-        async with openai.AsyncOpenAI(base_url=service.url, api_key="any") as asking:
-            whole: Any = await asking.chat.completions.create(model="docs", messages=[USER])
-            stream: Any = await asking.chat.completions.create(model="docs", messages=[USER], stream=True)
-            return whole.choices[0].message.content, "".join(
-                [chunk.choices[0].delta.content or "" async for chunk in stream]
-            )
-
-    assert asyncio.run(both()) == (TEXT, TEXT)
-    with client.chat.completions.stream(model="docs", messages=[USER]) as stream:
-        assert stream.get_final_completion().choices[0].message.content == TEXT
+async def test_the_async_client_and_the_helper_for_streams_work_too(client: openai.OpenAI, service: Service) -> None:
+    asked: Any = {"model": "docs", "messages": [USER]}
+    async with openai.AsyncOpenAI(base_url=service.url, api_key="any") as asking:
+        whole = await asking.chat.completions.create(**asked)
+        stream = await asking.chat.completions.create(**asked, stream=True)
+        assert whole.choices[0].message.content == TEXT
+        assert "".join([chunk.choices[0].delta.content or "" async for chunk in stream]) == TEXT
+    with client.chat.completions.stream(**asked) as streamed:
+        assert streamed.get_final_completion().choices[0].message.content == TEXT
 
 
 def test_the_last_user_message_is_the_question_and_those_before_it_the_history(client, service):

@@ -183,13 +183,11 @@ def test_an_agent_that_has_its_task_may_think_longer_than_a_replica_is_waited_fo
     assert answer_parts(Thinking("", "Call it.", AgentResult()), timeout_s=0.1) == ["Call it.", AgentResult()]
 
 
-def test_an_agent_says_first_that_it_has_the_task() -> None:
+async def test_an_agent_says_first_that_it_has_the_task() -> None:
     class Speaks:
         async def answer(self, task: Task) -> AsyncGenerator[str | AgentResult, None]:
             yield task.question
             yield AgentResult()
 
-    async def all_parts() -> list[str | AgentResult]:
-        return [part async for part in stream_answer(Speaks(), TASK)]  # type: ignore[arg-type]
-
-    assert asyncio.run(all_parts()) == ["", "How?", AgentResult()]
+    found = [part async for part in stream_answer(Speaks(), TASK)]  # type: ignore[arg-type]
+    assert found == ["", "How?", AgentResult()]
