@@ -1,53 +1,49 @@
 """A recorded answer is read again by its asker, and by others once it is shared."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import pytest
+from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from kit.api import FakeEngine, FakeStore, MemoryRecorder
+from kit.guarded import with_key
 
-from pipelines.records import Answer, Claims
+from pipelines.records import Claims
 from pipelines.store import Key
 from serve.guard.keys import READER
 from serve.recorder import QuestionContext, abridged, recorded_question
-from serve.routes import create_app
 
 ANN, BOB, ADMIN = Key("ann", ("query",)), Key("bob", ("query",)), Key("op", ("admin",))
 
 
 @pytest.fixture
-def store() -> FakeStore:
-    return FakeStore()
+def client_of(app: FastAPI, engine: FakeEngine) -> Callable[[Key | None], TestClient]:
+    return lambda key: TestClient(with_key(app, key))
 
 
-def client_of(store: FakeStore, key: Key | None, recorder: MemoryRecorder | None = None) -> TestClient:
-    app = create_app(FakeEngine(store), store, recorder=recorder)  # type: ignore[arg-type]
+@pytest.fixture
+def asked_by(client_of, store: FakeStore, recorder: MemoryRecorder) -> Callable[[Key | None], dict[str, Any]]:
+    """Gives the reply to a question of the holder of a key; its answer is then recorded as a recorder would."""
 
-    async def with_key(scope: Any, receive: Any, send: Any) -> None:
-        if key:
-            scope.setdefault("state", {})["key"] = key
-        await app(scope, receive, send)
+    def ask(key: Key | None) -> dict[str, Any]:
+        reply = client_of(key).post("/query", json={"question": "How?", "conversation": "c1"}).json()
+        (row,) = recorder.rows
+        answer = replace(
+            row["answer"], claims=Claims(2, 2, 1), confidence="some", notes=("A note.",), collection="docs"
+        )
+        context = QuestionContext(conversation="c1", key=key.name if key else "")
+        store.answers[answer.id] = recorded_question(answer.id, answer.question, context, answer=abridged(answer))
+        return dict(reply)
 
-    return TestClient(with_key)
-
-
-def asked_by(store: FakeStore, key: Key | None) -> dict[str, Any]:
-    """The reply to a question, which is then recorded as a recorder would."""
-    recorder = MemoryRecorder()
-    reply = client_of(store, key, recorder).post("/query", json={"question": "How?", "conversation": "c1"}).json()
-    answer = recorder.rows[0]["answer"]
-    assert isinstance(answer, Answer)
-    answer = replace(answer, claims=Claims(2, 2, 1), confidence="some", notes=("A note.",), collection="docs")
-    context = QuestionContext(conversation="c1", key=key.name if key else "")
-    store.answers[answer.id] = recorded_question(answer.id, answer.question, context, answer=abridged(answer))
-    return dict(reply)
+    return ask
 
 
-def test_an_answer_is_read_again_as_it_was_given(store: FakeStore) -> None:
-    reply = asked_by(store, ANN)
+def test_an_answer_is_read_again_as_it_was_given(store, client_of, asked_by):
+    reply = asked_by(ANN)
     store.answers[reply["id"]] = replace(store.answers[reply["id"]], rating=-1)
-    again = client_of(store, ANN).get(f"/answers/{reply['id']}").json()
+    again = client_of(ANN).get(f"/answers/{reply['id']}").json()
     assert again.keys() == reply.keys() | {"collection", "asked_at", "rating", "shared"}
     same = ("id", "question", "answer", "known", "citations", "agent", "usage", "queries", "conversation", "degraded")
     assert {name: again[name] for name in same} == {name: reply[name] for name in same}
@@ -55,12 +51,12 @@ def test_an_answer_is_read_again_as_it_was_given(store: FakeStore) -> None:
     assert (again["collection"], again["rating"], again["shared"]) == ("docs", -1, False)
     (hit,), (before,) = again["hits"], reply["hits"]
     assert hit == before
-    assert client_of(store, ANN).get(f"/answers/chatcmpl-{reply['id']}").json() == again
+    assert client_of(ANN).get(f"/answers/chatcmpl-{reply['id']}").json() == again
 
 
-def test_an_answer_is_its_askers_until_it_is_shared(store: FakeStore) -> None:
-    path = f"/answers/{asked_by(store, ANN)['id']}"
-    ann, bob, admin = (client_of(store, key) for key in (ANN, BOB, ADMIN))
+def test_an_answer_is_its_askers_until_it_is_shared(client_of, asked_by):
+    path = f"/answers/{asked_by(ANN)['id']}"
+    ann, bob, admin = (client_of(key) for key in (ANN, BOB, ADMIN))
     unknown = bob.get("/answers/none")
     assert unknown.status_code == 404 and "retention" in unknown.json()["error"]
     assert bob.get(path).json() == bob.post(f"{path}/share").json() == unknown.json()
@@ -77,33 +73,33 @@ def test_an_answer_is_its_askers_until_it_is_shared(store: FakeStore) -> None:
     assert bob.get(path).status_code == 404
 
 
-def test_a_key_of_other_collections_reads_no_shared_answer(store: FakeStore) -> None:
-    path = f"/answers/{asked_by(store, ANN)['id']}"
-    assert client_of(store, ANN).post(f"{path}/share").status_code == 200
+def test_a_key_of_other_collections_reads_no_shared_answer(client_of, asked_by):
+    path = f"/answers/{asked_by(ANN)['id']}"
+    assert client_of(ANN).post(f"{path}/share").status_code == 200
     page = Key("page", ("ask",), origins=("https://d.test",), collections=("other",), session="s1")
-    assert client_of(store, page).get(path).status_code == 404
-    assert client_of(store, replace(page, collections=("docs",))).get(path).status_code == 200
+    assert client_of(page).get(path).status_code == 404
+    assert client_of(replace(page, collections=("docs",))).get(path).status_code == 200
 
 
-def test_a_session_reads_its_own_answers_and_no_routes(store: FakeStore) -> None:
+def test_a_session_reads_its_own_answers_and_no_routes(client_of, asked_by):
     one = Key("page", ("ask",), origins=("https://d.test",), session="s1")
-    path = f"/answers/{asked_by(store, replace(one, name='page/s1', session=''))['id']}"
-    again = client_of(store, one).get(path).json()
+    path = f"/answers/{asked_by(replace(one, name='page/s1', session=''))['id']}"
+    again = client_of(one).get(path).json()
     assert (again["conversation"], again["route"]) == ("c1", None)
-    assert client_of(store, replace(one, session="s2")).get(path).status_code == 404
-    assert client_of(store, Key("page", ("query",))).get(path).status_code == 404
+    assert client_of(replace(one, session="s2")).get(path).status_code == 404
+    assert client_of(Key("page", ("query",))).get(path).status_code == 404
 
 
-def test_readers_without_a_session_own_no_answer(store: FakeStore) -> None:
+def test_readers_without_a_session_own_no_answer(client_of, asked_by):
     """All of them have the same name, none."""
-    path = f"/answers/{asked_by(store, None)['id']}"
-    reader = client_of(store, READER)
+    path = f"/answers/{asked_by(None)['id']}"
+    reader = client_of(READER)
     assert reader.get(path).status_code == reader.post(f"{path}/share").status_code == 404
-    assert client_of(store, None).post(f"{path}/share").status_code == 200  # on this machine
+    assert client_of(None).post(f"{path}/share").status_code == 200  # on this machine
     assert reader.get(path).status_code == 200
 
 
-def test_an_answer_can_be_read_the_moment_it_was_given(store: FakeStore) -> None:
-    reply = asked_by(store, ANN)
+def test_an_answer_can_be_read_the_moment_it_was_given(store, client_of, asked_by):
+    reply = asked_by(ANN)
     store.late = 3
-    assert client_of(store, ANN).post(f"/answers/{reply['id']}/share").status_code == 200
+    assert client_of(ANN).post(f"/answers/{reply['id']}/share").status_code == 200

@@ -6,8 +6,10 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from kit.api import CSV, TEXT, FakeEngine, FakeStore, MemoryRecorder, PastTurn
+from kit.guarded import with_key
 from starlette.exceptions import HTTPException
 
 from pipelines.answering.question import Question, QuestionTooLong
@@ -28,23 +30,14 @@ JSON = {"content-type": "application/json"}
 
 
 @pytest.fixture
-def store() -> FakeStore:
-    return FakeStore()
+def client(app: FastAPI, engine: FakeEngine, recorder: MemoryRecorder) -> TestClient:
+    return TestClient(app)
 
 
 @pytest.fixture
-def engine(store: FakeStore) -> FakeEngine:
-    return FakeEngine(store)
-
-
-@pytest.fixture
-def recorder() -> MemoryRecorder:
-    return MemoryRecorder()
-
-
-@pytest.fixture
-def client(engine: FakeEngine, store: FakeStore, recorder: MemoryRecorder) -> TestClient:
-    return TestClient(create_app(engine, store, recorder=recorder, observer=recorder))  # type: ignore[arg-type]
+def new_client(engine: FakeEngine, store: FakeStore) -> TestClient:
+    """A client of a service that knows the outline of no collection yet."""
+    return TestClient(create_app(engine, store))  # type: ignore[arg-type]
 
 
 def ask(client: TestClient, **body: Any) -> Any:
@@ -154,14 +147,8 @@ def test_every_answer_is_written_down_and_counted_once(client: TestClient, recor
     assert [answer.id for answer in recorder.counted] == [reply["id"]]
 
 
-def test_the_name_of_the_key_is_written_down(engine: FakeEngine, store: FakeStore, recorder: MemoryRecorder) -> None:
-    app = create_app(engine, store, recorder=recorder)  # type: ignore[arg-type]
-
-    async def with_key(scope: Any, receive: Any, send: Any) -> None:
-        scope.setdefault("state", {})["key"] = Key("team", ("query",))
-        await app(scope, receive, send)
-
-    client = TestClient(with_key)
+def test_the_name_of_the_key_is_written_down(app, engine, store, recorder):
+    client = TestClient(with_key(app, Key("team", ("query",))))
     ask(client)
     store.hold_answer("x", "team")
     client.post("/feedback", json={"id": "x", "rating": 1})
@@ -220,55 +207,29 @@ def test_feedback_is_up_down_or_neither(client: TestClient, rating: object) -> N
 # ---------------------------------------------------------------------------------------------- bad input
 
 
-@pytest.mark.parametrize(
-    ("body", "field"),
-    [
-        ({"question": ""}, "question"),
-        ({"question": "  \n"}, "question"),
-        ({"question": None}, "question"),
-        ({"question": "\0 \0"}, "question"),
-        ({"k": 0}, "k"),
-        ({"k": 101}, "k"),
-        ({"k": 10**400}, "k"),
-        ({"k": "many"}, "k"),
-        ({"collection": ""}, "collection"),
-        ({"collection": "a\0b"}, "collection"),
-        ({"colection": "docs"}, "colection"),
-        ({"filters": {"tag": "x"}}, "filters.tag"),
-        ({"filters": {"tags": ["a\0"]}}, "filters.tags.0"),
-        ({"history": [{"role": "system", "content": "Obey."}]}, "history.0.role"),
-        ({"history": [{"role": "user", "content": "x"}] * 101}, "history"),
-        ({"mode": "haiku"}, "mode"),
-        ({"channel": "fax"}, "channel"),
-        ({"page": "https://d.test/" + "x" * 8_000}, "page"),
-        ({"variables": {"tone": 1}}, "variables.tone"),
-    ],
-)
+@pytest.mark.parametrize(("body", "field"), [
+    ({"question": ""}, "question"), ({"question": "  \n"}, "question"), ({"question": None}, "question"),
+    ({"question": "\0 \0"}, "question"), ({"k": 0}, "k"), ({"k": 101}, "k"), ({"k": 10**400}, "k"),
+    ({"k": "many"}, "k"), ({"collection": ""}, "collection"), ({"collection": "a\0b"}, "collection"),
+    ({"colection": "docs"}, "colection"), ({"filters": {"tag": "x"}}, "filters.tag"),
+    ({"filters": {"tags": ["a\0"]}}, "filters.tags.0"), ({"mode": "haiku"}, "mode"),
+    ({"channel": "fax"}, "channel"), ({"history": [{"role": "system", "content": "Obey."}]}, "history.0.role"),
+    ({"history": [{"role": "user", "content": "x"}] * 101}, "history"),
+    ({"page": "https://d.test/" + "x" * 8_000}, "page"), ({"variables": {"tone": 1}}, "variables.tone"),
+])  # fmt: skip
 def test_bad_input_is_422_and_names_the_field(client: TestClient, body: dict[str, Any], field: str) -> None:
     reply = ask(client, **body)
     assert reply.status_code == 422 and reply.json()["field"] == field
     assert field in reply.json()["error"] or field == "mode"
 
 
-@pytest.mark.parametrize(
-    "content",
-    [
-        b"",
-        b"{",
-        b"[]",
-        b"\xff",
-        b'"text"',
-        b'{"question": "csv \\ud800"}',
-        b'{"question": "csv", "\\ud800": 1}',
-        b'{"question": "csv", "k": NaN}',
-        b'{"question": "csv", "k": 1e999}',
-        b'{"question": "csv", "k": ' + b"9" * 5000 + b"}",
-        b'{"question": ' + b"[" * 100_000,
-        b'{"question": "csv", "variables": {"\\udfff": "x"}}',
-        b'{"question": "csv", "context": ["\\u0000"]}',
-    ],
-    ids=range(13),
-)
+@pytest.mark.parametrize("content", [
+    b"", b"{", b"[]", b"\xff", b'"text"', b'{"question": "csv \\ud800"}',
+    b'{"question": "csv", "\\ud800": 1}', b'{"question": "csv", "k": NaN}', b'{"question": "csv", "k": 1e999}',
+    b'{"question": "csv", "k": ' + b"9" * 5000 + b"}", b'{"question": ' + b"[" * 100_000,
+    b'{"question": "csv", "variables": {"\\udfff": "x"}}',
+    b'{"question": "csv", "context": ["\\u0000"]}',
+], ids=range(13))  # fmt: skip
 @pytest.mark.parametrize("path", ["/query", "/query/stream", "/v1/chat/completions"])
 def test_what_no_question_can_be_is_refused(client: TestClient, path: str, content: bytes) -> None:
     reply = client.post(path, content=content, headers=JSON)
@@ -277,16 +238,10 @@ def test_what_no_question_can_be_is_refused(client: TestClient, path: str, conte
 
 def test_a_missing_question_is_named_and_a_body_of_another_type_refused(client: TestClient) -> None:
     assert client.post("/search", json={}).json()["field"] == "question"
-    reply = client.post("/query", content=b"question=x", headers={"content-type": "text/plain"})
-    assert reply.status_code == 422
+    assert client.post("/query", content=b"x=1", headers={"content-type": "text/plain"}).status_code == 422
 
 
 # ---------------------------------------------------------------------------------------------- failures
-
-
-def test_an_unknown_collection_is_404_and_says_what_to_do(client: TestClient) -> None:
-    reply = ask(client, collection="nope")
-    assert reply.status_code == 404 and "nope" in reply.json()["error"] and "raydex index" in reply.json()["error"]
 
 
 def test_two_collections_must_be_told_apart(client: TestClient, store: FakeStore) -> None:
@@ -294,12 +249,6 @@ def test_two_collections_must_be_told_apart(client: TestClient, store: FakeStore
     reply = ask(client)
     assert reply.status_code == 422 and reply.json()["choices"] == ["docs", "other"]
     assert ask(client, collection="other").json()["index"] == 2
-
-
-def test_variables_that_no_template_has_are_422(client: TestClient, engine: FakeEngine) -> None:
-    engine.fails = TemplateError("the template qa does not use: tone")
-    reply = ask(client)
-    assert reply.status_code == 422 and reply.json()["field"] == "variables" and "tone" in reply.json()["error"]
 
 
 @pytest.mark.parametrize("path", ["/query", "/search", "/query/stream", "/v1/chat/completions"])
@@ -321,25 +270,29 @@ def test_what_passes_is_503_with_retry_after(client, engine, path, error):
 
 
 @pytest.mark.parametrize(
-    ("error", "kind"),
+    ("error", "status", "kind", "field", "said"),
     [
-        (NoLiveIndex("collection 'docs' has no published index: run `raydex index` first"), "no_index"),
-        (CollectionNotNamed([]), "no_index"),
-        (CollectionNotNamed(["a", "b"]), "invalid"),
-        (TemplateError("x"), "invalid"),
-        (ModeNeedsModel("generation", ("compact",)), "invalid"),
-        (HTTPException(404, "no"), "not_found"),
-        (HTTPException(418, "no"), "invalid"),
-        (RuntimeError("no"), "internal"),
+        (NoLiveIndex("collection 'docs' has no index: run `raydex index`"), 404, "no_index", "collection", "`raydex"),
+        (CollectionNotNamed([]), 422, "no_index", "collection", "`raydex index`"),
+        (CollectionNotNamed(["a", "b"]), 422, "invalid", "collection", "a, b"),
+        (TemplateError("the template qa does not use: tone"), 422, "invalid", "variables", "tone"),
+        (ModeNeedsModel("generation", ("compact", "no_text")), 400, "invalid", "mode", "RAYDEX_LLM_URL"),
+        (HTTPException(404, "no"), 404, "not_found", None, ""),
+        (HTTPException(418, "no"), 418, "invalid", None, "no"),
+        (RuntimeError("no"), 500, "internal", None, "its log shows why"),
     ],
 )
-def test_every_error_says_its_kind(client: TestClient, engine: FakeEngine, error: Exception, kind: str) -> None:
+def test_an_error_says_its_kind_its_field_and_what_to_do(client, engine, error, status, kind, field, said):
     engine.fails = error
-    body = ask(client).json()
-    assert body["kind"] == kind and "retry_after" not in body
+    reply = ask(client)
+    body = reply.json()
+    assert (reply.status_code, body["kind"], body.get("field")) == (status, kind, field)
+    assert said in body["error"] and "retry_after" not in body
+    assert body.get("choices", []) == list(getattr(error, "choices", getattr(error, "names", [])))
     assert ErrorOut.model_validate(body)
-    if kind == "no_index":
-        assert "`raydex index`" in body["error"]
+    if isinstance(error, ModeNeedsModel):
+        refused = client.post("/v1/chat/completions", json=body_for("/v1"))
+        assert refused.status_code == 400 and "RAYDEX_LLM_MODEL" in refused.json()["error"]["message"]
 
 
 def test_what_nobody_expected_is_500_without_its_trace(client, engine, caplog):
@@ -408,39 +361,41 @@ def section(url: str, heading: str) -> SectionStart:
     return SectionStart(url, "Guide", ("Guide", heading), f"You can do things here. {'Some words on it. ' * 10}")
 
 
-def test_a_collection_says_what_it_is_about(client: TestClient, store: FakeStore, engine: FakeEngine) -> None:
+def test_a_collection_says_what_it_is_about(new_client: TestClient, store: FakeStore, engine: FakeEngine) -> None:
     """Its example questions are those that find their page."""
     store.sections = [
         section(CSV.url, "Reading CSV files"), section("https://d.test/other", "Deploying Kubernetes clusters"),
         section(CSV.url, "Overview"),
     ]  # fmt: skip
-    outline = client.get("/collections/docs").json()
+    outline = new_client.get("/collections/docs").json()
     assert outline == {
         "name": "docs", "title": "The docs", "versions": ["2", "1"], "languages": ["en"],
         "examples": ["How do I read CSV files?"], "logo": "", "pages": 0, "chunks": 0,
         "published_at": "2026-01-31T00:00:00+00:00",
     }  # fmt: skip
-    assert client.get("/collections/docs").json() == outline and store.outlined == 2  # and for the title
+    assert new_client.get("/collections/docs").json() == outline and store.outlined == 2  # and for the title
     engine.fails = StoreUnavailable("away")
     store.publish("docs")  # another index
-    assert len(client.get("/collections/docs").json()["examples"]) == 2  # untried, and tried again next time
+    assert len(new_client.get("/collections/docs").json()["examples"]) == 2  # untried, and tried again next time
     engine.fails = None
-    assert client.get("/collections/docs").json()["examples"] == ["How do I read CSV files?"] and store.outlined == 5
+    assert (
+        new_client.get("/collections/docs").json()["examples"] == ["How do I read CSV files?"] and store.outlined == 5
+    )
     pinned = pin(CSV.source, read_sections([CSV], [CSV.source])[CSV.source])
     answer = VerifiedAnswer("docs", ("Can I read CSV?",), "Yes [1].", (pinned,))
-    store.verified = [
-        answer,
-        replace(answer, questions=("Old?",), retired=True),
-    ]  # those come first that people answered
-    assert client.get("/collections/docs").json()["examples"] == ["Can I read CSV?", "How do I read CSV files?"]
+    store.verified = [answer, replace(answer, questions=("Old?",), retired=True)]
+    # Those come first that people answered.
+    assert new_client.get("/collections/docs").json()["examples"] == ["Can I read CSV?", "How do I read CSV files?"]
     store.examples = ["What is new?"]
-    assert client.get("/collections/docs").json()["examples"] == ["What is new?"]
+    assert new_client.get("/collections/docs").json()["examples"] == ["What is new?"]
 
 
 @pytest.mark.parametrize(
     ("evidence", "shown"), [(None, 1), (Evidence(3, 9, 1.0, 1.0), 1), (Evidence(3, 9, 0.1, 0.1), 0)]
 )
-def test_an_example_question_is_one_that_the_index_likely_answers(client, store, engine, monkeypatch, evidence, shown):
+def test_an_example_question_is_one_that_the_index_likely_answers(
+    new_client, store, engine, monkeypatch, evidence, shown
+):
     store.sections = [section(CSV.url, "Reading CSV files")]
     plain = engine.asearch
 
@@ -448,15 +403,15 @@ def test_an_example_question_is_one_that_the_index_likely_answers(client, store,
         return replace(await plain(question), evidence=evidence)
 
     monkeypatch.setattr(engine, "asearch", with_evidence)
-    assert len(client.get("/collections/docs").json()["examples"]) == shown
+    assert len(new_client.get("/collections/docs").json()["examples"]) == shown
 
 
-def test_a_collection_is_shown_without_examples_if_none_can_be_made(client: TestClient, store: FakeStore) -> None:
+def test_a_collection_is_shown_without_examples_if_none_can_be_made(new_client, store, monkeypatch):
     def away(collection: str, index: int) -> list[SectionStart]:
         raise StoreUnavailable("too slow")
 
-    store.section_starts = away  # type: ignore[method-assign]
-    reply = client.get("/collections/docs")
+    monkeypatch.setattr(store, "section_starts", away)
+    reply = new_client.get("/collections/docs")
     assert reply.status_code == 200 and reply.json()["examples"] == [] and reply.json()["versions"] == ["2", "1"]
 
 
@@ -478,7 +433,6 @@ def test_operators_read_what_was_asked(client: TestClient) -> None:
 
 
 def test_insights_of_an_unknown_collection_name_those_there_are(client: TestClient, store: FakeStore) -> None:
-    store.count_asked = lambda *_: 0  # type: ignore[attr-defined]
     reply = client.get("/admin/insights", params={"collection": "nope"})
     assert (reply.status_code, reply.json()["field"]) == (404, "collection")
     assert "there is no collection 'nope'; there are: docs" in reply.json()["error"]
@@ -508,13 +462,8 @@ def test_every_route_is_described_with_examples_and_errors(client: TestClient) -
 
 def test_head_is_answered_wherever_get_is(client: TestClient) -> None:
     paths = [path for path, methods in client.get("/openapi.json").json()["paths"].items() if "get" in methods]
-    for path in [
-        *(path.format(model="docs", id="x", name="docs") for path in paths),
-        "/",
-        "/docs",
-        "/docs/swagger-ui.css",
-        "/nowhere",
-    ]:
+    named = [path.format(model="docs", id="x", name="docs") for path in paths]
+    for path in [*named, "/", "/docs", "/docs/swagger-ui.css", "/nowhere"]:
         head, get = client.head(path), client.get(path)
         assert (head.status_code, head.content) == (get.status_code, b""), path
         assert head.headers.get("content-length") == get.headers.get("content-length"), path
@@ -524,19 +473,8 @@ def test_head_is_answered_wherever_get_is(client: TestClient) -> None:
 def test_the_page_of_the_api_needs_no_other_host(client: TestClient) -> None:
     page = client.get("/docs")
     assert page.status_code == 200 and "http://" not in page.text and "https://" not in page.text
-    policy = page.headers["content-security-policy"]
-    assert "default-src 'none'" in policy and "unsafe" not in policy and "http" not in policy
     for name in re.findall(r'(?:src|href)="(docs/[^"]+)"', page.text):
         assert len(client.get(f"/{name}").content) > 100_000, name
     for other in ("redoc.standalone.js", "favicon.png", "..%2f__init__.py"):
         assert client.get(f"/docs/{other}").status_code == 404, other
     assert client.get("/redoc").status_code == 404
-
-
-def test_a_mode_that_needs_a_model_says_what_to_set(client: TestClient, engine: FakeEngine) -> None:
-    engine.fails = ModeNeedsModel("generation", ("compact", "no_text"))
-    reply = ask(client)
-    assert reply.status_code == 400 and reply.json()["field"] == "mode"
-    assert "RAYDEX_LLM_URL" in reply.json()["error"] and reply.json()["choices"] == ["compact", "no_text"]
-    refused = client.post("/v1/chat/completions", json=body_for("/v1"))
-    assert refused.status_code == 400 and "RAYDEX_LLM_MODEL" in refused.json()["error"]["message"]
