@@ -1,7 +1,5 @@
 """Which pages read replies, and what no reply goes without: CORS, security headers, frames."""
 
-from typing import Any
-
 import pytest
 from kit.guarded import BLOG, DOCS, EVIL, OWN, SITE, GuardedStore, bearer, client, guarded, open_session
 from starlette.testclient import TestClient
@@ -15,7 +13,7 @@ ASKS = {"Access-Control-Request-Method": "POST", "Access-Control-Request-Headers
 QUESTION = {"question": "How do I load csv files?"}
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def asking() -> TestClient:
     return client(guarded(GuardedStore()))
 
@@ -56,9 +54,8 @@ def test_errors_and_limits_are_readable_too() -> None:
         assert "Retry-After" in reply.headers["Access-Control-Expose-Headers"]
 
 
-def test_an_origin_that_was_bound_stays_readable_while_the_database_is_away(asking, monkeypatch):
-    store = GuardedStore()
-    asking = client(guarded(store))
+def test_an_origin_that_was_bound_stays_readable_while_the_database_is_away(monkeypatch):
+    asking = client(guarded(store := GuardedStore()))
     assert asking.options("/query", headers={"Origin": BLOG, **ASKS}).status_code == 204
     store.away = True
     monkeypatch.setattr("serve.guard.cors.CACHE_S", 0.0)
@@ -125,11 +122,9 @@ def test_what_is_no_origin_is_refused_with_its_text(written: str) -> None:
 def test_every_reply_has_security_headers(asking: TestClient, path: str) -> None:
     headers = asking.get(path).headers
     assert headers["X-Content-Type-Options"] == "nosniff" and headers["Referrer-Policy"] == "no-referrer"
-    assert (
-        headers["X-Frame-Options"] == "DENY" and headers["Content-Security-Policy"].count("frame-ancestors 'none'") == 1
-    )
-    assert headers["Content-Security-Policy"].startswith("default-src 'none'")
-    assert "unsafe" not in headers["Content-Security-Policy"]
+    policy = headers["Content-Security-Policy"]
+    assert headers["X-Frame-Options"] == "DENY" and policy.count("frame-ancestors 'none'") == 1
+    assert policy.startswith("default-src 'none'") and "unsafe" not in policy
 
 
 @pytest.mark.parametrize(
@@ -148,7 +143,6 @@ def test_who_may_frame_the_page_is_a_setting(setting: list[str], policy: str, ol
 
 @pytest.mark.parametrize("setting", ["frame_ancestors", "cors_origins"])
 @pytest.mark.parametrize("written", ["docs.example.com", "https://a.b; script-src *", "https://a.b/\r\nX: y"])
-def test_an_origin_of_the_settings_that_is_none_is_refused(setting: str, written: str) -> None:
-    values: dict[str, Any] = {setting: [written]}
+def test_an_origin_of_the_settings_that_is_none_is_refused(setting, written):
     with pytest.raises(ValueError, match="write it as the browser shows it"):
-        Settings(**values)
+        Settings(**{setting: [written]})

@@ -1,157 +1,115 @@
 """How much may be asked: sizes, rates and places hold whatever a client claims, and every refusal says what to do."""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-from fastapi import FastAPI, Request
+from fastapi import FastAPI
 from fastapi.responses import StreamingResponse
-from kit.guarded import SilentMetrics
+from kit.guarded import EVIL, SECRET, GuardedStore, SilentMetrics, bearer, client, guarded
 from starlette.testclient import TestClient
 
-from pipelines.store import Key, StoreUnavailable, TokenGrant, key_hash
+from pipelines.store import Key, StoreUnavailable, TokenGrant
 from serve.guard.bodies import BodyLimit
 from serve.guard.limits import QuestionLimit
-from serve.guard.policy import Policy, UnsafePolicy, protect
+from serve.guard.policy import Policy, protect
 
-TOKEN = "rdx_" + "a" * 43
-FREE = "rdx_" + "b" * 43
-SLOW = "rdx_" + "c" * 43
-
-
-class Guard:
-    """A store of three keys whose buckets never refill."""
-
-    def __init__(self) -> None:
-        self.keys = {TOKEN: Key("ci", ("query",)), FREE: Key("free", ("query",), 0), SLOW: Key("slow", ("query",), 2)}
-        self.left: dict[str, float] = {}
-        self.away = False
-
-    def find_key(self, hash: bytes) -> Key | None:
-        return next((key for token, key in self.keys.items() if key_hash(token) == hash), None)
-
-    def service_secret(self) -> bytes:
-        return b"s" * 32
-
-    def bound_origins(self) -> frozenset[str]:
-        return frozenset()
-
-    def take_token(self, key: str, rate_per_minute: float, burst: float) -> TokenGrant:
-        if self.away:
-            raise StoreUnavailable("gone")
-        left = self.left.setdefault(key, burst)
-        if left < 1:
-            return TokenGrant(False, 29.5, left)
-        self.left[key] = left - 1
-        return TokenGrant(True, 0.0, left - 1)
-
-
-def application() -> FastAPI:
-    app = FastAPI()
-
-    @app.post("/query")
-    async def query(request: Request) -> dict[str, Any]:
-        body = await request.body()
-        return {"bytes": len(body), "key": request.state.key.name}
-
-    @app.post("/v1/chat/completions")
-    async def chat() -> dict[str, str]:
-        return {}
-
-    @app.get("/health")
-    async def health() -> dict[str, str]:
-        return {}
-
-    return app
+FREE, SLOW = "rdx_" + "e" * 43, "rdx_" + "f" * 43
+QUESTION = {"question": "How do I load csv files?"}
 
 
 @pytest.fixture
-def guard() -> Guard:
-    return Guard()
+def store() -> GuardedStore:
+    """Two of its keys have a rate of their own: none at all, and two a minute."""
+    store = GuardedStore()
+    store.keys |= {FREE: Key("free", ("query",), 0), SLOW: Key("slow", ("query",), 2)}
+    return store
 
 
-def client(guard: Guard, **policy: Any) -> TestClient:
-    app = protect(application(), guard, Policy(**{"host": "0.0.0.0", **policy}), SilentMetrics())
-    return TestClient(app, base_url="http://127.0.0.1", client=("127.0.0.1", 5), raise_server_exceptions=False)
+def elsewhere(store: GuardedStore, **policy: Any) -> TestClient:
+    """A client on another machine: it needs a key."""
+    return client(guarded(store, **policy))
 
 
-def auth(token: str) -> dict[str, str]:
-    return {"Authorization": f"Bearer {token}"}
+def here(store: GuardedStore, **policy: Any) -> TestClient:
+    return client(guarded(store, host="127.0.0.1", **policy), "127.0.0.1", "127.0.0.1:8000")
+
+
+def ask(asking: TestClient, token: str = "") -> Any:
+    return asking.post("/query", json=QUESTION, headers=bearer(token))
 
 
 # ------------------------------------------------------------------------------------------------ policy
 
 
-@pytest.mark.parametrize(
-    ("host", "required", "needed"),
-    [
-        ("127.0.0.1", None, False), ("::1", None, False), ("localhost", None, False), ("0.0.0.0", None, True),
-        ("10.1.2.3", None, True), ("docs.example.com", None, True), ("127.0.0.1", True, True),
-        ("0.0.0.0", False, False),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("host", "required", "needed"), [
+    ("127.0.0.1", None, False), ("::1", None, False), ("localhost", None, False), ("0.0.0.0", None, True),
+    ("10.1.2.3", None, True), ("docs.example.com", None, True), ("127.0.0.1", True, True),
+    ("0.0.0.0", False, False),
+])  # fmt: skip
 def test_keys_are_off_by_default_only_on_loopback(host: str, required: bool | None, needed: bool) -> None:
     assert Policy(host=host, keys_required=required).required is needed
 
 
-def test_a_protected_application_knows_its_key(guard: Guard) -> None:
-    reply = client(guard).post("/query", content=b"{}", headers=auth(TOKEN)).json()
-    assert reply["key"] == "ci" and reply["bytes"] == 2
-    assert client(guard, host="127.0.0.1").post("/query", content=b"").json()["key"] == ""
-
-
-def test_a_refusal_under_v1_has_the_shape_that_openais_clients_read(guard: Guard) -> None:
-    refused = client(guard).post("/v1/chat/completions")
+def test_a_refusal_under_v1_has_the_shape_that_openais_clients_read(store: GuardedStore) -> None:
+    refused = elsewhere(store).post("/v1/chat/completions")
     assert refused.status_code == 401 and refused.json()["error"]["code"] == "invalid_api_key"
 
 
 # ------------------------------------------------------------------------------------------------ rate
 
 
-def test_beyond_its_rate_a_key_is_told_when_to_come_back(guard: Guard) -> None:
-    asking = client(guard, rate=2)
-    replies = [asking.post("/query", headers=auth(TOKEN)) for _ in range(3)]
-    assert [reply.status_code for reply in replies] == [200, 200, 429]
-    assert replies[0].headers["RateLimit-Limit"] == "2" and replies[0].headers["RateLimit-Remaining"] == "1"
-    assert replies[2].headers["Retry-After"] == "30" and replies[2].headers["RateLimit-Remaining"] == "0"
-    assert "2 a minute" in replies[2].json()["error"]
-    assert (replies[2].json()["kind"], replies[2].json()["retry_after"]) == ("rate", 30)
+def test_beyond_its_rate_a_key_is_told_when_to_come_back(store, monkeypatch):
+    asking = elsewhere(store, rate=2)
+    first, second, third = (ask(asking, SECRET) for _ in range(3))
+    assert [reply.status_code for reply in (first, second, third)] == [200, 200, 429]
+    assert first.headers["RateLimit-Limit"] == "2" and first.headers["RateLimit-Remaining"] == "1"
+    monkeypatch.setattr(store, "take_token", lambda *_: TokenGrant(False, 29.5, 0.5))
+    refused = ask(asking, SECRET)
+    assert refused.headers["Retry-After"] == "30" and refused.headers["RateLimit-Remaining"] == "0"
+    assert "2 a minute" in refused.json()["error"]
+    assert (refused.json()["kind"], refused.json()["retry_after"]) == ("rate", 30)
 
 
-def test_a_keys_own_rate_beats_the_services_and_zero_is_no_limit(guard: Guard) -> None:
-    asking = client(guard, rate=1)
-    assert [asking.post("/query", headers=auth(SLOW)).status_code for _ in range(3)] == [200, 200, 429]
-    assert {asking.post("/query", headers=auth(FREE)).status_code for _ in range(5)} == {200}
+def test_a_keys_own_rate_beats_the_services_and_zero_is_no_limit(store: GuardedStore) -> None:
+    asking = elsewhere(store, rate=1)
+    assert [ask(asking, SLOW).status_code for _ in range(3)] == [200, 200, 429]
+    assert {ask(asking, FREE).status_code for _ in range(5)} == {200}
 
 
-def test_health_is_never_limited_and_refused_keys_take_nothing(guard: Guard) -> None:
-    asking = client(guard, rate=1)
+def test_health_is_never_limited_and_refused_keys_take_nothing(store: GuardedStore) -> None:
+    asking = elsewhere(store, rate=1)
     assert {asking.get("/health").status_code for _ in range(3)} == {200}
-    assert asking.post("/query", headers=auth("wrong")).status_code == 401
-    assert guard.left == {}
+    assert ask(asking, "rdx_" + "z" * 43).status_code == ask(asking, "wrong").status_code == 401
+    assert store.left == {}
 
 
-def test_those_without_a_key_have_one_rate_together(guard: Guard) -> None:
-    asking = client(guard, host="127.0.0.1", anonymous_rate=1)
-    assert [asking.post("/query").status_code for _ in range(2)] == [200, 429]
-    assert {client(guard, host="127.0.0.1", rate=1).post("/query").status_code for _ in range(3)} == {200}
+def test_those_without_a_key_have_one_rate_together(store: GuardedStore) -> None:
+    asking = here(store, anonymous_rate=1)
+    assert [ask(asking).status_code for _ in range(2)] == [200, 429]
+    unlimited = here(store, rate=1)
+    assert {ask(unlimited).status_code for _ in range(3)} == {200}
 
 
-def test_a_rate_that_can_not_be_checked_lets_nothing_through(guard: Guard) -> None:
-    guard.away = True
-    refused = client(guard, rate=1).post("/query", headers=auth(TOKEN))
+def test_a_rate_that_can_not_be_checked_lets_nothing_through(store, monkeypatch):
+    def gone(*_: Any) -> TokenGrant:
+        raise StoreUnavailable("gone")
+
+    monkeypatch.setattr(store, "take_token", gone)
+    refused = ask(elsewhere(store, rate=1), SECRET)
     assert refused.status_code == 503 and int(refused.headers["Retry-After"]) > 0
 
 
 # ------------------------------------------------------------------------------------------------ size
 
 
-@pytest.mark.parametrize(("size", "status"), [(0, 200), (1000, 200), (1001, 413)])
-def test_a_body_may_be_as_large_as_said(guard: Guard, size: int, status: int) -> None:
-    reply = client(guard, max_body_bytes=1000).post("/query", content=b"x" * size, headers=auth(TOKEN))
-    assert reply.status_code == status
-    assert reply.json()["bytes"] == size if status == 200 else "1000 bytes" in reply.json()["error"]
+@pytest.mark.parametrize(("size", "status"), [(1000, 200), (1001, 413)])
+def test_a_body_may_be_as_large_as_said(store: GuardedStore, size: int, status: int) -> None:
+    body, headers = json.dumps(QUESTION).ljust(size), {"Content-Type": "application/json", **bearer(SECRET)}
+    reply = elsewhere(store, max_body_bytes=1000).post("/query", content=body, headers=headers)
+    assert reply.status_code == status and (status == 200 or "1000 bytes" in reply.json()["error"])
 
 
 class Connection:
@@ -229,44 +187,41 @@ def test_an_application_hears_that_its_client_has_gone() -> None:
 # ------------------------------------------------------------------------------------------------ places
 
 
-def test_beyond_its_places_a_replica_says_come_back_and_a_place_is_freed_however_a_question_ends() -> None:
-    async def scenario() -> None:
-        go_on = asyncio.Event()
+async def test_beyond_its_places_a_replica_says_come_back_and_a_place_is_freed_however_a_question_ends() -> None:
+    go_on = asyncio.Event()
 
-        async def answering(scope: Any, receive: Any, send: Any) -> None:
-            await go_on.wait()
-            if scope["path"] == "/broken":
-                raise RuntimeError("boom")
+    async def answering(scope: Any, receive: Any, send: Any) -> None:
+        await go_on.wait()
+        if scope["path"] == "/broken":
+            raise RuntimeError("boom")
 
-        places = QuestionLimit(answering, 3)
+    places = QuestionLimit(answering, 3)
 
-        def ask(connection: Connection, **more: Any) -> asyncio.Task[None]:
-            return asyncio.ensure_future(places(request(**more), connection.receive, connection.send))
+    def ask(connection: Connection, **more: Any) -> asyncio.Task[None]:
+        return asyncio.ensure_future(places(request(**more), connection.receive, connection.send))
 
-        under_way = [ask(Connection(PIECE)), ask(Connection(PIECE)), ask(Connection(PIECE), path="/broken")]
-        await asyncio.sleep(0)
-        refused = Connection(PIECE)
-        await ask(refused)
-        assert refused.status == 503 and (b"retry-after", b"2") in refused.sent[0]["headers"]
-        waiting = ask(Connection(PIECE), method="GET")  # no question: takes no place
-        await asyncio.sleep(0)
-        assert places.in_progress == 3
-        under_way[0].cancel()  # the client has gone
-        await asyncio.sleep(0)
-        await asyncio.sleep(0)
-        assert places.in_progress == 2
-        go_on.set()
-        await asyncio.gather(*under_way, waiting, return_exceptions=True)
-        assert places.in_progress == 0
-
-    asyncio.run(scenario())
+    under_way = [ask(Connection(PIECE)), ask(Connection(PIECE)), ask(Connection(PIECE), path="/broken")]
+    await asyncio.sleep(0)
+    refused = Connection(PIECE)
+    await ask(refused)
+    assert refused.status == 503 and (b"retry-after", b"2") in refused.sent[0]["headers"]
+    waiting = ask(Connection(PIECE), method="GET")  # no question: takes no place
+    await asyncio.sleep(0)
+    assert places.in_progress == 3
+    under_way[0].cancel()  # the client has gone
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    assert places.in_progress == 2
+    go_on.set()
+    await asyncio.gather(*under_way, waiting, return_exceptions=True)
+    assert places.in_progress == 0
 
 
-def test_a_stream_leaves_piece_by_piece(guard: Guard) -> None:
+def test_a_stream_leaves_piece_by_piece(store: GuardedStore) -> None:
     """Each piece leaves before the next is made: no layer of the protection buffers."""
     made: list[str] = []
     left: list[tuple[bytes, int]] = []
-    app = application()
+    app = FastAPI()
 
     @app.post("/stream")
     async def stream() -> StreamingResponse:
@@ -287,9 +242,9 @@ def test_a_stream_leaves_piece_by_piece(guard: Guard) -> None:
         await asyncio.sleep(60)
         return {"type": "http.disconnect"}
 
-    headers = [(b"authorization", b"Bearer " + TOKEN.encode()), (b"origin", b"https://a.test")]
+    headers = [(b"authorization", b"Bearer " + SECRET.encode()), (b"origin", b"https://a.test")]
     scope = request(path="/stream", query_string=b"", headers=headers, asgi={"spec_version": "2.4"})
-    protected = protect(app, guard, Policy(host="0.0.0.0", rate=5, cors_origins=["https://a.test"]), SilentMetrics())
+    protected = protect(app, store, Policy(host="0.0.0.0", rate=5, cors_origins=["https://a.test"]), SilentMetrics())
     asyncio.run(protected(scope, receive, send))  # type: ignore[arg-type]
     assert left == [(b"a", 1), (b"b", 2), (b"c", 3)]
 
@@ -297,24 +252,13 @@ def test_a_stream_leaves_piece_by_piece(guard: Guard) -> None:
 # ------------------------------------------------------------------------------------------------ CORS
 
 
-def test_pages_on_the_list_may_ask_and_read_refusals_too(guard: Guard) -> None:
-    asking = client(guard, cors_origins=["https://docs.test"])
-    origin = {"Origin": "https://docs.test"}
+def test_pages_on_the_list_may_ask_and_read_refusals_too_and_others_may_not(store: GuardedStore) -> None:
+    asking, origin = elsewhere(store, cors_origins=[EVIL]), {"Origin": EVIL}
     asks = {**origin, "Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "authorization"}
     preflight = asking.options("/query", headers=asks)
-    assert preflight.status_code == 204
-    assert preflight.headers["Access-Control-Allow-Origin"] == "https://docs.test"
+    assert preflight.status_code == 204 and preflight.headers["Access-Control-Allow-Origin"] == EVIL
     refused = asking.post("/query", headers=origin)
-    assert refused.status_code == 401 and refused.headers["Access-Control-Allow-Origin"] == "https://docs.test"
+    assert refused.status_code == 401 and refused.headers["Access-Control-Allow-Origin"] == EVIL
     assert "Access-Control-Allow-Credentials" not in refused.headers
-
-
-def test_other_pages_may_not(guard: Guard) -> None:
-    for asking in (client(guard, cors_origins=["https://docs.test"]), client(guard)):
-        reply = asking.post("/query", headers={"Origin": "https://evil.test", **auth(TOKEN)})
-        assert "Access-Control-Allow-Origin" not in reply.headers
-
-
-def test_a_service_without_keys_is_not_opened_to_every_page(guard: Guard) -> None:
-    with pytest.raises(UnsafePolicy, match="name the origins"):
-        protect(application(), guard, Policy(host="127.0.0.1", cors_origins=["*"]))
+    other = asking.post("/query", headers={"Origin": "https://other.test", **bearer(SECRET)})
+    assert "Access-Control-Allow-Origin" not in other.headers

@@ -8,6 +8,7 @@ import pytest
 from kit.guarded import (
     BLOG,
     DOCS,
+    EVIL,
     OTHER_SITE,
     OWN,
     SECRET,
@@ -26,11 +27,6 @@ from serve.threads import DatabaseThreads
 
 QUESTION = {"question": "How do I load csv files?"}
 KEY = key_hash(SITE)
-
-
-@pytest.fixture
-def store() -> GuardedStore:
-    return GuardedStore()
 
 
 @pytest.fixture
@@ -139,12 +135,10 @@ def test_a_session_is_renewed_through_the_route(asking: TestClient) -> None:
     assert ids[0] == ids[1] != ids[2]
 
 
-@pytest.mark.parametrize(
-    "field", [{"k": 3}, {"mode": "compact"}, {"prompts": True}, {"history": []}, {"context": ["x"]}]
-)
-def test_a_session_sends_what_readers_may_and_no_more(asking: TestClient, field: dict[str, object]) -> None:
+def test_a_session_sends_what_readers_may_and_no_more(asking: TestClient) -> None:
     page = bearer(open_session(asking, SITE, DOCS), DOCS)
-    assert asking.post("/query", json={**QUESTION, **field}, headers=page).status_code == 403
+    for field in ({"k": 3}, {"mode": "compact"}, {"prompts": True}, {"history": []}, {"context": ["x"]}):
+        assert asking.post("/query", json={**QUESTION, **field}, headers=page).status_code == 403, field
 
 
 def test_a_session_on_this_machine_may_send_what_a_command_may() -> None:
@@ -157,9 +151,7 @@ def test_every_refusal_says_why_and_what_to_do(asking: TestClient) -> None:
     token = open_session(asking, SITE, DOCS)
     told = {
         ("secret API key", "keys revoke NAME", f"--publishable --origin {DOCS}", "bad_key"): bearer(SECRET, DOCS),
-        ("https://evil.test", "--publishable --origin https://evil.test", "forbidden"): bearer(
-            SITE, "https://evil.test"
-        ),
+        (EVIL, f"--publishable --origin {EVIL}", "forbidden"): bearer(SITE, EVIL),
         ("POST /session", "forbidden"): bearer(SITE, DOCS),
         ("another origin", "POST /session", "session"): bearer(token, BLOG),
         ("expired", "POST /session", "session"): bearer("rds_B" + token[5:], DOCS),
@@ -168,8 +160,7 @@ def test_every_refusal_says_why_and_what_to_do(asking: TestClient) -> None:
     for words, headers in told.items():
         path = "/session" if "pk_z" in headers["Authorization"] or "evil" in words[0] else "/search"
         reply = asking.post(path, json=QUESTION, headers=headers)
-        assert reply.status_code in (401, 403)
-        assert [word for word in words if word not in reply.text] == [], reply.text
+        assert reply.status_code in (401, 403) and [word for word in words if word not in reply.text] == [], reply.text
     page = client(guarded(GuardedStore(), public=True)).post("/search", json=QUESTION, headers=bearer("", OWN))
     assert page.json()["kind"] == "session" and "POST /session" in page.json()["error"]
 
