@@ -11,25 +11,9 @@ from pipelines.answering.language import find_language
 from pipelines.lexical import terms
 
 UNITS = [
-    "a",
-    "(",
-    "word ",
-    "问",
-    "a\u0301",
-    "`",
-    "http://a.b/c?d=e&",
-    "1",
-    '"',
-    "\n",
-    "[1]",
-    " ",
-    "it ",
-    "in ",
-    ".",
-    "aA",
-    ":",
-]
-UNITS += ["how do i ", "<"]
+    "a", "(", "word ", "问", "a\u0301", "`", "http://a.b/c?d=e&", "1", '"', "\n", "[1]", " ", "it ", "in ", ".", "aA",
+    ":", "how do i ", "<",
+]  # fmt: skip
 STEPS: dict[str, Callable[[str], object]] = {
     "language": find_language,
     "follow-up": lambda text: complete(text, ["How do I use lru_cache in Python?"]),

@@ -2,12 +2,11 @@
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 from ray.serve._private.http_util import validate_http_proxy_callback_return
 from starlette.responses import JSONResponse, StreamingResponse
-from starlette.types import Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from serve import proxy
 from serve.proxy import middlewares
@@ -24,7 +23,7 @@ def body(text: bytes, more: bool = False) -> Message:
     return {"type": "http.response.body", "body": text, "more_body": more}
 
 
-def app_sending(*messages: Message, then: Exception | None = None) -> Callable[[Scope, Receive, Send], Awaitable[None]]:
+def app_sending(*messages: Message, then: Exception | None = None) -> ASGIApp:
     """An application that sends `messages` and then dies, silently as Ray's proxy does or with an exception."""
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
@@ -36,10 +35,12 @@ def app_sending(*messages: Message, then: Exception | None = None) -> Callable[[
     return app
 
 
-def reply_of(
-    app: Callable[[Scope, Receive, Send], Awaitable[None]], path: str = "/query", **more: Any
-) -> list[Message]:
-    """Return the messages that the client gets from `app` behind the middleware."""
+async def hangs(scope: Scope, receive: Receive, send: Send) -> None:
+    await asyncio.sleep(60)
+
+
+def messages_of(app: ASGIApp, **more: Any) -> list[Message]:
+    """Return the messages that the client of `app` gets."""
     messages: list[Message] = []
 
     async def send(message: Message) -> None:
@@ -48,9 +49,14 @@ def reply_of(
     async def receive() -> Message:
         return {"type": "http.request", "body": b"", "more_body": False}
 
-    scope = {"type": "http", "method": "POST", "path": path, "headers": [(b"x-request-id", b"r-1")]}
-    asyncio.run(AnswerReplicaLoss(app, **more)(scope, receive, send))
+    scope = {"type": "http", "method": "POST", "path": "/query", "headers": [(b"x-request-id", b"r-1")]}
+    asyncio.run(app({**scope, "asgi": {"spec_version": "2.4"}, **more}, receive, send))
     return messages
+
+
+def reply_of(app: ASGIApp, path: str = "/query", **more: Any) -> list[Message]:
+    """Return the messages that the client gets from `app` behind the middleware."""
+    return messages_of(AnswerReplicaLoss(app, **more), path=path)
 
 
 def is_come_back(messages: list[Message]) -> bool:
@@ -65,27 +71,15 @@ def is_come_back(messages: list[Message]) -> bool:
 
 
 def test_a_whole_reply_passes_as_it_is():
-    for response in (JSONResponse({"a": 1}, 422), StreamingResponse(iter([b"a", b"b"]), headers={"x": "y"})):
-        bare: list[Message] = []
-
-        async def send(message: Message, bare: list[Message] = bare) -> None:
-            bare.append(message)
-
-        async def receive() -> Message:
-            await asyncio.sleep(60)
-            raise AssertionError
-
-        scope = {"type": "http", "path": "/", "headers": [], "asgi": {"spec_version": "2.4"}}
-        asyncio.run(response(scope, receive, send))
+    stream = app_sending(start(200, EVENTS), body(b"event: answer\ndata: {}\n\n", more=True), body(b""))
+    for app in (JSONResponse({"a": 1}, 422), StreamingResponse(iter([b"a", b"b"]), headers={"x": "y"}), stream):
+        bare = messages_of(app)
         assert reply_of(app_sending(*bare)) == bare
 
 
-def test_a_replica_that_dies_before_its_answer_is_503_with_retry_after():
+def test_a_replica_that_dies_before_a_word_of_its_answer_is_503_with_retry_after():
     assert is_come_back(reply_of(app_sending()))
     assert is_come_back(reply_of(app_sending(then=RuntimeError("the proxy itself failed"))))
-
-
-def test_a_status_without_a_word_of_the_body_is_no_answer_yet():
     assert is_come_back(reply_of(app_sending(start(200))))
 
 
@@ -104,11 +98,6 @@ def test_openais_clients_are_told_in_their_own_shape():
     assert json.loads(broken[-1]["body"].decode().removeprefix("data: "))["error"]["type"] == "server_error"
 
 
-def test_a_stream_that_is_whole_gets_nothing_added():
-    whole = [start(200, EVENTS), body(b"event: answer\ndata: {}\n\n", more=True), body(b"")]
-    assert reply_of(app_sending(*whole)) == whole
-
-
 def test_a_503_of_the_proxys_own_says_when_to_come_back():
     first, _ = reply_of(app_sending(start(503), body(b"unavailable")))
     assert dict(first["headers"])[b"retry-after"].isdigit()
@@ -117,9 +106,6 @@ def test_a_503_of_the_proxys_own_says_when_to_come_back():
 
 
 def test_what_never_begins_is_given_up():
-    async def hangs(scope: Scope, receive: Receive, send: Send) -> None:
-        await asyncio.sleep(60)
-
     async def swallows(scope: Scope, receive: Receive, send: Send) -> None:
         """As Ray's proxy, which takes a cancellation for a client that has gone and just ends."""
         try:
@@ -132,11 +118,8 @@ def test_what_never_begins_is_given_up():
 
 
 def test_a_question_does_not_wait_for_a_replica_that_is_still_starting():
-    async def waits(scope: Scope, receive: Receive, send: Send) -> None:
-        await asyncio.sleep(60)
-
     looks = iter([False, True])
-    assert is_come_back(reply_of(waits, absent=lambda: next(looks), check_s=0.02))
+    assert is_come_back(reply_of(hangs, absent=lambda: next(looks), check_s=0.02))
 
 
 def test_a_slow_answer_is_waited_for_while_its_replica_runs():
@@ -159,16 +142,7 @@ def test_an_answer_that_has_begun_may_take_its_time():
 
 
 def test_websockets_are_left_alone():
-    messages: list[Message] = []
-
-    async def send(message: Message) -> None:
-        messages.append(message)
-
-    async def receive() -> Message:
-        return {"type": "websocket.connect"}
-
-    asyncio.run(AnswerReplicaLoss(app_sending())({"type": "websocket", "path": "/"}, receive, send))
-    assert messages == []
+    assert messages_of(AnswerReplicaLoss(app_sending()), type="websocket") == []
 
 
 def test_ray_takes_what_the_variable_names():

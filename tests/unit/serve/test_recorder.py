@@ -2,13 +2,13 @@
 
 import logging
 import threading
-import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
 import pytest
+from kit.api import wait_for
 
 from pipelines.records import VERIFIED, Answer, Citation, Claims, Exchange, Hit, Usage
 from pipelines.store import RecordedQuestion, StoreUnavailable
@@ -20,6 +20,11 @@ from serve.recorder import (
     abridged,
     recorded_question,
 )
+
+
+def record(recorder: Recorder, *ids: object) -> None:
+    for id in ids:
+        recorder.record(make_answer(str(id)))
 
 
 def hit(n: int, sources: tuple[str, ...] = ()) -> Hit:
@@ -64,8 +69,12 @@ class Ledger:
         return [row.id for row in self.rows]
 
 
-def test_what_is_recorded_is_written_by_the_time_it_is_closed() -> None:
-    ledger = Ledger()
+@pytest.fixture
+def ledger() -> Ledger:
+    return Ledger()
+
+
+def test_what_is_recorded_is_written_by_the_time_it_is_closed(ledger: Ledger) -> None:
     recorder = Recorder(ledger)
     for n in range(250):
         recorder.record(make_answer(str(n)), QuestionContext("docs", "x", "compact", "ci"))
@@ -75,13 +84,10 @@ def test_what_is_recorded_is_written_by_the_time_it_is_closed() -> None:
     assert (row.conversation, row.mode, row.collection, row.key_name) == ("x", "compact", "docs", "ci")
 
 
-def test_it_is_written_without_closing_too() -> None:
-    ledger = Ledger()
+def test_it_is_written_without_closing_too(ledger: Ledger) -> None:
     recorder = Recorder(ledger)
-    recorder.record(make_answer("a"))
-    until = time.monotonic() + 60
-    while not ledger.rows and time.monotonic() < until:
-        time.sleep(0.005)
+    record(recorder, "a")
+    wait_for(lambda: ledger.rows)
     assert ledger.ids == ["a"]
     recorder.close()
 
@@ -113,22 +119,16 @@ def test_it_is_known_where_a_question_was_asked() -> None:
     assert recorded_question("a", "", QuestionContext("other"), answer=answer).collection == "other"
 
 
-@pytest.mark.parametrize(
-    ("page", "recorded"),
-    [
-        ("https://d.test/a/?user=ann#b", "https://d.test/a/"),
-        ("https://ann:secret@d.test:8000/a", "https://d.test:8000/a"),
-        ("https://[d.test/", ""),
-        ("", ""),
-        ("https://d.test/" + "x" * 9_000, "https://d.test/" + "x" * 1_985),
-    ],
-)
+@pytest.mark.parametrize(("page", "recorded"), [
+    ("https://d.test/a/?user=ann#b", "https://d.test/a/"),
+    ("https://ann:secret@d.test:8000/a", "https://d.test:8000/a"), ("https://[d.test/", ""), ("", ""),
+    ("https://d.test/" + "x" * 9_000, "https://d.test/" + "x" * 1_985),
+])  # fmt: skip
 def test_of_a_page_only_what_names_no_person_is_recorded(page: str, recorded: str) -> None:
     assert recorded_question("a", "", QuestionContext(page=page)).page == recorded
 
 
-def test_a_failure_is_a_row_with_its_reason() -> None:
-    ledger = Ledger()
+def test_a_failure_is_a_row_with_its_reason(ledger: Ledger) -> None:
     recorder = Recorder(ledger)
     recorder.record_failure("a", "why?", "LLMFailed: gone", QuestionContext(key="ci", channel="slack"))
     recorder.record_failure("b", "why?", "x" * 5_000)
@@ -142,14 +142,12 @@ def test_a_failure_is_a_row_with_its_reason() -> None:
 def test_an_outage_loses_nothing_that_fits() -> None:
     ledger = Ledger(away=3)
     recorder = Recorder(ledger, pause_s=0.001)
-    for id in "abc":
-        recorder.record(make_answer(id))
+    record(recorder, *"abc")
     recorder.close()
     assert sorted(ledger.ids) == ["a", "b", "c"] and ledger.away == 0 and recorder.dropped == 0
 
 
-def test_what_does_not_fit_is_dropped_counted_and_said_without_waiting(caplog: pytest.LogCaptureFixture) -> None:
-    ledger = Ledger()
+def test_what_does_not_fit_is_dropped_counted_and_said_without_waiting(ledger, caplog):
     ledger.open.clear()  # the database hangs
     recorder = Recorder(ledger, most_waiting=5)
     for n in range(200):  # would never end if it waited
@@ -163,63 +161,50 @@ def test_what_does_not_fit_is_dropped_counted_and_said_without_waiting(caplog: p
 
 def test_a_database_that_stays_away_does_not_keep_the_service_from_ending() -> None:
     recorder = Recorder(Ledger(away=10**9), pause_s=0.001)
-    for n in range(20):
-        recorder.record(make_answer(str(n)))
+    record(recorder, *range(20))
     recorder.close(timeout_s=0.05)
     assert recorder.dropped == 20
-    recorder.record(make_answer("late"))
+    record(recorder, "late")
     assert recorder.dropped == 21
 
 
-def test_a_row_that_the_database_refuses_takes_no_other_with_it() -> None:
-    ledger = Ledger()
+def test_a_row_that_the_database_refuses_takes_no_other_with_it(ledger: Ledger) -> None:
     ledger.open.clear()
     recorder = Recorder(ledger)
-    for id in ("a", "b", "bad", "c", "d"):
-        recorder.record(make_answer(id))
+    record(recorder, "a", "b", "bad", "c", "d")
     ledger.open.set()
     recorder.close()
     assert sorted(ledger.ids) == ["a", "b", "c", "d"] and recorder.dropped == 1
 
 
-def test_an_answer_that_is_none_raises_nothing() -> None:
-    recorder = Recorder(Ledger())
+def test_an_answer_that_is_none_raises_nothing(ledger: Ledger) -> None:
+    recorder = Recorder(ledger)
     recorder.record(None)  # type: ignore[arg-type]
     recorder.close()
     assert recorder.dropped == 1
 
 
-def test_switched_off_nothing_is_written_and_the_old_is_still_forgotten(caplog: pytest.LogCaptureFixture) -> None:
+def test_switched_off_nothing_is_written_and_the_old_is_still_forgotten(ledger, caplog):
     caplog.set_level(logging.INFO)
-    ledger = Ledger()
     recorder = Recorder(ledger, enabled=False, retention_days=30)
-    recorder.record(make_answer("a"))
+    record(recorder, "a")
     recorder.record_failure("b", "q", "e")
-    until = time.monotonic() + 60
-    while not ledger.forgotten and time.monotonic() < until:
-        time.sleep(0.005)
+    wait_for(lambda: ledger.forgotten)
     recorder.close()
     assert ledger.rows == [] and recorder.dropped == 0 and ledger.forgotten == [30]
     assert "deleted 2 questions" in caplog.text
 
 
-def test_kept_for_ever_means_that_nothing_is_forgotten() -> None:
-    ledger = Ledger()
+def test_kept_for_ever_means_that_nothing_is_forgotten(ledger: Ledger) -> None:
     recorder = Recorder(ledger, retention_days=None)
-    recorder.record(make_answer("a"))
+    record(recorder, "a")
     recorder.close()
     assert ledger.ids == ["a"] and ledger.forgotten == []
 
 
-def test_many_threads_may_record() -> None:
-    ledger = Ledger()
+def test_many_threads_may_record(ledger: Ledger) -> None:
     recorder = Recorder(ledger)
-
-    def asking(name: str) -> None:
-        for n in range(100):
-            recorder.record(make_answer(f"{name}{n}"))
-
     with ThreadPoolExecutor(4) as threads:
-        list(threads.map(asking, "abcd"))
+        list(threads.map(lambda name: record(recorder, *(f"{name}{n}" for n in range(100))), "abcd"))
     recorder.close()
     assert len(set(ledger.ids)) == 400

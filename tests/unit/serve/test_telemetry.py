@@ -12,7 +12,7 @@ from fastapi import FastAPI, HTTPException, Request
 from starlette.responses import JSONResponse
 from starlette.testclient import TestClient
 
-from pipelines.logs import LOGGERS, JsonLines, log_as_json, with_ids
+from pipelines.logs import LOGGERS, log_as_json, with_ids
 from pipelines.records import Answer, Usage
 from pipelines.store import Freshness, Key
 from serve import telemetry
@@ -27,11 +27,6 @@ class CountingMetrics(Metrics):
 
     def count_request(self, route: str, status: int) -> None:
         self.requests.append((route, status))
-
-
-@pytest.fixture
-def metrics() -> CountingMetrics:
-    return CountingMetrics()
 
 
 def client(metrics: CountingMetrics | None = None) -> TestClient:
@@ -80,15 +75,17 @@ def test_behind_a_proxy_that_names_the_request_it_is_not_named_twice() -> None:
     assert "X-Request-ID" not in reply.headers and reply.json()["id"] == "a"
 
 
-def test_requests_are_counted_by_the_pattern_of_their_path(metrics: CountingMetrics) -> None:
-    asking = client(metrics)
+def test_requests_are_counted_by_the_pattern_of_their_path() -> None:
+    asking = client(metrics := CountingMetrics())
     for path in ("/items/1", "/items/2", "/nowhere/3", "/broken", "/refused"):
         asking.get(path)
     expected = [("/items/{item}", 200), ("/items/{item}", 200), ("none", 404), ("/broken", 500), ("/refused", 401)]
     assert metrics.requests == expected
 
 
-def test_a_client_that_leaves_before_its_reply_is_counted_as_gone(metrics: CountingMetrics) -> None:
+def test_a_client_that_leaves_before_its_reply_is_counted_as_gone() -> None:
+    metrics = CountingMetrics()
+
     async def silent(scope: Any, receive: Any, send: Any) -> None: ...
 
     scope = {"type": "http", "method": "POST", "path": "/query", "headers": []}
@@ -134,10 +131,11 @@ def test_log_lines_in_threads_of_a_request_carry_its_id_and_stay_one_line(lines:
     try:
         raise ValueError("bad")
     except ValueError:
-        log.exception("failed")
+        log.exception("failed %s", "again")
     first, second = lines()
     assert (first["request_id"], first["message"], first["leg"]) == ("r2", "two\nlines", "bm25")
-    assert "request_id" not in second and "ValueError: bad" in second["exception"]
+    assert second["message"] == "failed again" and "request_id" not in second
+    assert "ValueError: bad" in second["exception"]
 
 
 def test_logging_set_up_twice_writes_a_line_once(lines: Any) -> None:
@@ -148,17 +146,9 @@ def test_logging_set_up_twice_writes_a_line_once(lines: Any) -> None:
     assert len(stream.getvalue().splitlines()) == 1
 
 
-def test_a_record_without_request_is_a_line_too() -> None:
-    record = logging.makeLogRecord({"msg": "hello %s", "args": ("you",), "levelname": "INFO"})
-    line = json.loads(JsonLines().format(record))
-    assert line["message"] == "hello you" and "request_id" not in line
-
-
 def test_counting_needs_no_cluster_and_never_raises(caplog: pytest.LogCaptureFixture) -> None:
     metrics = telemetry.process_metrics()
-    answer = Answer(
-        "q", "a", "extractive", (), (), ("bm25",), {"retrieve": 0.1}, 1, 1, usage=Usage(10, 0, 1, 0.5)
-    )  # fmt: skip
+    answer = Answer("q", "a", "extractive", (), (), ("bm25",), {"retrieve": 0.1}, 1, 1, usage=Usage(10, 0, 1, 0.5))
     metrics.count_answer(answer)
     metrics.count_request("/query", 200)
     metrics.observe_first_delta(0.01)
