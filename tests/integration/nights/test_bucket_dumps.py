@@ -24,9 +24,10 @@ def test_a_night_that_is_killed_while_it_uploads_its_dump_keeps_the_old_one_and_
     home = tmp_path / "home"
     monkeypatch.setenv("RAYDEX_HOME", str(home))
     nights = Nights(tmp_path, jobs)
-    nights.night["dump"] = {"folder": bucket.url, "keep": 1}
+    nights.night["dump"] = {"folder": bucket.url, "keep": 1, "try_restore": False}
     assert nights().code == 0
     (old,) = bucket.dumps.items()
+    nights.night["dump"] |= {"try_restore": True}
     killed = subprocess.Popen([sys.executable, "-m", "jobs.nightly", str(nights.write())], stderr=subprocess.DEVNULL)
 
     def kill(_part: bytes) -> None:

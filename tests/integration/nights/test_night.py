@@ -29,17 +29,13 @@ def live(store: Store) -> tuple[int, int]:
     return index.id, index.revision
 
 
-def test_a_first_night_publishes_and_a_second_finds_nothing_to_do(nights, store):
+def test_a_first_night_and_few_changed_pages_are_published_and_more_are_judged_first(nights, store):
     first = nights()
     assert (first.code, first.summary["verdict"]) == (0, "published"), first.messages
     assert "first index" in first.summary["steps"]["judge"]
     second = nights()
     assert (second.code, second.summary["verdict"]) == (0, "unchanged")
     assert live(store) == (1, 1)
-
-
-def test_few_changed_pages_are_published_in_place_and_more_are_judged_first(nights, store):
-    nights()
     nights.night["most_unjudged"] = 0.1
     nights.site["p03"]["limits"] = "Now the limits of page 3 are others."
     write_site(nights.pages, nights.site)
@@ -87,33 +83,23 @@ def test_a_spoiled_model_is_refused_with_the_questions_that_got_worse(nights, st
     assert shown.index(" index: ") < shown.index(" judge: ") < shown.index(" publish: ")
 
 
-def test_half_a_site_that_is_gone_is_refused_by_the_guard(nights, store):
-    nights()
-    before = live(store)
-    for name in list(nights.site)[: PAGES // 2]:
-        (nights.pages / f"{name}.html").unlink()
-    nights.site["p11"]["usage"] = "Another text, so that there is something to publish."
-    write_site(nights.pages, {"p11": nights.site["p11"]})
-    refused = nights()
-    assert (refused.code, refused.summary["verdict"]) == (4, "refused")
-    assert "6 of 12 pages have vanished" in refused.summary["reason"] and live(store) == before
-
-
-def test_a_refused_night_and_a_failed_one_are_told_without_the_texts_of_questions(nights, store, monkeypatch):
+def test_a_night_that_lost_half_a_site_is_refused_and_told_without_texts_as_a_failed_one_is(nights, store, monkeypatch):
     monkeypatch.setenv("RAYDEX_WEBHOOK_SECRET", "secret")
     with WebhookReceiver() as webhook, MailReceiver() as mails:
         mail = {"to": ["a@x.test"], "sender": "r@x.test", "host": "127.0.0.1", "port": mails.port}
         nights.night["tell"] = {"webhook": webhook.url, "mail": mail}
         nights()
         assert webhook.posts == []  # what went well is no news
+        before = live(store)
         for name in list(nights.site)[: PAGES // 2]:
             (nights.pages / f"{name}.html").unlink()
-        with psycopg.connect(nights.jobs.url, autocommit=True) as connection:
-            connection.execute(STOP.format(step="tell"))
-            assert nights().code == 1
-            connection.execute("drop trigger stop on run")
+        nights.site["p11"]["usage"] = "Another text, so that there is something to publish."
+        write_site(nights.pages, {"p11": nights.site["p11"]})
+        stopped(nights, "tell")
         refused = nights()
-        assert refused.code == 4 and refused.summary["steps"]["tell"] == "told by webhook, e-mail"
+        assert (refused.code, refused.summary["verdict"], live(store)) == (4, "refused", before)
+        assert "6 of 12 pages have vanished" in refused.summary["reason"]
+        assert refused.summary["steps"]["tell"] == "told by webhook, e-mail"
         shutil.rmtree(nights.pages)
         assert nights().code == 2
     kinds = [post.json["kind"] for post in webhook.posts]
@@ -201,20 +187,30 @@ create trigger stop before update on run for each row execute function stop();
 """
 
 
-@pytest.mark.parametrize("step", ["index", "judge", "publish"])
-def test_a_night_that_ended_when_a_step_was_done_but_not_yet_recorded_is_gone_on_with(nights, store, step):
-    nights()
-    nights.model = "hash:128"
+def stopped(nights: Nights, step: str) -> None:
+    """Do a night that an error ends when this step was done but is not recorded yet."""
     with psycopg.connect(nights.jobs.url, autocommit=True) as connection:
         connection.execute(STOP.format(step=step))
-        stopped = nights()
+        result = nights()
         connection.execute("drop trigger stop on run")
-    assert stopped.code == 1 and f"stopped at {step}" in stopped.messages
+    assert result.code == 1 and f"stopped at {step}" in result.messages
+
+
+@pytest.mark.parametrize("step", ["index", "judge", "publish"])
+def test_a_night_that_ended_when_a_step_was_done_but_not_yet_recorded_is_gone_on_with_as_planned(nights, store, step):
+    nights()
+    nights.model = "hash:128"
+    stopped(nights, step)
+    done = {"index": [], "judge": ["index"], "publish": ["index", "judge"]}[step]
+    before, plan = store.status("docs"), nights.jobs.text("plan", nights.file)
+    assert (f"goes on   with the last night, after: {', '.join(done)}\n" in plan) == bool(done)
+    assert "about 12 pages new, changed or deleted, as before" in plan and "12 files" in plan
+    assert "by 12 written questions" in plan and "may fall: retrieval_score@9 0.02" in plan
+    assert store.status("docs") == before  # a plan writes nothing
     nights.site["p05"]["limits"] = "Written after the night had stopped."
     write_site(nights.pages, nights.site)
     result = nights()
     assert (result.code, result.summary["verdict"]) == (0, "published"), result.messages
-    done = {"index": [], "judge": ["index"], "publish": ["index", "judge"]}[step]
     assert [name for name in ("index", "judge", "publish") if f"step {name}" not in result.messages] == done
     assert store.live_index("docs").settings.model == "hash:128" and store.candidate_index("docs") is None
     indexes = store.status("docs")["indexes"]
@@ -225,10 +221,7 @@ def test_a_night_that_ended_when_a_step_was_done_but_not_yet_recorded_is_gone_on
 def test_a_stopped_night_is_not_gone_on_with_once_the_file_says_something_else(nights):
     nights()
     nights.model = "hash:128"
-    with psycopg.connect(nights.jobs.url, autocommit=True) as connection:
-        connection.execute(STOP.format(step="judge"))
-        nights()
-        connection.execute("drop trigger stop on run")
+    stopped(nights, "judge")
     nights.model = "hash:64"
     assert "step index" in nights().messages
 
@@ -252,7 +245,8 @@ def test_what_a_file_says_wrongly_is_named_before_anything_is_done(nights):
         assert result.code == 2 and said in result.messages, said
 
 
-def test_what_the_file_names_is_done_afterwards_and_the_dump_is_restored_on_trial(nights, store):
+def test_what_the_file_names_is_done_afterwards(nights, store):
+    """A dump is restored on trial too: see test_bucket_dumps.py."""
     dumps = nights.folder / "dumps"
     nights.night |= {"prune": 0, "retention_days": 30, "vacuum": True,
                      "dump": {"folder": dumps.as_uri(), "keep": 2, "try_restore": False}}  # fmt: skip
@@ -273,27 +267,8 @@ def test_what_the_file_names_is_done_afterwards_and_the_dump_is_restored_on_tria
     assert result.summary["steps"]["tidy"].startswith("2 evaluations of earlier nights")
     names = sorted(path.name.partition("-run")[2] for path in dumps.iterdir())
     assert names == ["1.dump", "2.dump", "3.dump"]  # the first is of another collection
-    nights.night["dump"] |= {"folder": "dumps", "try_restore": True}
     plan = nights.jobs.text("plan", nights.write())
     assert "which keeps 2; there are 2" in plan and "retired indexes none yet; the newest 0 stay" in plan
-    tried = nights()
-    assert tried.summary["steps"]["try restore"] == "12 pages and 36 chunks came back", tried.messages
-    assert not list((nights.folder / "home").glob("scratch-*"))
-
-
-def test_a_plan_says_what_a_night_would_do_and_writes_nothing(nights, store):
-    nights()
-    nights.model = "hash:128"
-    with psycopg.connect(nights.jobs.url, autocommit=True) as connection:
-        connection.execute(STOP.format(step="publish"))
-        nights()
-        connection.execute("drop trigger stop on run")
-    before = store.status("docs")
-    text = nights.jobs.text("plan", nights.file)
-    assert "goes on   with the last night, after: index, judge" in text
-    assert "about 12 pages new, changed or deleted, as before" in text
-    assert "by 12 written questions" in text and "may fall: retrieval_score@9 0.02" in text and "12 files" in text
-    assert store.status("docs") == before
 
 
 @pytest.mark.slow
