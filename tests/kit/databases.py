@@ -36,6 +36,14 @@ def new_database(home: Path, name: str) -> str:
     return url_of(owner, name)
 
 
+def end_sessions(url: str) -> int:
+    """End all other sessions of a database; return how many."""
+    query = """select count(pg_terminate_backend(pid)) from pg_stat_activity
+               where datname = current_database() and pid <> pg_backend_pid()"""
+    with psycopg.connect(url, autocommit=True) as connection:
+        return connection.execute(query).fetchone()[0]
+
+
 class DatabaseServer:
     """The embedded Postgres of `home`, with durability switched off; `url` is its superuser's."""
 

@@ -3,7 +3,6 @@
 import asyncio
 import gzip
 import os
-import re
 import shutil
 import signal
 import subprocess
@@ -27,20 +26,21 @@ ROOT = Path(__file__).parents[3]
 LEDGER = "tests.kit.page_ledger:FileLedger"
 
 
+def crawling(site: Site, ledger: Path, start: tuple[str, ...] = ("/",), run: int = 1, kept_by: str = LEDGER, **others):
+    """A crawl that begins with the first `next`."""
+    flush = {name: others.pop(name) for name in ("flush_s", "flush_pages") if name in others} or {"flush_s": 0.1}
+    values = {"allow_private": True, "backoff_s": 0.01, "sitemap": False} | others
+    job = CrawlSettings(start_urls=tuple(site.url + path for path in start), **values)
+    return crawl(job, str(ledger), "docs", run, ledger=kept_by, **flush)
+
+
 class Crawled:
     """One crawl, run to its end: URLs it named (as paths), rows by path, the report."""
 
-    def __init__(self, site: Site, ledger: Path, start: tuple[str, ...] = ("/",), run: int = 1, **settings):
-        base = site.url
-        values = {"allow_private": True, "backoff_s": 0.01, "sitemap": False} | settings
-        job = CrawlSettings(start_urls=tuple(base + path for path in start), **values)
-        named, self.report = finish(crawl(job, str(ledger), "docs", run, ledger=LEDGER, flush_s=0.1))
-        rows = FileLedger(str(ledger)).rows
-        self.rows = {url.removeprefix(base): row for url, row in rows.items()}
-        self.ok = sorted(url.removeprefix(base) for url in named)
-
-    def states(self) -> dict[str, str]:
-        return {path: row["state"] for path, row in self.rows.items()}
+    def __init__(self, site: Site, ledger: Path, **others):
+        named, self.report = finish(crawling(site, ledger, **others))
+        self.rows = {url.removeprefix(site.url): row for url, row in FileLedger(str(ledger)).rows.items()}
+        self.ok = sorted(url.removeprefix(site.url) for url in named)
 
 
 @pytest.fixture
@@ -60,15 +60,8 @@ def test_links_are_followed_and_every_fate_is_a_row(ledger):
     with Site(routes) as site:
         crawled = Crawled(site, ledger)
         assert crawled.ok == ["/", "/a", "/b.html", "/target"]
-        assert crawled.states() == {
-            "/": "ok",
-            "/a": "ok",
-            "/b.html": "ok",
-            "/target": "ok",
-            "/missing": "gone",
-            "/moved": "redirect",
-            "/data": "skipped",
-        }
+        others = {"/missing": "gone", "/moved": "redirect", "/data": "skipped"}
+        assert {path: row["state"] for path, row in crawled.rows.items()} == dict.fromkeys(crawled.ok, "ok") | others
         assert crawled.rows["/moved"]["links"] == [f"{site.url}/target"]
         assert "application/x-thing" in crawled.rows["/data"]["error"]
         assert "/logo.png" not in site.paths()
@@ -77,46 +70,38 @@ def test_links_are_followed_and_every_fate_is_a_row(ledger):
     assert report.counts == {"ok": 4, "unchanged": 0, "gone": 1, "redirect": 1, "skipped": 1}
 
 
-def test_a_page_is_committed_before_it_is_named(ledger):
-    with Site({"/": page("/a", "/b"), "/a": page(), "/b": page()}) as site:
-        job = CrawlSettings(start_urls=(f"{site.url}/",), allow_private=True, sitemap=False)
-        for urls in crawl(job, str(ledger), "docs", 1, ledger=LEDGER, flush_pages=1):
+def test_pages_are_named_once_they_are_committed_while_a_slow_site_is_still_crawled(ledger):
+    paths, asked = [f"/{n}" for n in range(4)], []
+    with Site({"/": page(*paths)} | dict.fromkeys(paths, slow(0.2))) as site:
+        for urls in crawling(site, ledger, concurrency=1, flush_pages=1):
             rows = FileLedger(str(ledger)).rows
             assert all(rows[url]["state"] == "ok" for url in urls)
-
-
-def test_pages_are_named_while_a_slow_site_is_still_crawled(ledger):
-    with Site({"/": page(*(f"/{n}" for n in range(6)))} | {f"/{n}": slow(0.5) for n in range(6)}) as site:
-        job = CrawlSettings(start_urls=(f"{site.url}/",), allow_private=True, sitemap=False, concurrency=1)
-        pages = crawl(job, str(ledger), "docs", 1, ledger=LEDGER, flush_s=0.2)
-        assert next(pages) == [f"{site.url}/"]
-        assert len(site.paths()) < 7
-        pages.close()
+            asked.append(len(site.paths()))
+    assert asked[0] < asked[-1] == 5
 
 
 @pytest.mark.parametrize("most", [1, 20])
-def test_the_page_budget_holds_exactly(ledger, most):
-    routes = {"/": page(*(f"/{n}" for n in range(40)))} | {f"/{n}": page() for n in range(40)}
-    with Site(routes) as site:
+def test_the_page_budget_holds_exactly_and_counts_good_pages_alone(ledger, most):
+    routes = {"/": page("/gone", "/moved", *(f"/{n}" for n in range(40))), "/moved": redirect("/0")}
+    with Site(routes | {f"/{n}": page() for n in range(40)}) as site:
         crawled = Crawled(site, ledger, max_pages=most)
     assert len(crawled.ok) == most
     assert crawled.report.counts["ok"] == most
     assert (crawled.report.complete, crawled.report.stopped_by) == (False, "max_pages")
 
 
-@pytest.mark.parametrize("form", ["/s/{}/page", "/page?sid={}", "/page;id={}", "/page?sid={}&at=9"])
-def test_a_link_trap_is_left_after_some_equal_pages(ledger, form):
-    def trap(handler: Handler) -> Answer:
-        number = int(re.search(r"x(\d+)", handler.path)[1])
-        if number > 300:
-            return Answer("the trap was followed too far", 500)
+def test_link_traps_are_left_after_some_equal_pages(ledger):
+    forms = ["/s/{}/page", "/page?sid={}", "/page;id={}", "/page?sid={}&at=9"]
+
+    def trap(form: str, number: int) -> Answer:
         return Answer(page(form.format(f"x{number + 1}"), "/real", text=f"Visit {number}, welcome."))
 
-    with Site({"/": page(form.format("x1"), "/real"), "/real": page("/more"), "/more": page()}) as site:
-        site.routes |= {form.format(f"x{n}"): trap for n in range(400)}
+    traps = {form.format(f"x{n}"): trap(form, n) for form in forms for n in range(300)}
+    start = page(*(form.format("x1") for form in forms), "/real")
+    with Site({"/": start, "/real": page("/more"), "/more": page()} | traps) as site:
         crawled = Crawled(site, ledger)
-    assert {"/", "/real", "/more"} < set(crawled.ok) and len(crawled.ok) < 30
-    assert crawled.report.complete and sum(crawled.report.traps.values()) == 1
+    assert {"/", "/real", "/more"} < set(crawled.ok) and len(crawled.ok) < 30 * len(forms)
+    assert crawled.report.complete and sum(crawled.report.traps.values()) == len(forms)
 
 
 def test_a_crawl_without_a_limit_has_one(ledger, monkeypatch):
@@ -133,19 +118,12 @@ def test_a_crawl_without_a_limit_has_one(ledger, monkeypatch):
     assert asyncio.run(visit()) == 5 and frontier.exhausted
 
 
-def test_pages_that_are_not_ok_do_not_use_up_the_budget(ledger):
-    routes = {"/": page("/gone1", "/gone2", "/moved", "/a", "/b"), "/moved": redirect("/a"), "/a": page()}
-    with Site(routes | {"/b": page()}) as site:
-        assert Crawled(site, ledger, max_pages=3).ok == ["/", "/a", "/b"]
-
-
 def test_the_depth_budget_counts_links_on_the_shortest_way(ledger):
-    # /x is two links away through the slow page and three through the fast ones; /y is one further.
-    routes = {"/": page("/fast", "/slow"), "/fast": page("/fast2"), "/fast2": page("/x", "/deep")}
-    routes |= {"/slow": slow(0.3, "/x"), "/x": page("/y"), "/y": page("/z"), "/z": page(), "/deep": page("/deeper")}
-    with Site(routes) as site:
+    # /x is two links away through the slow page and three through the fast ones.
+    routes = {"/": page("/fast", "/slow"), "/fast": page("/fast2"), "/fast2": page("/x"), "/slow": slow(0.3, "/x")}
+    with Site(routes | {"/x": page("/y"), "/y": page("/z"), "/z": page()}) as site:
         crawled = Crawled(site, ledger, max_depth=3)
-    assert crawled.ok == ["/", "/deep", "/fast", "/fast2", "/slow", "/x", "/y"]
+    assert crawled.ok == ["/", "/fast", "/fast2", "/slow", "/x", "/y"]
     assert (crawled.report.complete, crawled.report.stopped_by) == (True, "max_depth")
 
 
@@ -168,9 +146,8 @@ def test_a_crawl_stays_below_its_start_and_on_its_host(ledger):
 
 
 def test_include_and_exclude_are_searched_in_the_url(ledger):
-    routes = {"/": page("/guide/a", "/guide/old/b", "/api/c")}
-    routes |= {path: page() for path in ("/guide/a", "/guide/old/b", "/api/c")}
-    with Site(routes) as site:
+    paths = ("/guide/a", "/guide/old/b", "/api/c")
+    with Site({"/": page(*paths)} | dict.fromkeys(paths, page())) as site:
         crawled = Crawled(site, ledger, include=("/guide/",), exclude=("/old/",))
     assert crawled.ok == ["/", "/guide/a"]
 
@@ -186,23 +163,21 @@ def test_redirect_chains_end_and_loops_do_not_hang(ledger):
     assert "more than 10 redirects" in crawled.rows["/10"]["error"]
 
 
-SITEMAP = '<?xml version="1.0"?><{0} xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">{1}</{0}>'
-
-
-def sitemap(kind: str, *urls: str) -> str:
-    item = {"urlset": "url", "sitemapindex": "sitemap"}[kind]
-    return SITEMAP.format(kind, "".join(f"<{item}><loc>{url}</loc></{item}>" for url in urls))
+def sitemap(kind: str, item: str, *urls: str) -> str:
+    items = "".join(f"<{item}><loc>{url}</loc></{item}>" for url in urls)
+    return f'<?xml version="1.0"?><{kind} xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">{items}</{kind}>'
 
 
 def test_sitemaps_and_llms_txt_bring_pages_that_nothing_links_to(ledger):
     with Site({"/docs/": page()}) as site:
-        packed = gzip.compress(sitemap("urlset", f"{site.url}/docs/packed", f"{site.url}/outside").encode())
+        packed = gzip.compress(sitemap("urlset", "url", f"{site.url}/docs/packed", f"{site.url}/outside").encode())
         xml = {"Content-Type": "application/xml"}
+        index = sitemap("sitemapindex", "sitemap", f"{site.url}/one.xml.gz", "http://x.test/s")
         site.routes |= {
             "/robots.txt": Answer("User-agent: *\nDisallow: /docs/no\nSitemap: /more.xml\n"),
-            "/sitemap.xml": Answer(sitemap("sitemapindex", f"{site.url}/one.xml.gz", "http://x.test/s"), headers=xml),
+            "/sitemap.xml": Answer(index, headers=xml),
             "/one.xml.gz": Answer(packed, headers={"Content-Type": "application/gzip"}),
-            "/more.xml": Answer(sitemap("urlset", f"{site.url}/docs/more", f"{site.url}/docs/no"), headers=xml),
+            "/more.xml": Answer(sitemap("urlset", "url", f"{site.url}/docs/more", f"{site.url}/docs/no"), headers=xml),
             "/llms.txt": Answer("# T\n- [A](/docs/llms.md): words\n", headers={"Content-Type": "text/plain"}),
             "/docs/llms.md": Answer("# Hello\n", headers={"Content-Type": "application/octet-stream"}),
             "/docs/packed": page(),
@@ -224,15 +199,6 @@ def test_robots_txt_is_obeyed_and_ignored_only_loudly(ledger, capfd):
         assert "IGNORED" not in capfd.readouterr().err
         assert "/private/a" in Crawled(site, ledger, ignore_robots=True, run=2).ok
         assert "robots.txt is IGNORED" in capfd.readouterr().err
-
-
-def test_a_robots_txt_that_cannot_be_reached_forbids_everything(ledger):
-    with Site({"/": page("/a"), "/a": page(), "/robots.txt": Answer("", 503)}) as site:
-        crawled = Crawled(site, ledger)
-        assert not site.paths()
-    assert not crawled.report.complete
-    assert "robots.txt answered 503" in crawled.report.stopped_by
-    assert crawled.rows["/"]["state"] == "failed"
 
 
 def test_crawl_delay_is_kept(ledger):
@@ -309,90 +275,40 @@ def test_a_bomb_takes_no_more_memory_than_a_page_may(ledger, cold):
         "/after": page(),
     }
     with Site(routes) as site:
-        job = CrawlSettings(start_urls=(site.url,), allow_private=True, sitemap=False, concurrency=1)
         peaks = []
-        for _ in crawl(job, str(ledger), "docs", 1, ledger=LEDGER, flush_pages=1):
+        for _ in crawling(site, ledger, concurrency=1, flush_pages=1):
             (child,) = _children(os.getpid())
             status = dict(line.split(":", 1) for line in Path(f"/proc/{child}/status").read_text().splitlines())
             peaks.append(int(status["VmHWM"].split()[0]) // 1024)
-    rows = FileLedger(str(ledger)).rows
-    assert [row["state"] for row in rows.values()] == ["ok", "skipped", "skipped", "ok"]
+    states = [row["state"] for row in FileLedger(str(ledger)).rows.values()]
+    assert states == ["ok", "skipped", "skipped", "ok"]
     # A page may have 20 MiB; measured 24, and twice that if the first bomb's bytes outlived it.
     assert peaks[1] - peaks[0] < 36
 
 
-def test_the_declared_charset_and_the_raw_bytes_are_kept(ledger):
-    body = "<p>Grüße</p>".encode("latin-1")
-    with Site({"/": Answer(body, headers={"Content-Type": "Text/HTML; charset=ISO-8859-1"})}) as site:
-        row = Crawled(site, ledger).rows["/"]
-    assert (row["content_type"], row["charset"]) == ("text/html", "ISO-8859-1")
-    assert row["content_hash"] is not None
+def test_a_page_keeps_its_charset_and_its_canonical_url_in_the_spelling_of_page_urls(ledger):
+    def canonical(url: str) -> bytes:
+        page = f'<html><head><link rel="canonical" href="{url}"></head><body><a href="/b">Grüße</a></body></html>'
+        return page.encode("latin-1")
 
-
-def test_the_canonical_url_is_kept_in_the_spelling_of_page_urls(ledger):
-    def canonical(url: str) -> str:
-        return f'<html><head><link rel="canonical" href="{url}"></head><body><a href="/b">b</a></body></html>'
-
-    with Site({"/": canonical("HTTP://Docs.test:80/x y#part"), "/b": canonical("/b#top")}) as site:
+    latin = Answer(canonical("HTTP://Docs.test:80/x y#part"), headers={"Content-Type": "Text/HTML; charset=ISO-8859-1"})
+    with Site({"/": latin, "/b": Answer(canonical("/b#top"))}) as site:
         rows = Crawled(site, ledger).rows
-    assert rows["/"]["canonical"] == "http://docs.test/x%20y"
-    assert rows["/b"]["canonical"] is None
+    assert rows["/"].items() >= {
+        "content_type": "text/html", "charset": "ISO-8859-1", "canonical": "http://docs.test/x%20y",
+    }.items()  # fmt: skip
+    assert rows["/"]["content_hash"] is not None and rows["/b"]["canonical"] is None
 
 
-def test_links_with_tracking_parameters_lead_to_one_page(ledger):
-    links = page("/a", "/a?utm_source=mail", "/a?fbclid=1#part", "/a?page=2&gclid=3")
+def test_links_with_tracking_parameters_lead_to_one_page_and_a_server_that_adds_them_is_followed(ledger):
+    links = page("/a", "/a?utm_source=mail", "/a?fbclid=1#part", "/a?page=2&gclid=3", "/b")
     canonical = '<html><head><link rel="canonical" href="/a?utm_medium=web"></head></html>'
-    with Site({"/": links, "/a": canonical, "/a?page=2": page()}) as site:
+    added = {"/b": redirect("/b?utm_source=self"), "/b?utm_source=self": page()}
+    with Site({"/": links, "/a": canonical, "/a?page=2": page(), **added}) as site:
         crawled = Crawled(site, ledger, start=("/?utm_campaign=start",))
-        assert sorted(site.paths()) == ["/", "/a", "/a?page=2"]
-    assert crawled.ok == sorted(crawled.rows) == ["/", "/a", "/a?page=2"]
-    assert crawled.rows["/a"]["canonical"] is None
-
-
-def test_a_server_that_adds_tracking_parameters_is_followed(ledger):
-    with Site({"/": page("/a"), "/a": redirect("/a?utm_source=self"), "/a?utm_source=self": page()}) as site:
-        assert Crawled(site, ledger).ok == ["/", "/a?utm_source=self"]
-
-
-def test_a_second_crawl_revalidates_and_follows_stored_links(ledger):
-    def tagged(handler: Handler) -> Answer:
-        if handler.headers.get("If-None-Match") == 'W/"1"':
-            return Answer("", 304, {"ETag": 'W/"1"'})
-        return Answer(page("/a"), headers={"ETag": 'W/"1"', "Last-Modified": "Mon, 01 Jan 2024 00:00:00 GMT"})
-
-    with Site({"/": tagged, "/a": page()}) as site:
-        Crawled(site, ledger)
-        again = Crawled(site, ledger, run=2)
-        assert not any("if-modified-since" in request.headers for request in site.requests)
-    assert again.ok == ["/", "/a"]
-    assert (again.rows["/"]["http_status"], again.rows["/"]["body"]) == (304, None)
-    assert again.report.counts["unchanged"] == 1
-
-
-def test_known_pages_that_nothing_links_to_are_asked_for(ledger):
-    routes = {"/": page("/kept", "/vanishing", "/flaky"), "/kept": page("/child"), "/child": page()}
-    routes |= {"/vanishing": page(), "/flaky": page("/leaf"), "/leaf": page()}
-    with Site(routes) as site:
-        Crawled(site, ledger)
-        site.routes |= {"/": page("/flaky"), "/vanishing": Answer("", 410), "/flaky": Answer("", 500)}
-        again = Crawled(site, ledger, run=2, retries=0)
-    assert again.ok == ["/", "/child", "/kept", "/leaf"]
-    assert again.rows["/vanishing"] | {"state": "gone", "http_status": 410} == again.rows["/vanishing"]
-    assert again.rows["/flaky"]["state"] == "failed"
-    assert again.rows["/flaky"]["links"] == [f"{site.url}/leaf"]
-    assert again.report.complete
-
-
-def test_retry_failed_asks_for_failed_pages_alone(ledger):
-    routes = {"/": page("/a", "/b"), "/a": page(), "/b": Answer("", 500)}
-    with Site(routes) as site:
-        Crawled(site, ledger, retries=0)
-        site.requests.clear()
-        site.routes["/b"] = page("/new")
-        again = Crawled(site, ledger, run=2, retry_failed_only=True)
-        assert site.paths() == ["/b"]
-    assert again.ok == ["/b"]
-    assert (again.report.complete, again.report.stopped_by) == (False, "retry_failed")
+        assert sorted(site.paths()) == ["/", "/a", "/a?page=2", *added]
+    assert crawled.ok == ["/", "/a", "/a?page=2", "/b?utm_source=self"]
+    assert sorted(crawled.rows) == ["/", "/a", "/a?page=2", *added] and crawled.rows["/a"]["canonical"] is None
 
 
 @pytest.mark.parametrize(
@@ -401,12 +317,15 @@ def test_retry_failed_asks_for_failed_pages_alone(ledger):
         ({"/": Answer("", 404)}, "start URL {}/ is gone: the server answered 404"),
         ({"/": Answer("", 500)}, "start URL {}/ could not be fetched: the server answered 500"),
         ({"/": redirect("/a"), "/a": redirect("/")}, "the start URLs redirect in a circle"),
+        ({"/": redirect("http://127.0.0.1:9/")}, "to http://127.0.0.1:9/: start there instead"),
+        ({"/": page(), "/robots.txt": Answer("", 503)}, "robots.txt answered 503"),
     ],
 )
 def test_a_start_that_cannot_be_fetched_makes_the_crawl_incomplete(ledger, routes, words):
     with Site(routes) as site:
-        report = Crawled(site, ledger, retries=0).report
-    assert (report.complete, report.stopped_by) == (False, f"error: {words.format(site.url)}")
+        crawled = Crawled(site, ledger, retries=0)
+    assert (crawled.ok, crawled.report.complete) == ([], False)
+    assert crawled.report.stopped_by.startswith("error: ") and words.format(site.url) in crawled.report.stopped_by
 
 
 def test_a_host_that_is_not_there_is_said_so(ledger):
@@ -436,31 +355,6 @@ def test_proxies_of_the_environment_are_not_used(ledger, monkeypatch):
             monkeypatch.setenv(name, proxy.url)
         assert Crawled(site, ledger).ok == ["/"]
         assert not proxy.requests
-
-
-@pytest.mark.parametrize(
-    ("field", "value"),
-    [
-        ("start_urls", ()),
-        ("start_urls", ("file:///etc/passwd",)),
-        ("start_urls", ("http://user:secret@h/",)),
-        ("include", ("(",)),
-        ("max_pages", 0),
-        ("max_depth", -1),
-        ("concurrency", 0),
-    ],
-)
-def test_settings_that_cannot_work_are_refused_by_name(field, value):
-    with pytest.raises(ValueError, match=field):
-        CrawlSettings(**{"start_urls": ("http://h/",), field: value})
-
-
-def test_a_start_that_moved_away_says_where_to_start(ledger):
-    with Site({"/": page()}) as other, Site({"/": redirect(f"{other.url}/")}) as site:
-        report = Crawled(site, ledger).report
-        assert not other.requests
-    assert not report.complete
-    assert report.stopped_by.endswith(f"to {other.url}/: start there instead")
 
 
 def test_a_site_that_stops_answering_is_given_up(ledger):
@@ -496,7 +390,7 @@ def test_certificates_are_verified_unless_told_otherwise(ledger, tmp_path):
 def test_a_ledger_that_fails_is_a_failed_crawl(ledger):
     broken = "tests.kit.page_ledger:BrokenLedger"
     with Site({"/": page()}) as site, pytest.raises(CrawlFailed, match="the ledger went away"):
-        list(crawl(CrawlSettings(start_urls=(site.url,), allow_private=True), str(ledger), "docs", 1, ledger=broken))
+        list(crawling(site, ledger, kept_by=broken))
 
 
 def _children(pid: int) -> list[int]:
@@ -510,8 +404,7 @@ HANGING = {"/": page("/hang"), "/hang": slow(20)}
 
 def test_closing_the_generator_ends_the_child(ledger, cold):
     with Site(HANGING) as site:
-        job = CrawlSettings(start_urls=(site.url,), allow_private=True)
-        pages = crawl(job, str(ledger), "docs", 1, ledger=LEDGER, flush_s=0.1)
+        pages = crawling(site, ledger)
         next(pages)
         (child,) = _children(os.getpid())
         pages.close()
@@ -520,8 +413,7 @@ def test_closing_the_generator_ends_the_child(ledger, cold):
 
 def test_a_killed_child_is_a_failed_crawl_that_keeps_what_was_committed(ledger, cold):
     with Site(HANGING) as site:
-        job = CrawlSettings(start_urls=(site.url,), allow_private=True)
-        pages = crawl(job, str(ledger), "docs", 1, ledger=LEDGER, flush_s=0.1)
+        pages = crawling(site, ledger)
         assert next(pages) == [f"{site.url}/"]
         os.kill(_children(os.getpid())[0], signal.SIGKILL)
         with pytest.raises(CrawlFailed, match="status -9"):

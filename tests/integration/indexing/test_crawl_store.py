@@ -5,11 +5,13 @@ from itertools import chain
 
 import psycopg
 import pytest
+from kit.databases import end_sessions
 from kit.web import Answer, Handler, Site, page, redirect, slow
 from psycopg.rows import dict_row
 
 from pipelines.indexing.crawling.crawl import CrawlReport, CrawlSettings, crawl
-from pipelines.store import RunLock, Store
+from pipelines.indexing.lock import hold_collection
+from pipelines.store import Store
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("warm")]
 
@@ -23,14 +25,10 @@ class Database:
 
     def crawl(self, site: Site, **settings) -> Iterator[list[str]]:
         """Crawl in a run of its own; one that is closed before its end has died."""
-        lock = RunLock(self.store, "docs")
-        assert lock.try_acquire()
-        try:
+        with hold_collection(self.store, "docs") as lock:
             run = lock.begin("reindex", {})
             yield from self.crawl_in(run, site, **settings)
             lock.finish(run, "done", {}, None)
-        finally:
-            lock.release()
 
     def crawl_in(self, run: int, site: Site, **settings) -> Iterator[list[str]]:
         job = CrawlSettings(start_urls=(f"{site.url}/",), allow_private=True, sitemap=False, backoff_s=0.01, **settings)
@@ -50,10 +48,11 @@ def database(store: Store) -> Database:
 def _tagged(handler: Handler) -> Answer:
     if handler.headers.get("If-None-Match") == '"1"':
         return Answer("", 304)
-    return Answer(page("/a", "/broken", "/moved"), headers={"ETag": '"1"'})
+    modified = "Mon, 01 Jan 2024 00:00:00 GMT"
+    return Answer(page("/a", "/broken", "/moved"), headers={"ETag": '"1"', "Last-Modified": modified})
 
 
-def test_two_crawls_remember_what_became_of_each_page(database):
+def test_two_crawls_remember_what_became_of_each_page_and_ask_for_those_that_nothing_links_to(database):
     routes = {"/": _tagged, "/a": page("/b"), "/b": page(), "/broken": page("/leaf"), "/leaf": page()}
     with Site(routes | {"/moved": redirect("/b")}) as site:
         named = sorted(chain.from_iterable(database.crawl(site)))
@@ -62,14 +61,15 @@ def test_two_crawls_remember_what_became_of_each_page(database):
         site.routes |= {"/a": Answer("", 410), "/broken": Answer("", 500)}
         named = sorted(chain.from_iterable(database.crawl(site, retries=0)))
         second = database.rows(site)
+        assert not any("if-modified-since" in request.headers for request in site.requests)
     assert named == [f"{site.url}{path}" for path in ("/", "/b", "/leaf")]
     states = {path: row["state"] for path, row in second.items()}
     assert states == {"/": "ok", "/a": "gone", "/b": "ok", "/broken": "failed", "/leaf": "ok", "/moved": "redirect"}
     for path in ("/", "/b", "/broken", "/leaf"):
         assert second[path]["content_hash"] == first[path]["content_hash"]
         assert second[path]["links"] == first[path]["links"]
-    assert second["/"]["http_status"] == 304
-    assert database.report.complete
+    assert (second["/"]["http_status"], second["/a"]["http_status"]) == (304, 410)
+    assert database.report.complete and database.report.counts["unchanged"] == 1
 
 
 def test_a_crawl_goes_on_when_its_database_sessions_are_killed(database):
@@ -79,7 +79,7 @@ def test_a_crawl_goes_on_when_its_database_sessions_are_killed(database):
         for urls in database.crawl(site, concurrency=4):
             named += urls
             if killed < 3:
-                killed += _kill_other_sessions(database.store.url)
+                killed += end_sessions(database.store.url)
         assert sorted(named) == sorted(f"{site.url}{path}" for path in ["/", *paths])
         assert {row["state"] for row in database.rows(site).values()} == {"ok"}
     assert killed > 0
@@ -122,10 +122,3 @@ def test_a_crawl_after_one_that_ended_asks_for_all_pages(database):
         list(database.crawl(site))
         list(database.crawl(site))
         assert sorted(site.paths()) == ["/", "/", "/a", "/a"]
-
-
-def _kill_other_sessions(url: str) -> int:
-    query = """select count(pg_terminate_backend(pid)) from pg_stat_activity
-               where datname = current_database() and pid <> pg_backend_pid()"""
-    with psycopg.connect(url, autocommit=True) as connection:
-        return connection.execute(query).fetchone()[0]
