@@ -15,7 +15,11 @@ ROOT = Path(__file__).parents[3]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda number: number.name)
+@pytest.mark.parametrize(
+    "number",
+    [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.exhaustive)],
+    ids=lambda number: number.name,
+)
 def test_a_run_that_a_person_ends_is_interrupted_not_failed(jobs, store, tmp_path, number):
     asked, over = threading.Event(), threading.Event()
 

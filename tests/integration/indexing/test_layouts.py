@@ -35,18 +35,18 @@ def folder(jobs: Jobs, tmp_path: Path) -> Path:
     return tmp_path / "site"
 
 
-def test_a_banner_is_left_out_and_the_summary_and_status_say_so(jobs, folder):
+def test_a_banner_is_left_out_as_the_summary_and_status_say_and_a_page_has_its_own_title(jobs, folder):
     summary = jobs.reindex().summary
     assert sorted(jobs.texts().values()) == sorted(f"Words about topic {n} and nothing else." for n in range(12))
     (layout,) = summary["layouts"].values()
     assert layout["titles"] == ["Acme 3.2 documentation"] and layout["lines"] == ["Acme. Fast and small."]
     (status,) = jobs.run("status").summary["collections"].values()
     assert status["layouts"] == summary["layouts"]
+    with Store(jobs.url) as store:
+        read = PageShelf(store).read([store.live_index(jobs.name)], f"{BASE}p03.html")
+    assert read.title == "Topic 3" and "Fast and small" not in read.text
 
-
-def test_later_runs_read_and_embed_only_what_is_new(jobs, folder):
-    jobs.reindex()
-    rows = jobs.rows()
+    rows = jobs.rows()  # later runs read and embed only what is new
     again = jobs.reindex().summary
     assert again["chunks"] == {"total": 12, "embedded": 0, "reused": 0, "written": 0, "deleted": 0}
     write(folder, range(12, 13))
@@ -55,36 +55,21 @@ def test_later_runs_read_and_embed_only_what_is_new(jobs, folder):
     assert rows.items() <= jobs.rows().items()
 
 
-def test_an_index_with_the_layout_in_it_is_mended_from_stored_pages(jobs, tmp_path):
-    write(tmp_path / "site", range(7))
-    jobs.common = ["--path", tmp_path / "site", "--base-url", BASE, *MODEL]
+def test_an_index_with_the_layout_in_it_is_mended_from_stored_pages(jobs, folder):
+    for number in range(7, 12):
+        (folder / f"p{number:02}.html").unlink()
     assert jobs.reindex().summary["chunks"]["total"] == 14  # too few pages to tell
-    write(tmp_path / "site", range(12))
+    write(folder, range(12))
     assert jobs.reindex().summary["chunks"]["total"] == 12
     assert not any("Fast and small" in text for text in jobs.texts().values())
 
 
-def test_a_crawl_leaves_it_out_in_its_first_run(jobs):
-    links = "".join(f"<a href='/p{number}.html'>more</a>" for number in range(12))
-    pages = {f"/p{number}.html": page(number, links) for number in range(12)}
-    with Site({"/": page(99, links), **pages}) as site:
-        jobs.common = ["--start-url", site.url + "/", "--allow-private", *MODEL]
-        assert jobs.reindex().summary["layouts"]
-        assert not any("Fast and small" in text for text in jobs.texts().values())
-        assert jobs.reindex().summary["chunks"]["embedded"] == 0
-
-
-def test_a_first_crawl_embeds_no_text_with_the_layout_in_it(jobs):
+def test_a_first_crawl_leaves_it_out_and_embeds_no_text_with_it(jobs):
     links = {n: "".join(f"<a href='/p{to:02}.html'>more</a>" for to in range(9 * n, 9 * n + 9)) for n in range(12)}
     pages = {f"/p{number:02}.html": page(number, links.get(number, "")) for number in range(100)}
     with Site({"/": page(100, links[0]), **pages}) as site:
         jobs.common = ["--start-url", site.url + "/", "--allow-private", *MODEL]
-        chunks = jobs.reindex().summary["chunks"]
-        assert chunks["total"] == chunks["embedded"] == 101
-
-
-def test_a_page_that_is_read_has_its_own_title_not_that_of_the_site(jobs, folder):
-    jobs.reindex()
-    with Store(jobs.url) as store:
-        read = PageShelf(store).read([store.live_index(jobs.name)], f"{BASE}p03.html")
-    assert read.title == "Topic 3" and "Fast and small" not in read.text
+        summary = jobs.reindex().summary
+        assert summary["chunks"]["total"] == summary["chunks"]["embedded"] == 101 and summary["layouts"]
+        assert not any("Fast and small" in text for text in jobs.texts().values())
+        assert jobs.reindex().summary["chunks"]["embedded"] == 0

@@ -10,10 +10,10 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import psutil
-import psycopg
 import pytest
 from kit.counting_model import MODEL as COUNTING
 from kit.counting_model import CountingModel
+from kit.databases import end_sessions
 from kit.kill_bench import stored_hashes
 from kit.processes import alive, eventually, kill_9
 from kit.reindexing import Jobs, site_sections, write_site
@@ -67,8 +67,9 @@ def test_an_error_of_the_model_ends_the_run_and_the_next_one_goes_on(jobs, folde
     monkeypatch.setattr("pipelines.indexing.building.local.SLICE", 10)
     monkeypatch.setattr(HashEmbedder, "embed_chunks", fail_later)
     failed = jobs.reindex()
-    assert failed.code == 1
-    assert "the model is broken" in failed.messages
+    [run] = jobs.verb("status").summary["collections"]["docs"]["runs"]
+    assert (failed.code, run["state"]) == (1, "failed")
+    assert "the model is broken" in failed.messages and "the model is broken" in run["error"]
     monkeypatch.setattr(HashEmbedder, "embed_chunks", embed)
     assert jobs.reindex().summary["chunks"].items() >= {"total": 36, "embedded": 26, "reused": 10}.items()
 
@@ -136,16 +137,11 @@ def test_a_run_that_is_ended_is_finished_by_the_next_one_and_nothing_is_embedded
     assert not stored & set(model.hashes(since=at))
 
 
-def test_a_run_survives_the_end_of_its_reader_and_of_its_database_sessions(jobs, run, model, superuser_url):
+def test_a_run_survives_the_end_of_its_reader_and_of_its_database_sessions(jobs, run, model):
     with Store(jobs.url) as store:  # the page that a killed process reads is a failed one
         eventually(lambda: store.staged_counts(1)["pages"] == 80, "all pages are read")
     kill_9(*reads(run))
-    with psycopg.connect(superuser_url, autocommit=True) as connection:
-        ended = connection.execute(
-            "select pg_terminate_backend(pid) from pg_stat_activity "
-            "where datname = current_database() and pid <> pg_backend_pid()"
-        ).fetchall()
-    assert len(ended) >= 2
+    assert end_sessions(jobs.url) >= 2
     model.go_on()
     assert run.wait(60) == 0, run.stderr.read() if run.stderr else ""
     assert len(jobs.texts()) == 240
@@ -172,6 +168,7 @@ def test_ray_gets_no_work_where_all_is_begun_here(jobs: Jobs, folder: Path, monk
     asked: list[object] = []
     for name in ("is_little", "is_connected"):
         monkeypatch.setattr(gather, name, lambda *_: False)
+    monkeypatch.setattr(gather.Gatherer, "_ray", "is up")
     monkeypatch.setattr(gather.Gatherer, "ray_builder", lambda _: SimpleNamespace(stored=asked.append, embedders=1))
     jobs.common = jobs.common[:-1]
     assert jobs.reindex().summary["chunks"]["embedded"] == 36
@@ -184,11 +181,6 @@ def test_texts_that_the_model_does_not_read_whole_are_counted(jobs, folder, monk
     assert done["warnings"] == ["12 texts are longer than the model hash:64 reads: their ends are not in their vectors"]
     assert done["seconds"].keys() >= {"read_files", "embed", "encoder", "storing", "publish", "total"}
     assert done["seconds"]["ray_start"] == 0
-
-
-def test_actors_without_ray_are_an_error(jobs: Jobs, folder: Path) -> None:
-    refused = jobs.reindex("--embedders", 2)
-    assert (refused.code, "leave out one of the two" in refused.messages) == (2, True)
 
 
 def test_how_much_is_little() -> None:

@@ -6,21 +6,37 @@ from pathlib import Path
 
 import pytest
 from kit.collector import collecting
+from kit.kill_bench import stored_hashes
 from kit.nights import Nights
+from kit.processes import eventually
 from kit.reindexing import Jobs, html_page, site_sections
-from kit.web import Site
+from kit.web import Handler, Site
 
 pytestmark = pytest.mark.slow
 MODEL = ("--model", "hash:64", "--parallel-workers", 0, "--maintenance-work-mem", "64MB")
 
 
-def test_a_run_on_ray_is_one_trace_with_the_work_of_its_tasks_and_is_found_in_their_logs(jobs, local_ray):
-    """The next run in this process finds nothing to do: an index does not tell what built it."""
+def test_a_run_on_ray_embeds_while_it_crawls_and_is_one_trace_and_found_in_logs(jobs, tmp_path, local_ray):
+    """The last page of the site waits for the first vector.
+
+    The next run in this process finds nothing to do: an index does not tell what built it.
+    """
     site = {f"/{name}.html": html_page(name, sections) for name, sections in site_sections(4).items()}
-    with Site({"/": html_page("Start", {}, links=tuple(site)), **site}) as pages:
+    served: list[str] = []
+
+    def slow(handler: Handler) -> str:
+        served.append(handler.path)
+        if len(served) == len(site):
+            eventually(lambda: bool(stored_hashes(jobs.url)), "a vector is stored")
+        return site[handler.path]
+
+    file = tmp_path / "docs.yaml"
+    with Site({"/": html_page("Start", {}, links=tuple(site))} | dict.fromkeys(site, slow)) as pages:
+        crawling = {"start_urls": [f"{pages.url}/"], "allow_private": True, "timeout_s": 180}
+        file.write_text(json.dumps({"sites": [crawling]}))
         with collecting() as collector:
-            done = jobs.reindex(f"{pages.url}/", "--allow-private", *MODEL)
-        again = jobs.reindex(f"{pages.url}/", "--allow-private", "--no-ray", *MODEL).summary
+            done = jobs.reindex(file, *MODEL)
+        again = jobs.reindex(file, "--no-ray", *MODEL).summary
     assert done.code == 0, done.messages
     assert done.summary["chunks"].items() >= {"total": 12, "embedded": 12, "written": 12}.items()
     assert set(done.summary["seconds"]) >= {"total", "ray_start", "crawl_and_embed", "publish"}
