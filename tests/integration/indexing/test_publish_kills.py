@@ -9,6 +9,7 @@ import itertools
 import socket
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -39,6 +40,7 @@ class Bench:
 
     home: Path
     table: list[tuple[str, ...]] = field(default_factory=list)
+    undisturbed: dict[str, tuple[dict[str, list[str]], set[str], Publication]] = field(default_factory=dict)
 
     @contextmanager
     def workshop(self) -> Iterator[Workshop]:
@@ -48,6 +50,14 @@ class Bench:
             workshop = Workshop(store)
             workshop.reindex(BEFORE)
             yield workshop
+
+    def expected(self, site: Site) -> tuple[dict[str, list[str]], set[str], Publication]:
+        """Texts and ids of the index that nobody disturbs, and the result of its publish."""
+        if str(site) not in self.undisturbed:
+            with self.workshop() as workshop:
+                publication = workshop.reindex(site)
+                self.undisturbed[str(site)] = workshop.texts(), workshop.ids(), publication
+        return self.undisturbed[str(site)]
 
 
 @pytest.fixture(scope="module")
@@ -88,39 +98,6 @@ def waiting_for(connection: psycopg.Connection, table: str) -> list[int]:
     return [pid for (pid,) in rows]
 
 
-class Publishing:
-    """A publish of what is staged, in a thread."""
-
-    def __init__(self, publish: Callable[[], Publication]) -> None:
-        self._results: list[Publication | BaseException] = []
-        self._publish = publish
-        self._thread = threading.Thread(target=self._run, daemon=True)
-        self._thread.start()
-
-    def _run(self) -> None:
-        try:
-            self._results.append(self._publish())
-        except BaseException as error:
-            self._results.append(error)
-
-    def is_over(self) -> bool:
-        return bool(self._results)
-
-    def result(self) -> Publication:
-        """Return the publication, or raise the error of the publish."""
-        [result] = self._results
-        if isinstance(result, BaseException):
-            raise result
-        return result
-
-
-def undisturbed(bench: Bench, site: Site) -> tuple[dict[str, list[str]], set[str], Publication]:
-    """Return texts and ids of the index that nobody disturbs, and the result of its publish."""
-    with bench.workshop() as workshop:
-        publication = workshop.reindex(site)
-        return workshop.texts(), workshop.ids(), publication
-
-
 @contextmanager
 def held(workshop: Workshop) -> Iterator[RunLock]:
     lock = workshop.lock()
@@ -132,32 +109,29 @@ def held(workshop: Workshop) -> Iterator[RunLock]:
 
 def survive(bench: Bench, kill: Callable[[Bench, int], None], step: str, site: Site) -> None:
     """Kill while the publish of `site` waits for the table `step`; assert that it succeeds as if undisturbed."""
-    texts, ids, expected = undisturbed(bench, site)
-    with bench.workshop() as workshop, held(workshop) as lock, ExitStack() as blocking:
+    texts, ids, expected = bench.expected(site)
+    with (
+        bench.workshop() as workshop,
+        held(workshop) as lock,
+        ThreadPoolExecutor(1) as threads,
+        ExitStack() as blocking,
+    ):
         run = workshop.prepare(lock, site)
         blocker = blocking.enter_context(closing(psycopg.connect(workshop.store.url)))
         watcher = blocking.enter_context(closing(psycopg.connect(workshop.store.url, autocommit=True)))
         blocker.execute(sql.SQL("lock table {} in share mode").format(sql.Identifier(step)))
-        publishing = Publishing(lambda: workshop.publish(lock, run))
+        publishing = threads.submit(workshop.publish, lock, run)
         eventually(lambda: bool(waiting_for(watcher, step)), f"the publish waits for {step}")
         kill(bench, waiting_for(watcher, step)[0])
         blocking.close()
-        took_s = eventually(publishing.is_over, "the run has published", 90)
+        took_s = eventually(publishing.done, "the run has published", 90)
         publication = publishing.result()
         assert publication == replace(expected, index=publication.index)
         assert workshop.texts() == texts and workshop.ids() == ids
         assert workshop.live().revision == expected.revision
     eventually(lambda: is_kept(bench.home), "the next case finds a server that nobody is about to stop")
-    way = "in place" if expected.in_place else "anew"
-    bench.table.append(
-        (
-            kill.__name__.removeprefix("kill_").replace("_", " "),
-            step,
-            way,
-            f"{took_s:.1f} s",
-            f"{len(ids)} chunks equal",
-        )
-    )
+    killed, way = kill.__name__.removeprefix("kill_").replace("_", " "), "in place" if expected.in_place else "anew"
+    bench.table.append((killed, step, way, f"{took_s:.1f} s", f"{len(ids)} chunks equal"))
 
 
 @pytest.mark.parametrize("kill", KILLS, ids=lambda kill: kill.__name__)
