@@ -80,21 +80,14 @@ def test_every_section_that_is_asked_about_has_text_under_its_anchor(every):
 @needs_ray
 def test_no_page_of_ray_shows_its_frame():
     pages = ray_pages()
+    signs = ("Was this helpful?", "¶", "By The Ray Team", "Permalink to this", "Toggle navigation", "[source]\n")
     for url in random.Random(7).sample(sorted(url for url in pages if "/genindex" not in url), 150):
         try:
             document = read(url, pages[url])
         except UnreadablePage:
             continue
         found = text(document)
-        for sign in (
-            "Was this helpful?",
-            "¶",
-            "By The Ray Team",
-            "Permalink to this",
-            "Toggle navigation",
-            "[source]\n",
-        ):
-            assert sign not in found, (url, sign)
+        assert [sign for sign in signs if sign in found] == [], url
 
 
 @needs_ray
@@ -182,12 +175,13 @@ def mangled(pages: list[bytes], count: int) -> Iterator[bytes]:
 
 
 @needs_ray
-def test_200_mangled_pages_hold_up_nothing():
+@pytest.mark.parametrize("count", [72, pytest.param(200, marks=pytest.mark.exhaustive)])
+def test_mangled_pages_hold_up_nothing(count):
     pages = random.Random(5).sample(sorted(ray_pages().values()), 50)
     read_ones = 0
     with PageReader(read_page) as reader:
         reader(Page("https://x.org/", b"start"))
-        for number, body in enumerate(mangled(pages, 200)):
+        for number, body in enumerate(mangled(pages, count)):
             try:
                 found = text(reader(Page(f"https://x.org/{number}", body)))
                 read_ones += 1
@@ -195,4 +189,4 @@ def test_200_mangled_pages_hold_up_nothing():
                 found = ""
             assert "\0" not in found
             found.encode("utf-8")
-    assert read_ones >= 120
+    assert read_ones >= 0.6 * count
