@@ -7,6 +7,7 @@ A site is {path: {anchor: text}}; the body of a page is its sections as JSON. A 
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,9 +18,19 @@ from pipelines.embedding.load import load_embedder, load_tokenizer
 from pipelines.fetched import FetchedPage
 from pipelines.indexing.chunking.chunker import Chunker
 from pipelines.indexing.chunking.url_rules import UrlRules
+from pipelines.indexing.lock import hold_collection
 from pipelines.indexing.publish import find_base_index, publish_run
 from pipelines.records import Block, Chunk, Document, Filters, Hit, Index, IndexSettings, Page, Section
-from pipelines.store import BuildResources, Publication, RunLock, SearchResult, StagedPage, Store
+from pipelines.store import (
+    BuildResources,
+    Publication,
+    RunLock,
+    SearchResult,
+    StagedPage,
+    Store,
+    promote_index,
+    restore,
+)
 from pipelines.store.chunks import chunk_table
 from pipelines.store.indexes import IndexSnapshot
 
@@ -163,6 +174,16 @@ def fetched(path: str, content: Sections | str, **fields: Any) -> FetchedPage:
     if isinstance(content, str):
         return FetchedPage(BASE + path, content, error=f"is {content}", **fields)  # type: ignore[arg-type]
     return FetchedPage(BASE + path, "ok", 200, body=json.dumps(content).encode(), **fields)
+
+
+def restored(store: Store, name: str, path: Path, publish: bool = True) -> None:
+    """Restore a dump as an index of a collection."""
+    with hold_collection(store, name) as lock:
+        run = lock.begin("restore", None)
+        index, _ = restore(lock, run, path, SMALL_BUILD)
+        if publish:
+            promote_index(lock, run, index)
+        lock.finish(run, "done", {}, None)
 
 
 def small_site(pages: int = 20, sections: int = 3) -> dict[str, Sections]:

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from kit.workshop import SMALL_BUILD, Workshop
+from kit.workshop import Workshop, restored
 
 from pipelines.records import Chunk
-from pipelines.store import NotADump, RunLock, Store, dump, promote_index, restore
+from pipelines.store import NotADump, Store, dump
 from pipelines.store.chunks import CHUNK_COLUMNS, Column
 
 DATA = Path(__file__).parents[2] / "data"
@@ -48,18 +48,6 @@ def notes(store: Store, name: str = "docs") -> dict[str, int]:
         for hit in hits:
             counts[hit.context] = counts.get(hit.context, 0) + 1
     return counts
-
-
-def restored(store: Store, name: str, path: Path) -> None:
-    lock = RunLock(store, name)
-    assert lock.try_acquire()
-    try:
-        run = lock.begin("restore", None)
-        index, _ = restore(lock, run, path, SMALL_BUILD)
-        promote_index(lock, run, index)
-        lock.finish(run, "done", {}, None)
-    finally:
-        lock.release()
 
 
 @pytest.fixture
@@ -103,12 +91,15 @@ def test_indexes_and_staged_chunks_of_before_get_the_column(store: Store, wider:
     assert notes(wider) == {"of before": 8}
 
 
-def test_a_further_column_is_dumped_and_restored_by_its_name(wider: WiderStore, tmp_path: Path) -> None:
+def test_a_further_column_is_restored_by_its_name_and_refused_where_it_is_unknown(store, wider, tmp_path):
     wider.migrate()
     NotingWorkshop(wider).reindex(SITE)
     manifest = dump(wider, wider.live_index("docs"), tmp_path / "docs.dump")
     restored(wider, "again", tmp_path / "docs.dump")
     assert manifest["columns"][-1] == "note" and notes(wider, "again") == {"first": 8}
+    with pytest.raises(NotADump, match=r"docs\.dump holds columns .*\(note\).*newer"):
+        restored(store, "third", tmp_path / "docs.dump")
+    assert store.status("third")["indexes"] == []
 
 
 def test_a_dump_without_the_column_is_restored_with_its_default(store, wider, tmp_path):
@@ -117,15 +108,6 @@ def test_a_dump_without_the_column_is_restored_with_its_default(store, wider, tm
     wider.migrate()
     restored(wider, "again", tmp_path / "docs.dump")
     assert notes(wider, "again") == {"of before": 8}
-
-
-def test_a_dump_with_a_column_that_is_unknown_here_is_refused_by_its_name(store, wider, tmp_path):
-    wider.migrate()
-    NotingWorkshop(wider).reindex(SITE)
-    dump(wider, wider.live_index("docs"), tmp_path / "docs.dump")
-    with pytest.raises(NotADump, match=r"docs\.dump holds columns .*\(note\).*newer"):
-        restored(store, "again", tmp_path / "docs.dump")
-    assert store.status("again")["indexes"] == []
 
 
 @pytest.mark.parametrize("kind", [Store, WiderStore])

@@ -5,6 +5,7 @@ from kit.workshop import Workshop, small_site
 
 from pipelines.answering.retrieval.live import CollectionNotNamed, LiveIndexes
 from pipelines.embedding.load import load_embedder
+from pipelines.indexing.lock import hold_collection
 from pipelines.lexical import LexicalIndex
 from pipelines.store import NoLiveIndex, Store, copy_name
 
@@ -17,28 +18,30 @@ LONG = {
 def copied(store: Store, workshop: Workshop, **settings: int) -> Workshop:
     """A copy of the workshop's collection, indexed with other settings from the copied pages."""
     copy = Workshop(store, copy_name(workshop.name, "a" * 32), **settings)
-    lock = copy.lock()
-    try:
+    with hold_collection(store, copy.name) as lock:
         run = lock.begin("experiment", {})
         store.copy_pages(workshop.name, copy.name, run)
         copy.stage(run)
         copy.publish(lock, run)
         lock.finish(run, "done", {}, None)
-    finally:
-        lock.release()
     return copy
 
 
-def test_a_copy_is_indexed_from_the_same_pages_and_the_live_index_stays_as_it_is(store):
+def test_a_copy_is_indexed_from_the_same_pages_and_dropped_and_its_collection_stays_as_it_is(store):
     workshop = Workshop(store)
     workshop.reindex(LONG)
     before, live = workshop.texts(), workshop.live()
     copy = copied(store, workshop, chunk_size=32)
     assert copy.texts().keys() == before.keys()
     assert copy.texts() != before
-    assert workshop.texts() == before
-    assert workshop.live() == live
-    assert store.copies("docs") == [copy.name]
+    assert (workshop.texts(), workshop.live(), store.copies("docs")) == (before, live, [copy.name])
+    index = copy.live().id
+    assert store.drop_copy(copy.name) == [index]
+    with pytest.raises(NoLiveIndex):
+        copy.live()
+    with pytest.raises(ValueError, match="no copy"):
+        store.drop_copy("docs")
+    assert (workshop.texts(), workshop.live(), store.copies("docs")) == (before, live, [])
 
 
 def test_a_copy_follows_the_pages_of_its_collection(store):
@@ -51,26 +54,6 @@ def test_a_copy_follows_the_pages_of_its_collection(store):
     workshop.reindex(site)
     copy = copied(store, workshop)
     assert copy.texts() == workshop.texts()
-
-
-def test_dropping_a_copy_leaves_nothing_of_it_and_all_of_its_collection(store):
-    workshop = Workshop(store)
-    workshop.reindex(LONG)
-    before = workshop.texts()
-    copy = copied(store, workshop, chunk_size=32)
-    index = copy.live().id
-    assert store.drop_copy(copy.name) == [index]
-    assert store.copies("docs") == []
-    with pytest.raises(NoLiveIndex):
-        copy.live()
-    assert workshop.texts() == before
-
-
-def test_a_collection_that_is_no_copy_is_never_dropped(store):
-    Workshop(store).reindex(small_site(1))
-    with pytest.raises(ValueError, match="no copy"):
-        store.drop_copy("docs")
-    assert store.live_index("docs")
 
 
 def test_the_only_collection_is_still_the_one_meant_when_it_has_copies(store, tmp_path):

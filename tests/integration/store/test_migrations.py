@@ -151,10 +151,20 @@ def test_answers_of_before_they_were_documents_are_read_as_they_were(empty_datab
 # ---------------------------------------------------------------------------------------------- further migrations
 
 
-def test_a_further_migration_adds_a_column_and_loses_nothing(old_database_url: str, folder: Path) -> None:
-    name = further(folder, "alter table question add column note text not null default 'none'")
+def test_a_migration_is_applied_whole_or_not_at_all_and_loses_nothing(old_database_url, folder, tmp_path):
+    name = further(folder, "create table half (id integer); alter table question drop column answer; select 1 / 0")
+    (tmp_path / "001_schema.sql").write_text("drop table question; select 1 / 0")
     with Store(old_database_url) as store:
+        before = schema(old_database_url)
+        with pytest.raises(MigrationFailed):
+            store.migrate(tmp_path)
+        assert schema(old_database_url) == before
         store.migrate()
+        before = schema(old_database_url), applied(old_database_url)
+        with pytest.raises(MigrationFailed, match=rf"{name} failed and was rolled back: division by zero"):
+            store.migrate(folder)
+        assert (schema(old_database_url), applied(old_database_url)) == before
+        (folder / f"{name}.sql").write_text("alter table question add column note text not null default 'none'")
         store.migrate(folder)
         question = store.question("q1")
         assert question is not None and question.answer is not None and question.answer.text == "So [1]."
@@ -178,29 +188,6 @@ def test_each_migration_is_applied_once_however_many_migrate_at_once(url_of, fol
     with psycopg.connect(url) as connection:
         assert connection.execute("select id from once").fetchall() == [(2,)]
     assert len(applied(url)) == len(read_migrations(folder))
-
-
-def test_a_migration_that_fails_leaves_the_database_as_it_was(store: Store, folder: Path) -> None:
-    name = further(folder, "create table half (id integer); alter table question drop column answer; select 1 / 0")
-    before = schema(store.url), applied(store.url)
-    with pytest.raises(MigrationFailed, match=rf"{name} failed and was rolled back: division by zero"):
-        store.migrate(folder)
-    assert (schema(store.url), applied(store.url)) == before
-    store.migrate()
-    (folder / f"{name}.sql").write_text("create table whole (id integer)")
-    store.migrate(folder)
-    assert applied(store.url)[-1] == (int(name[:3]), "further")
-
-
-def test_a_first_migration_that_fails_leaves_an_old_database_as_it_was(old_database_url: str, tmp_path: Path) -> None:
-    (tmp_path / "001_schema.sql").write_text("drop table question; select 1 / 0")
-    before = schema(old_database_url)
-    with Store(old_database_url) as store:
-        with pytest.raises(MigrationFailed):
-            store.migrate(tmp_path)
-        assert schema(old_database_url) == before
-        store.migrate()
-        assert store.question("q1") is not None
 
 
 def test_a_database_that_is_newer_than_the_code_is_refused_with_its_migration(store: Store, folder: Path) -> None:
@@ -228,17 +215,14 @@ def limited_url(database_url: str, superuser_url: str) -> Iterator[str]:
         connection.execute("drop role limited")
 
 
-def test_a_role_that_may_not_create_tables_uses_a_schema_that_is_up_to_date(limited_url: str) -> None:
+def test_a_role_that_may_not_create_tables_uses_what_is_up_to_date_or_is_told_who_must_migrate(limited_url, folder):
     with Store(limited_url) as store:
         store.migrate()
         store.record_feedback("q1", 1)
         assert len(store.feedback("q1")) == 1
-
-
-def test_a_role_that_may_not_create_tables_is_told_who_must_migrate(limited_url: str, folder: Path) -> None:
-    further(folder, "create table more (id integer)")
-    with Store(limited_url) as store, pytest.raises(MigrationFailed, match=r"permission denied.*owner of the database"):
-        store.migrate(folder)
+        further(folder, "create table more (id integer)")
+        with pytest.raises(MigrationFailed, match=r"permission denied.*owner of the database"):
+            store.migrate(folder)
 
 
 def test_databases_are_given_to_one_role_at_once(superuser_url: str, empty_database_url: str) -> None:

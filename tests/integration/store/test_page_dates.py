@@ -8,20 +8,24 @@ import pytest
 
 from pipelines.answering.grounding.dates import SourceDates
 from pipelines.fetched import FetchedPage
+from pipelines.indexing.lock import hold_collection
 from pipelines.records import Answer, Citation
-from pipelines.store import RunLock, Store, StoreUnavailable
+from pipelines.store import Store, StoreUnavailable
 
 URL = "https://docs.example/a"
 
 
+def done(store: Store, kind: str = "reindex", **counts: object) -> int:
+    """A run that is over."""
+    with hold_collection(store, "docs") as lock:
+        run = lock.begin(kind, {})
+        lock.finish(run, "done", counts, None)
+    return run
+
+
 @pytest.fixture
 def run(store: Store) -> int:
-    lock = RunLock(store, "docs")
-    assert lock.try_acquire()
-    run = lock.begin("reindex", {})
-    lock.finish(run, "done", {}, None)
-    lock.release()
-    return run
+    return done(store)
 
 
 def dates(store: Store) -> tuple[datetime, datetime]:
@@ -70,9 +74,7 @@ def test_an_answer_without_the_database_is_undated():
 
 def test_pages_that_fail_for_days_are_counted(store, run):
     store.save_pages("docs", run, [FetchedPage(URL, "ok", body=b"x")])
-    store.save_pages(
-        "docs", run, [FetchedPage(URL, "failed", error="x"), FetchedPage(f"{URL}new", "failed", error="x")]
-    )
+    store.save_pages("docs", run, [FetchedPage(url, "failed", error="x") for url in (URL, f"{URL}new")])
     assert store.freshness("docs").failing == 0
     with psycopg.connect(store.url) as connection:
         connection.execute("update page set checked_at = now() - interval '4 days' where checked_at is not null")
@@ -85,13 +87,10 @@ def test_pages_that_fail_for_days_are_counted(store, run):
 
 def test_a_refused_night_makes_nothing_fresh(store, run):
     good = store.freshness("docs").last_run
-    lock = RunLock(store, "docs")
-    assert lock.try_acquire()
-    lock.finish(lock.begin("nightly", {}), "done", {"night": {"verdict": "refused"}}, None)
+    done(store, "nightly", night={"verdict": "refused"})
     assert store.freshness("docs").last_run == good
-    lock.finish(lock.begin("nightly", {}), "done", {"night": {"verdict": "unchanged"}}, None)
+    done(store, "nightly", night={"verdict": "unchanged"})
     assert store.freshness("docs").last_run > good
-    lock.release()
 
 
 def test_the_last_good_run_is_remembered_so_that_its_age_is_a_warning(store, run):
@@ -102,10 +101,8 @@ def test_the_last_good_run_is_remembered_so_that_its_age_is_a_warning(store, run
 
 
 def test_runs_and_pages_that_left_the_site_are_forgotten_once_they_are_old(store, run):
-    lock = RunLock(store, "docs")
-    assert lock.try_acquire()
-    lock.finish(lock.begin("reindex", {}), "done", {}, None)
-    now = lock.begin("reindex", {})
+    done(store)
+    now = done(store)
     gone = [FetchedPage(f"{URL}{n}", "gone") for n in range(2)]
     store.save_pages("docs", run, [FetchedPage(URL, "ok", body=b"x"), gone[0]])
     store.save_pages("docs", now, [gone[1]])
@@ -115,4 +112,3 @@ def test_runs_and_pages_that_left_the_site_are_forgotten_once_they_are_old(store
     assert store.forget_past("docs") == (1, 1)
     status = store.status("docs")
     assert (status["pages"], [one["id"] for one in status["runs"]]) == ({"gone": 1, "ok": 1}, [now, now - 1])
-    lock.release()

@@ -6,24 +6,19 @@ import numpy as np
 import pytest
 from kit.processes import full_disk
 from kit.reindexing import Jobs
-from kit.workshop import SMALL_BUILD, Workshop, nearest_hits
+from kit.workshop import Workshop, nearest_hits, restored
 
-from pipelines.store import DumpNotWritten, NoLiveIndex, NotADump, RunLock, Store, dump, promote_index, restore
+from pipelines.store import DumpNotWritten, NoLiveIndex, NotADump, Store, dump
 
 SITE = {f"page{n}": {"a": f"The text of page {n} on apples.", "b": f"More on pears, number {n}."} for n in range(5)}
 
 
-def restored(store: Store, name: str, path: Path, publish: bool = True) -> None:
-    lock = RunLock(store, name)
-    assert lock.try_acquire()
-    try:
-        run = lock.begin("restore", None)
-        index, _ = restore(lock, run, path, SMALL_BUILD)
-        if publish:
-            promote_index(lock, run, index)
-        lock.finish(run, "done", {}, None)
-    finally:
-        lock.release()
+@pytest.fixture
+def dumped(store: Store, tmp_path: Path) -> Path:
+    """A dump of the collection "one"."""
+    Workshop(store, "one").reindex(SITE)
+    dump(store, store.live_index("one"), tmp_path / "one.dump")
+    return tmp_path / "one.dump"
 
 
 def content(store: Store, name: str) -> dict[str, tuple[object, ...]]:
@@ -31,7 +26,7 @@ def content(store: Store, name: str) -> dict[str, tuple[object, ...]]:
         return {hit.chunk_id: (hit.url, hit.anchors, hit.title, hit.headings, hit.text) for hit in hits}
 
 
-def test_what_is_restored_is_what_was_dumped(store: Store, tmp_path: Path) -> None:
+def test_what_is_restored_is_what_was_dumped_and_is_brought_up_to_date(store: Store, tmp_path: Path) -> None:
     workshop = Workshop(store, "one")
     workshop.reindex(SITE)
     manifest = dump(store, store.live_index("one"), tmp_path / "one.dump")
@@ -42,21 +37,13 @@ def test_what_is_restored_is_what_was_dumped(store: Store, tmp_path: Path) -> No
     nearest = [nearest_hits(store, store.live_index(name), query, 3) for name in ("one", "two")]
     assert [hit.chunk_id for hit in nearest[0]] == [hit.chunk_id for hit in nearest[1]]
     assert np.allclose([hit.score for hit in nearest[0]], [hit.score for hit in nearest[1]], atol=1e-6)
-
-
-def test_a_restored_index_is_brought_up_to_date_and_not_built_again(store: Store, tmp_path: Path) -> None:
-    Workshop(store, "one").reindex(SITE)
-    dump(store, store.live_index("one"), tmp_path / "one.dump")
-    restored(store, "two", tmp_path / "one.dump")
     workshop = Workshop(store, "two")
     publication = workshop.reindex(SITE | {"page1": {"a": "Another text."}})
     assert (workshop.embedded, publication.written, publication.deleted) == (1, 1, 2)
 
 
-def test_a_restore_without_publishing_leaves_a_candidate(store: Store, tmp_path: Path) -> None:
-    Workshop(store, "one").reindex(SITE)
-    dump(store, store.live_index("one"), tmp_path / "one.dump")
-    restored(store, "two", tmp_path / "one.dump", publish=False)
+def test_a_restore_without_publishing_leaves_a_candidate(store: Store, dumped: Path) -> None:
+    restored(store, "two", dumped, publish=False)
     assert store.candidate_index("two") is not None
     with pytest.raises(NoLiveIndex):
         store.live_index("two")
@@ -73,41 +60,22 @@ def test_a_full_disk_is_a_clear_error_that_loses_nothing(store: Store, tmp_path:
     restored(store, "two", path)
 
 
-@pytest.mark.parametrize("share", [0.0, 0.3, 0.9])
-def test_a_cut_file_is_refused_and_leaves_nothing(store: Store, tmp_path: Path, share: float) -> None:
-    Workshop(store, "one").reindex(SITE)
-    whole, cut = tmp_path / "one.dump", tmp_path / "cut.dump"
-    dump(store, store.live_index("one"), whole)
-    cut.write_bytes(whole.read_bytes()[: int(whole.stat().st_size * share)])
-    with pytest.raises(NotADump, match=str(cut)):
-        restored(store, "two", cut)
-    assert store.status("two")["indexes"] == [] and store.status("two")["pages"] == {}
-
-
-def test_a_damaged_file_is_refused_and_leaves_nothing(store: Store, tmp_path: Path) -> None:
-    Workshop(store, "one").reindex(SITE)
-    path = tmp_path / "one.dump"
-    dump(store, store.live_index("one"), path)
-    data = bytearray(path.read_bytes())
-    data[len(data) // 3] ^= 0xFF
-    path.write_bytes(data)
-    with pytest.raises(NotADump):
-        restored(store, "two", path)
-    assert store.status("two")["indexes"] == [] and store.status("two")["pages"] == {}
-
-
-def test_a_dump_that_fails_leaves_no_file(store: Store, tmp_path: Path) -> None:
-    Workshop(store, "one").reindex(SITE)
-    with pytest.raises(OSError):
-        dump(store, store.live_index("one"), tmp_path / "no such folder" / "one.dump")
-    assert list(tmp_path.iterdir()) == []
+def test_a_cut_or_damaged_file_is_refused_and_leaves_nothing(store: Store, dumped: Path) -> None:
+    whole = dumped.read_bytes()
+    at, size = len(whole) // 3, len(whole)
+    flipped = whole[:at] + bytes([whole[at] ^ 0xFF]) + whole[at + 1 :]
+    for body in (b"", whole[: size * 3 // 10], whole[: size * 9 // 10], flipped):
+        dumped.write_bytes(body)
+        with pytest.raises(NotADump, match=str(dumped)):
+            restored(store, "two", dumped)
+        assert (store.status("two")["indexes"], store.status("two")["pages"]) == ([], {})
 
 
 def test_a_live_collection_is_replaced_only_on_request(store: Store, tmp_path: Path, jobs: Jobs) -> None:
-    Workshop(store, "docs").reindex(SITE)
-    file = tmp_path / "docs.dump"
-    dump(store, store.live_index("docs"), file)
-    Workshop(store, "docs").reindex(SITE | {"page1": {"a": "Another text."}})
+    workshop, file = Workshop(store), tmp_path / "docs.dump"
+    workshop.reindex(SITE)
+    dump(store, workshop.live(), file)
+    workshop.reindex(SITE | {"page1": {"a": "Another text."}})
     state = store.status("docs")
     for flags in ([], ["--no-publish"]):
         refused = jobs.run("restore", file, *flags)

@@ -5,7 +5,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -42,17 +41,12 @@ def test_the_service_says_what_it_waits_for_and_ends_when_it_is_told_to(tmp_path
     assert service.returncode == 128 + number and "Traceback" not in rest
 
 
-def test_a_database_that_comes_is_waited_for(database_url: str) -> None:
+def test_a_server_that_answers_or_refuses_us_is_not_waited_for(database_url: str) -> None:
     heard: list[str] = []
     wait_for_database(database_url, heard.append)
-    assert heard == []
-
-
-def test_a_server_that_refuses_us_is_not_waited_for(database_url: str) -> None:
-    began = time.monotonic()
     with pytest.raises(StoreUnavailable, match="password authentication failed"):
-        wait_for_database(database_url.replace("raydex_owner:", "raydex_owner:wrong"), print)
-    assert time.monotonic() - began < 50
+        wait_for_database(database_url.replace("raydex_owner:", "raydex_owner:wrong"), heard.append)
+    assert heard == []
 
 
 def test_patience_ends(monkeypatch: pytest.MonkeyPatch) -> None:
