@@ -50,7 +50,10 @@ class User:
         assert self.process.stdout is not None
         return self.process.stdout.readline().strip()
 
-    def kill(self) -> None:
+    def __enter__(self) -> "User":
+        return self
+
+    def __exit__(self, *_: object) -> None:
         self.process.kill()
         self.process.wait()
 
@@ -65,12 +68,13 @@ def new_home(tmp_path: Path) -> Iterator[Path]:
 
 @pytest.fixture(scope="module")
 def initialised(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A data folder whose server has run and stopped."""
-    home = tmp_path_factory.mktemp("initialised")
-    with run_postgres(home):
-        server = postmaster(home)
+    """A data folder that was made in one of its user alone, and whose server has run and stopped."""
+    above = tmp_path_factory.mktemp("above")
+    above.chmod(0o700)
+    with run_postgres(above / "home"):
+        server = postmaster(above / "home")
     eventually(lambda: not alive(server), "the server is stopped")
-    return home
+    return above / "home"
 
 
 @pytest.fixture
@@ -79,15 +83,6 @@ def home(new_home: Path, initialised: Path) -> Path:
     new_home.parent.mkdir()
     subprocess.run(["cp", "-a", str(initialised), str(new_home)], check=True)
     return new_home
-
-
-@contextlib.contextmanager
-def another(home: Path) -> Iterator[User]:
-    user = User(home)
-    try:
-        yield user
-    finally:
-        user.kill()
 
 
 def remember(url: str, word: str) -> None:
@@ -101,91 +96,73 @@ def words(url: str) -> list[str]:
         return [word for (word,) in connection.execute("select word from word")]
 
 
-def test_data_stays_and_the_server_stops_when_its_user_leaves(new_home):
+def assert_private(home: Path) -> None:
+    parts = [home, *(home / f"postgres{end}" for end in ("", ".json", ".password", ".owner", ".log"))]
+    there = [path for path in parts if path.exists()]  # without the URL where its server has stopped
+    assert len(there) >= 5 and [path for path in there if path.stat().st_mode & 0o077] == []
+
+
+def test_a_second_process_finds_the_server_and_shares_it(home):
+    with User(home) as user:
+        url = user.url
+        with run_postgres(home) as mine, run_postgres(home) as again:
+            assert mine == again == url
+            server = postmaster(home)
+            user.process.kill()
+            user.process.wait()
+            time.sleep(0.6)  # longer than the keeper takes to notice that nobody is left
+            assert postmaster(home) == server
+            remember(mine, "still there")
+
+
+def test_a_home_that_was_made_is_private_and_the_folder_above_it_as_it_was(initialised):
+    assert_private(initialised)
+    assert initialised.parent.stat().st_mode & 0o777 == 0o700
+
+
+def test_processes_that_start_at_once_share_one_server_which_stops_when_all_were_ended_and_data_stays(new_home):
     """In a home that was open to others, which is closed, with a half made data folder, which is made anew."""
     new_home.mkdir(parents=True)
     (new_home / "postgres.log").touch(0o644)
     new_home.chmod(0o755)
     (new_home / ".postgres.making").mkdir()
     (new_home / ".postgres.making" / "junk").write_text("left by a crash")
-    with run_postgres(new_home) as url:
+    with User(new_home) as one, User(new_home) as two, User(new_home) as three:
+        url = one.url
+        assert two.url == three.url == url
         assert_private(new_home)
         remember(url, "kept")
         server, owner = postmaster(new_home), keeper(new_home)
-    eventually(lambda: not alive(server) and not alive(owner), "server and keeper have ended", 20)
+        for user, number in ((one, signal.SIGKILL), (two, signal.SIGTERM), (three, signal.SIGKILL)):
+            user.process.send_signal(number)
+        eventually(lambda: not alive(server) and not alive(owner), "server and keeper have ended", 20)
     assert not can_connect(url)
     with run_postgres(new_home) as again:
         assert again == url  # so that files of BM25 are found again
         assert words(url) == ["kept"]
 
 
-def assert_private(home: Path) -> None:
-    parts = [home, *(home / f"postgres{end}" for end in ("", ".json", ".password", ".owner", ".log"))]
-    assert [path for path in parts if path.stat().st_mode & 0o077] == []
-
-
-def test_a_second_process_finds_the_server_and_shares_it(home):
-    with another(home) as user:
-        url = user.url
-        with run_postgres(home) as mine, run_postgres(home) as again:
-            assert mine == again == url
-            server = postmaster(home)
-            user.kill()
-            time.sleep(0.6)  # longer than the keeper takes to notice that nobody is left
-            assert postmaster(home) == server
-            remember(mine, "still there")
-
-
-def test_processes_that_start_at_once_share_one_server(new_home):
-    """And where there was no home, rights of folders above stay, and the data is private."""
-    new_home.parent.mkdir(mode=0o700)
-    above = {folder: folder.stat().st_mode for folder in new_home.parents}
-    with another(new_home) as one, another(new_home) as two, another(new_home) as three:
-        assert len({one.url, two.url, three.url}) == 1
-        assert {folder: folder.stat().st_mode for folder in new_home.parents} == above
-        assert_private(new_home)
-
-
-@pytest.mark.parametrize("how", [signal.SIGKILL, pytest.param(signal.SIGTERM, marks=pytest.mark.exhaustive)])
-def test_the_server_stops_within_seconds_after_its_last_user_was_killed(home, how):
-    with another(home) as user:
-        url = user.url
-        server, owner = postmaster(home), keeper(home)
-        user.process.send_signal(how)
-        user.process.wait()
-        assert eventually(lambda: not alive(server) and not alive(owner), "server and keeper have ended") < 20
-        assert not can_connect(url)
-
-
 def test_a_new_user_gets_a_running_server_while_the_old_one_stops(home):
     for _ in range(2):
-        with another(home) as user:
+        with User(home) as user:
             remember(user.url, "x")
     with run_postgres(home) as url:
         assert words(url) == ["x"] * 2
 
 
-def test_after_kill_9_of_the_server_the_same_url_answers_again(home):
-    with run_postgres(home) as url, Store(url, retry_s=20) as store:
+def test_after_kill_9_of_the_server_the_same_url_answers_again_and_a_store_soon_after(home):
+    with run_postgres(home) as url, Store(url, timeout_s=1.0) as store, Store(url, retry_s=20) as patient:
         store.migrate()
         remember(url, "committed")
-        server = postmaster(home)
-        kill_9(server)
-        assert store.collections() == []  # the store waits the restart out
-        assert words(url) == ["committed"]
-        assert postmaster(home) != server
-
-
-def test_a_store_answers_soon_after_the_servers_return(home):
-    with run_postgres(home) as url, Store(url, timeout_s=1.0) as store:
-        store.migrate()
-        for _ in range(3):
+        for _ in range(2):
             server = postmaster(home)
             kill_9(server)
             with contextlib.suppress(StoreUnavailable):
                 store.collections()  # an attempt while it is away must not hold up the next
-            eventually(lambda: can_connect(url), "the server is back")
+            assert patient.collections() == []  # it waits the restart out
             assert eventually(lambda: _answers(store), "the store answers") < 3.0
+            assert words(url) == ["committed"]
+            assert postmaster(home) != server
 
 
 def _answers(store: Store) -> bool:
@@ -215,7 +192,7 @@ def test_a_killed_keeper_is_replaced_under_the_same_url_while_its_users_work(hom
 def test_users_of_one_server_replace_its_keeper_once(home, cold):
     with contextlib.ExitStack() as stack:
         url = stack.enter_context(run_postgres(home))
-        users = [stack.enter_context(another(home)) for _ in range(2)]
+        users = [stack.enter_context(User(home)) for _ in range(2)]
         assert {user.url for user in users} == {url}
         owner, server = keeper(home), postmaster(home)
         kill_9(owner)
