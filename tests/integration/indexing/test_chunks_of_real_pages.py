@@ -54,16 +54,13 @@ def test_the_model_reads_every_chunk_to_its_end(chunks: list[Chunk]) -> None:
 
 def test_every_character_of_the_sections_is_in_a_chunk(documents: list[Document], chunks: list[Chunk]) -> None:
     for document in documents:
-        mine = "".join("".join(own_text(chunk).split()) for chunk in chunks if chunk.url == document.url)
+        # Of each chunk its text without the lead-in that it repeats.
+        own = [chunk.text.partition("\n…\n")[2] or chunk.text for chunk in chunks if chunk.url == document.url]
+        mine = "".join("".join(text.split()) for text in own)
         for section in document.sections:
             for block in section.blocks:
                 for line in block.text.splitlines():
                     assert "".join(line.split()) in mine, (document.url, line)
-
-
-def own_text(chunk: Chunk) -> str:
-    """The text of a chunk without the lead-in that it repeats."""
-    return chunk.text.partition("\n…\n")[2] or chunk.text
 
 
 def test_long_sections_fill_their_chunks(chunks: list[Chunk]) -> None:

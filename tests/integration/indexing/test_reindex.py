@@ -151,16 +151,12 @@ def test_pages_that_a_script_fills_are_a_warning_and_contents_are_counted(jobs, 
 # ---------------------------------------------------------------------------------------------- sites
 
 
-def routes_of(site: dict[str, dict[str, str]]) -> dict[str, str]:
-    links = tuple(f"/{name}.html" for name in site)
-    start = html_page("Start", {"welcome": "Welcome to these pages."}, links=links)
-    return {"/": start} | {f"/{name}.html": html_page(name, sections) for name, sections in site.items()}
-
-
 @pytest.fixture
 def site(jobs: Jobs, tmp_path: Path) -> Iterator[Site]:
     """A web site of nine pages and a start page, and the collection file that indexes it."""
-    with Site(routes_of(site_sections(9))) as site:
+    pages = {f"/{name}.html": html_page(name, sections) for name, sections in site_sections(9).items()}
+    start = html_page("Start", {"welcome": "Welcome to these pages."}, links=tuple(pages))
+    with Site({"/": start, **pages}) as site:
         file = tmp_path / "docs.yaml"
         crawling = {"start_urls": [f"{site.url}/"], "allow_private": True, "retries": 0, "sitemap": False}
         file.write_text(yaml.safe_dump({"sites": [crawling], "tags": {"/p0[0-4]": "early"}}))

@@ -51,14 +51,9 @@ def test_a_first_night_and_few_changed_pages_are_published_and_more_are_judged_f
     assert live(store)[0] == much.summary["index"]["index"] != little.summary["index"]["index"]
 
 
-@pytest.fixture
-def by_vectors_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Words alone would find what a spoiled model does not."""
-    monkeypatch.setenv("RAYDEX_RETRIEVAL__BM25_WEIGHT", "0")
+def test_a_spoiled_model_is_refused_with_the_questions_that_got_worse(nights, store, monkeypatch):
+    monkeypatch.setenv("RAYDEX_RETRIEVAL__BM25_WEIGHT", "0")  # words alone would find what a spoiled model does not
     monkeypatch.setenv("RAYDEX_RETRIEVAL__RANKING", "fused")
-
-
-def test_a_spoiled_model_is_refused_with_the_questions_that_got_worse(nights, store, by_vectors_alone):
     nights()
     before = live(store)
     nights.model = "hash:1"
