@@ -175,13 +175,12 @@ def mangled(pages: list[bytes], count: int) -> Iterator[bytes]:
 
 
 @needs_ray
-@pytest.mark.parametrize("count", [72, pytest.param(200, marks=pytest.mark.exhaustive)])
-def test_mangled_pages_hold_up_nothing(count):
+def test_200_mangled_pages_hold_up_nothing():
     pages = random.Random(5).sample(sorted(ray_pages().values()), 50)
     read_ones = 0
     with PageReader(read_page) as reader:
         reader(Page("https://x.org/", b"start"))
-        for number, body in enumerate(mangled(pages, count)):
+        for number, body in enumerate(mangled(pages, 200)):
             try:
                 found = text(reader(Page(f"https://x.org/{number}", body)))
                 read_ones += 1
@@ -189,4 +188,4 @@ def test_mangled_pages_hold_up_nothing(count):
                 found = ""
             assert "\0" not in found
             found.encode("utf-8")
-    assert read_ones >= 0.6 * count
+    assert read_ones >= 120
