@@ -7,10 +7,9 @@ from typing import Any
 
 import pytest
 from kit.recorded import recorded
+from kit.reindexing import Jobs
 from kit.workshop import SMALL_BUILD, Workshop
 
-from jobs import answers, evaluate, status
-from jobs.cli import run_job
 from pipelines.answering.verified.writing import NoSuchSection, UnusableAnswer, review_answers, write_answer
 from pipelines.store import NoSuchAnswer, RunLock, Store, copy_name, dump, promote_index, restore
 
@@ -32,21 +31,13 @@ def docs(store: Store) -> Workshop:
 
 
 @pytest.fixture
-def job(
-    database_url: str,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    tmp_path: Path,
-    docs: Workshop,
-) -> Job:
+def job(jobs: Jobs, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, docs: Workshop) -> Job:
     """`raydex answers …`: its code, and its result or its message."""
-    monkeypatch.setenv("DATABASE_URL", database_url)
     monkeypatch.setenv("RAYDEX_HOME", str(tmp_path / "home"))
 
-    def run(*words: object, of: Any = answers) -> tuple[int, Any]:
-        code = run_job(of.arguments(), of.run, [*map(str, words), "--json"])
-        printed = capsys.readouterr()
-        return code, json.loads(printed.out.splitlines()[-1]) if printed.out.strip() else printed.err
+    def run(*words: object, of: str = "answers") -> tuple[int, Any]:
+        done = jobs.run(of, *words)
+        return done.code, done.summary or done.messages
 
     return run
 
@@ -65,7 +56,7 @@ def test_a_person_writes_reviews_and_retires(job: Job, docs: Workshop, store: St
     assert (change["source"], change["before"], change["now"]) == (
         READING, "Call read_csv with the path of a file.", "Call load_csv instead.",
     )  # fmt: skip
-    assert job("docs", of=status)[1]["collections"]["docs"]["verified"] == {"review": 1}
+    assert job("docs", of="status")[1]["collections"]["docs"]["verified"] == {"review": 1}
     code, accepted = job("accept", 1, "--text", "Use `load_csv` [1].", "--question", "Reading CSV?")
     assert (code, accepted["state"], accepted["answer"]) == (0, "given", "Use `load_csv` [1].")
     assert accepted["questions"] == [ASKED, "Reading CSV?"]
@@ -140,9 +131,9 @@ def test_an_evaluation_counts_them_and_does_without(job: Job, store: Store, tmp_
     asked = [{"question": "What is num_replicas for?", "source": SCALING}, {"question": ASKED, "source": READING}]
     (tmp_path / "set.jsonl").write_text("\n".join(map(json.dumps, asked)))
     flags = ("--collection", "docs", "--dataset", tmp_path / "set.jsonl", "--answers")
-    _, result = job(*flags, of=evaluate)
+    _, result = job(*flags, of="evaluate")
     assert result["num_verified"] == 1 and result["agents"]["verified"] == 1
-    _, without = job(*flags, "--without-verified", of=evaluate)
+    _, without = job(*flags, "--without-verified", of="evaluate")
     assert without["num_verified"] == 0 and without["fingerprint"] != result["fingerprint"]
     store.retire_verified_answer(1)
-    assert job(*flags, of=evaluate)[1]["num_verified"] == 0, "rows of before are not kept"
+    assert job(*flags, of="evaluate")[1]["num_verified"] == 0, "rows of before are not kept"

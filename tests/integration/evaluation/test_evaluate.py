@@ -1,6 +1,5 @@
 """`python -m jobs.evaluate` on a real index: its last line, its files, going on after a stop, and Ray Data."""
 
-import contextlib
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -110,57 +109,50 @@ def test_a_few_are_drawn_by_the_seed_and_answers_are_scored(job: Job) -> None:
     assert result["seed"] == 1 and "quality" not in result
 
 
-def test_a_judge_scores_what_a_model_answers_and_is_asked_once_for_the_same_answer(job, tmp_path, monkeypatch):
+def test_a_judge_scores_what_a_model_answers_and_is_asked_once_for_the_same_answer(job, tmp_path, llm):
     def unsure(request: Request) -> bool:
         return "generated_answer" in request.text and examples()[5].question in request.text
 
-    rules = [(unsure, "I can not say."), ("generated_answer", '{"reasoning": "as the reference", "score": 4}')]
-    with ScriptedLLM(rules, default="It is so [1].") as llm:
-        monkeypatch.setenv("RAYDEX_LLM_URL", llm.url)
-        monkeypatch.setenv("RAYDEX_LLM_MODEL", "scripted")
-        done = job(
-            "--answers", "--component", "--dimensions", "quality", "--k", "2", "--json"
-        )  # the first agent judges
-        assert done.code == 0, done.err
-        result = done.result
-        assert result["quality"] == 4 and result["num_scored"]["quality"] == 5
-        assert result["score_errors"]["quality"] == 1 and result["usage"]["calls"] == 6
-        assert result["context_only_quality"] == 4 and result["num_scored"]["context_only_quality"] == 4
-        assert result["judge"] == "llm"
-        judged = sum("generated_answer" in request.text for request in llm.requests)
-        (tmp_path / "own.txt").write_text("Rate this generated_answer: {answer}")
-        own = job("--answers", "--k", "2", "--dimensions", f"brevity={tmp_path}/own.txt", "--json")
-        assert own.result["brevity"] == 4 and "quality" not in own.result
-        alone = job("--answers", "--k", "2", "--json").result
-        assert alone["judge"] is None and not {"quality", "context_only_token_f1"} & set(alone)
-        fresh = job("--answers", "--component", "--judge", "llm", "--k", "2", "--json", "--fresh").result
-        again = sum("generated_answer" in request.text for request in llm.requests) - judged
-        assert fresh["quality"] == 4 and 0 < again < judged  # the failed one alone is tried again
+    def judged() -> int:
+        return sum("generated_answer" in request.text for request in llm.requests)
+
+    llm.rules = [(unsure, "I can not say."), ("generated_answer", '{"reasoning": "as the reference", "score": 4}')]
+    done = job("--answers", "--component", "--dimensions", "quality", "--k", "2", "--json")  # the first agent judges
+    assert done.code == 0, done.err
+    result = done.result
+    assert result["quality"] == 4 and result["num_scored"]["quality"] == 5
+    assert result["score_errors"]["quality"] == 1 and result["usage"]["calls"] == 6
+    assert result["context_only_quality"] == 4 and result["num_scored"]["context_only_quality"] == 4
+    assert result["judge"] == "llm"
+    first = judged()
+    (tmp_path / "own.txt").write_text("Rate this generated_answer: {answer}")
+    own = job("--answers", "--k", "2", "--dimensions", f"brevity={tmp_path}/own.txt", "--json")
+    assert own.result["brevity"] == 4 and "quality" not in own.result
+    alone = job("--answers", "--k", "2", "--json").result
+    assert alone["judge"] is None and not {"quality", "context_only_token_f1"} & set(alone)
+    before = judged()
+    fresh = job("--answers", "--component", "--judge", "llm", "--k", "2", "--json", "--fresh").result
+    assert fresh["quality"] == 4 and 0 < judged() - before < first  # the failed one alone is tried again
 
 
 EGG = Example("How long do I boil an egg so that the yolk stays soft?", ())
 
 
 @pytest.fixture
-def model(monkeypatch) -> Iterator[Callable[..., ScriptedLLM]]:
-    """Start a scripted model as the agent "llm", which nobody judges."""
-    with contextlib.ExitStack() as running:
-
-        def start(rules: Any = (), default: Any = "It is so [1].") -> ScriptedLLM:
-            llm = running.enter_context(ScriptedLLM(rules, default=default))
-            monkeypatch.setenv("RAYDEX_LLM_URL", llm.url)
-            monkeypatch.setenv("RAYDEX_LLM_MODEL", "scripted")
-            return llm
-
-        yield start
+def llm(monkeypatch) -> Iterator[ScriptedLLM]:
+    """A scripted model, the agent "llm"."""
+    with ScriptedLLM(default="It is so [1].") as llm:
+        monkeypatch.setenv("RAYDEX_LLM_URL", llm.url)
+        monkeypatch.setenv("RAYDEX_LLM_MODEL", "scripted")
+        yield llm
 
 
 MODEL_ANSWERS = ("--answers", "--k", "2")
 
 
-def test_answers_are_measured_with_counts_and_written_for_a_person_to_grade(job: Job, tmp_path: Path, model) -> None:
+def test_answers_are_measured_with_counts_and_written_for_a_person_to_grade(job: Job, tmp_path: Path, llm) -> None:
     write_dataset(tmp_path / "other.jsonl", [EGG])
-    llm = model(default=f"{examples()[0].question} [1]. Zebras drive red buses to school [1].")
+    llm.default = f"{examples()[0].question} [1]. Zebras drive red buses to school [1]."
     out = tmp_path / "out"
     done = job(*MODEL_ANSWERS, "--dataset", str(tmp_path / "other.jsonl"), "--json", "--out", str(out))
     assert done.code == 0, done.err
@@ -182,8 +174,7 @@ def test_answers_are_measured_with_counts_and_written_for_a_person_to_grade(job:
     assert "**not supported**" in page and ", the reference page" in page and "by llm; confidence" in page
 
 
-def test_a_floor_decides_by_an_exit_code_of_its_own(job: Job, model) -> None:
-    model()
+def test_a_floor_decides_by_an_exit_code_of_its_own(job: Job, llm: ScriptedLLM) -> None:
     words = (*MODEL_ANSWERS, "--at-least", "answered=0.9", "--at-least", "mrr=0.1")
     good = job(*words, "--json")
     assert good.code == 0 and [verdict["passed"] for verdict in good.result["gate"]] == [True, True]
@@ -194,22 +185,27 @@ def test_a_floor_decides_by_an_exit_code_of_its_own(job: Job, model) -> None:
     assert "refused could not be measured (no question or answer has this score)" in bad.out
 
 
-def test_a_dead_endpoint_is_no_measure_of_a_model(job: Job, model, monkeypatch) -> None:
-    llm = model()
-    monkeypatch.setenv("RAYDEX_LLM_URL", "http://127.0.0.1:9/v1")
+def agent(monkeypatch, url: str) -> None:
+    """Answer by the agent "small" from now on, which is not asked again."""
+    small = {"name": "small", "model": "scripted", "base_url": url, "retries": 0}
+    monkeypatch.setenv("RAYDEX_AGENTS", json.dumps([small]))
+
+
+def test_a_dead_endpoint_is_no_measure_of_a_model(job: Job, monkeypatch) -> None:
+    agent(monkeypatch, "http://127.0.0.1:9/v1")
     dead = job(*MODEL_ANSWERS, "--json")
     assert (dead.code, dead.out) == (1, "")
-    assert "no language model answered: llm failed for all 5 questions" in dead.err  # and the sixth was not tried
-    monkeypatch.setenv("RAYDEX_LLM_URL", llm.url)
-    assert job(*MODEL_ANSWERS, "--json").result["agents"] == {"llm": 6}
+    assert "no language model answered: small failed for all 5 questions" in dead.err  # and the sixth was not tried
+    with ScriptedLLM(default="It is so [1].") as llm:
+        agent(monkeypatch, llm.url)
+        assert job(*MODEL_ANSWERS, "--json").result["agents"] == {"small": 6}
 
 
 def test_questions_that_a_model_fails_are_asked_again_but_not_for_ever(job: Job, tmp_path: Path, monkeypatch) -> None:
     asked = [replace(example, question=f"{example.question} {n}?") for n, example in enumerate(examples())]
     write_dataset(tmp_path / "six.jsonl", asked)
     with ScriptedLLM([(asked[0].question, "It is so [1].")], default=Reply(status=500)) as llm:
-        agent = {"name": "small", "model": "scripted", "base_url": llm.url, "retries": 0}
-        monkeypatch.setenv("RAYDEX_AGENTS", json.dumps([agent]))
+        agent(monkeypatch, llm.url)
         for kept, questions in ((0, 6), (1, 5), (1, 5), (6, 0)):
             llm.requests.clear()
             done = job(*MODEL_ANSWERS, "--json")

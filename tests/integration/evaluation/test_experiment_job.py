@@ -17,17 +17,13 @@ PAGES = 6
 
 
 @pytest.fixture
-def jobs(
-    database_url: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> Jobs:
+def jobs(jobs: Jobs, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Jobs:
     """A small collection that is live, and a question of every page in its own words."""
-    monkeypatch.setenv("DATABASE_URL", database_url)
     monkeypatch.setenv("RAYDEX_HOME", str(tmp_path / "home"))
     site = site_sections(PAGES)
     write_site(tmp_path / "site", site)
     (tmp_path / "site" / "zebra.html").write_text(html_page("Odd", {"stripes": "It is black and white."}))
-    jobs = Jobs(database_url, capsys, common=["--path", tmp_path / "site", "--base-url", BASE, *MODEL])
-    assert jobs.reindex().code == 0
+    assert jobs.reindex("--path", tmp_path / "site", "--base-url", BASE, *MODEL).code == 0
     asked = [{"question": site[f"p{n:02}"]["usage"], "source": f"{BASE}p{n:02}.html"} for n in range(PAGES)]
     asked.append({"question": "zebra", "source": f"{BASE}zebra.html"})
     (tmp_path / "questions.jsonl").write_text("\n".join(map(json.dumps, asked)))
@@ -36,9 +32,8 @@ def jobs(
 
 def sweep(folder: Path, **data: object) -> Path:
     path = folder / "sweep.yaml"
-    path.write_text(
-        yaml.safe_dump({"collection": "docs", "dataset": "questions.jsonl", "ks": [1], **data}, sort_keys=False)
-    )
+    wanted = {"collection": "docs", "dataset": "questions.jsonl", "ks": [1], **data}
+    path.write_text(yaml.safe_dump(wanted, sort_keys=False))
     return path
 
 

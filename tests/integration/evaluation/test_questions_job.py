@@ -10,9 +10,7 @@ from kit.scripted_llm import Reply, ScriptedLLM, in_turn
 from kit.workshop import Workshop
 
 from jobs import questions
-from jobs.cli import run_job
 from pipelines.evaluation.dataset import BadDataset, Example, read_dataset
-from pipelines.store import Store
 
 FACTS = {
     "scale.html": {"scaling": "To scale a running deployment, set num_replicas to the copies that run at once. " * 3},
@@ -21,34 +19,50 @@ FACTS = {
 
 
 @pytest.fixture
-def job(database_url, monkeypatch, capsys, tmp_path):
-    """`raydex questions ACTION … --collection docs --out …`, in this process, on a small index."""
-    with Store(database_url) as store:
-        Workshop(store).reindex(FACTS)
-    monkeypatch.setenv("DATABASE_URL", database_url)
+def job(jobs, store, monkeypatch, tmp_path):
+    """`raydex questions ACTION … --collection docs --out …`, on a small index: its code, its result or its message."""
+    Workshop(store).reindex(FACTS)
     monkeypatch.setenv("RAYDEX_HOME", str(tmp_path / "home"))
 
-    def run(*words: str, out: str = "made.jsonl"):
-        flags = (*words[:1], "--collection", "docs", "--out", str(tmp_path / out), "--json", *words[1:])
-        code = run_job(questions.arguments(), questions.run, flags)
-        printed = capsys.readouterr()
-        return code, json.loads(printed.out.strip().splitlines()[-1]) if printed.out.strip() else printed.err
+    def run(action: str, *words: str, out: str = "made.jsonl"):
+        done = jobs.run("questions", action, "--collection", "docs", "--out", tmp_path / out, *words)
+        return done.code, done.summary or done.messages
 
     return run
 
 
-def test_questions_are_written_filtered_and_then_answered(job, monkeypatch, tmp_path):
-    made = json.dumps(
-        {"questions": ["How do I scale a deployment with num_replicas?", "How do I scale the deployment?"]}
-    )
+@pytest.fixture
+def model(monkeypatch):
+    """Answer by a scripted model from now on."""
+
+    def use(server: ScriptedLLM) -> None:
+        monkeypatch.setenv("RAYDEX_LLM_MODEL", "scripted")
+        monkeypatch.setenv("RAYDEX_LLM_URL", server.url)
+
+    return use
+
+
+@pytest.fixture
+def review(jobs, tmp_path):
+    """`raydex questions review made.jsonl …`: its rows."""
+
+    def run(*words: str):
+        done = jobs.run("questions", "review", tmp_path / "made.jsonl", *words)
+        assert done.code == 0
+        return done.summary["rows"]
+
+    return run
+
+
+def test_questions_are_written_filtered_and_then_answered(job, model, tmp_path):
+    made = {"questions": ["How do I scale a deployment with num_replicas?", "How do I scale the deployment?"]}
     rules = [
         ("Answer the question from the passage", "Set num_replicas."),
-        ("num_replicas", made),
+        ("num_replicas", json.dumps(made)),
         ("max_bytes", "No questions come to mind."),
     ]
     with ScriptedLLM(rules) as server:
-        monkeypatch.setenv("RAYDEX_LLM_MODEL", "scripted")
-        monkeypatch.setenv("RAYDEX_LLM_URL", server.url)
+        model(server)
         code, summary = job("make", "--find-in", "1")
         assert code == 0 and summary["model"] == "scripted" and summary["chunks"] == 2 and summary["made"] == 2
         assert summary["failed"] == 1 and summary["usage"]["calls"] == 3
@@ -62,11 +76,10 @@ def test_questions_are_written_filtered_and_then_answered(job, monkeypatch, tmp_
 
 
 @pytest.mark.slow
-def test_a_killed_job_goes_on_and_pays_for_no_reply_twice(job, monkeypatch, tmp_path):
+def test_a_killed_job_goes_on_and_pays_for_no_reply_twice(job, model, tmp_path):
     made = [json.dumps({"questions": [q]}) for q in ("How do I scale a deployment?", "How do I rotate a log?")]
     with ScriptedLLM(default=in_turn(made[0], Reply(hang=True), made[1])) as server:
-        monkeypatch.setenv("RAYDEX_LLM_MODEL", "scripted")
-        monkeypatch.setenv("RAYDEX_LLM_URL", server.url)
+        model(server)
         flags = ("make", "--find-in", "0", "--at-once", "1")
         named = ("--collection", "docs", "--out", tmp_path / "made.jsonl")
         command = [sys.executable, "-m", "jobs.questions", *flags, *named]
@@ -81,67 +94,46 @@ def test_a_killed_job_goes_on_and_pays_for_no_reply_twice(job, monkeypatch, tmp_
         assert job(*flags, "--fresh")[1]["usage"]["calls"] == 2
 
 
-def test_the_filter_asks_no_model(job, monkeypatch):
+def test_the_filter_asks_no_model(job, model, monkeypatch):
+    monkeypatch.setenv("RAYDEX_HYDE", "true")
     with ScriptedLLM(default=json.dumps({"questions": ["How do I scale a deployment?"]})) as server:
-        for name, value in (("LLM_MODEL", "scripted"), ("LLM_URL", server.url), ("HYDE", "true")):
-            monkeypatch.setenv(f"RAYDEX_{name}", value)
+        model(server)
         code, summary = job("make", "--limit", "1")
     assert code == 0 and summary["not_found"] == 0 and len(server.asked) == 1
 
 
-def test_what_was_rated_well_becomes_drafts_of_a_data_set(job, review, database_url, tmp_path):
+def test_what_was_rated_well_becomes_drafts_of_a_data_set(job, review, store, tmp_path):
     source = "https://docs.test/scale.html#scaling"
-    cited = [source]
-    with Store(database_url) as store:
-        rows = [recorded(id, f"{id}?", "docs", text="So.", cited=cited) for id in ("good", "bad")]
-        store.record_questions(rows)
-        store.record_feedback("good", 1, key_name="a")
-        store.record_feedback("bad", -1, key_name="a")
+    store.record_questions([recorded(id, f"{id}?", "docs", text="So.", cited=[source]) for id in ("good", "bad")])
+    store.record_feedback("bad", -1)
+    code, summary = job("make", "--feedback")
+    assert (code, summary["written"], summary["new"]) == (0, 0, 0)
+    assert not (tmp_path / "made.jsonl").exists()
+    store.record_feedback("good", 1)
     code, summary = job("make", "--feedback")
     assert code == 0 and summary["written"] == summary["new"] == 1
     with pytest.raises(BadDataset, match="no question of 1 is accepted"):
         read_dataset(tmp_path / "made.jsonl")
-    assert review("--accept", "1")["rows"][0]["review"] == "accepted"
+    assert review("--accept", "1")[0]["review"] == "accepted"
     assert read_dataset(tmp_path / "made.jsonl") == [Example("good?", (source,), "So.")]
 
 
-def test_without_a_good_rating_no_draft_is_written(job, database_url, tmp_path):
-    with Store(database_url) as store:
-        store.record_questions([recorded("bad", "bad?", "docs", text="So.")])
-        store.record_feedback("bad", -1)
-    code, summary = job("make", "--feedback")
-    assert (code, summary["written"], summary["new"]) == (0, 0, 0)
-    assert not (tmp_path / "made.jsonl").exists()
-    code, said = job("make", "--feedback", "--collection", "dosc")
-    assert code == 2 and "no collection 'dosc'; there are: docs" in said
-
-
-@pytest.fixture
-def review(database_url, capsys, tmp_path):
-    """`raydex questions review made.jsonl …`: what it prints."""
-
-    def run(*words: str):
-        flags = ("review", str(tmp_path / "made.jsonl"), *words, "--json")
-        assert run_job(questions.arguments(), questions.run, flags) == 0
-        return json.loads(capsys.readouterr().out.splitlines()[-1])
-
-    return run
-
-
-def test_what_a_person_said_of_a_draft_stays(job, review, database_url, tmp_path):
+def test_what_a_person_said_of_a_draft_stays(job, review, store, tmp_path):
     source, other = "https://docs.test/scale.html#scaling", "https://docs.test/logs.html#logging"
-    with Store(database_url) as store:
-        for id in ("one", "two", "three"):
-            store.record_questions([recorded(id, f"{id}?", "docs", cited=[source])])
+
+    def like(*ids: str) -> None:
+        store.record_questions([recorded(id, f"{id}?", "docs", cited=[source]) for id in ids])
+        for id in ids:
             store.record_feedback(id, 1)
-        assert job("make", "--feedback")[1]["new"] == 3
-        review("--reject", "1")
-        review("--accept", "2", "--source", other)
-        store.record_questions([recorded("four", "four?", "docs", cited=[source])])
-        store.record_feedback("four", 1)
+
+    like("one", "two", "three")
+    assert job("make", "--feedback")[1]["new"] == 3
+    review("--reject", "1")
+    review("--accept", "2", "--source", other)
+    like("four")
     code, summary = job("make", "--feedback")
     assert (code, summary["new"], summary["kept"]) == (0, 1, 3)
-    rows = review("--accept", "all")["rows"]
+    rows = review("--accept", "all")
     assert [(row["question"], row["review"], row["source"]) for row in rows] == [
         ("one?", "rejected", source), ("two?", "accepted", other), ("three?", "accepted", source),
         ("four?", "accepted", source),
@@ -149,12 +141,10 @@ def test_what_a_person_said_of_a_draft_stays(job, review, database_url, tmp_path
     assert [example.question for example in read_dataset(tmp_path / "made.jsonl")] == ["two?", "three?", "four?"]
 
 
-def test_a_wrong_answer_becomes_a_row_to_evaluate_by_and_a_pair_to_learn_from(job, database_url, tmp_path):
+def test_a_wrong_answer_becomes_a_row_to_evaluate_by_and_a_pair_to_learn_from(job, store, tmp_path):
     right, wrong = "https://docs.test/scale.html#scaling", "https://docs.test/logs.html#logging"
-    cited = [wrong, right]
-    with Store(database_url) as store:
-        rows = [recorded("bad", "and that?", "docs", standalone="How many copies run?", cited=cited)]
-        store.record_questions([*rows, recorded("off", "Who won?", "docs", text="Me.", cited=cited)])
+    bad = recorded("bad", "and that?", "docs", standalone="How many copies run?", cited=[wrong, right])
+    store.record_questions([bad, recorded("off", "Who won?", "docs", text="Me.", cited=[wrong, right])])
     code, made = job("correct", "bad", "--source", right, out="regressions.jsonl")
     assert (code, made["row"]["question"], made["row"]["source"]) == (0, "How many copies run?", right)
     assert job("correct", "off", "--unknown", out="regressions.jsonl")[0] == 0
@@ -175,9 +165,8 @@ def test_a_wrong_answer_becomes_a_row_to_evaluate_by_and_a_pair_to_learn_from(jo
     assert read_dataset(tmp_path / "regressions.jsonl") == examples
 
 
-def test_without_a_model_headings_are_asked(job, database_url, tmp_path):
-    with Store(database_url) as store:
-        Workshop(store).reindex(FACTS | {"new.html": {"Adding a node": "A node joins by its address. " * 9}})
+def test_without_a_model_headings_are_asked(job, store, tmp_path):
+    Workshop(store).reindex(FACTS | {"new.html": {"Adding a node": "A node joins by its address. " * 9}})
     code, summary = job("make", "--without-llm")
     assert code == 0 and summary["model"] is None and summary["usage"]["calls"] == 0
     assert [example.question for example in read_dataset(tmp_path / "made.jsonl")] == ["Adding a node"]
@@ -192,22 +181,20 @@ def test_what_can_not_be_done_is_said_before_any_work(job, monkeypatch):
         (("make", "--out", "gone/made.jsonl"), "there is no folder gone"),
         (("answer", "gone.jsonl"), "gone.jsonl"),
         (("answer", "gone.jsonl", "--at-once", "0"), "--at-once is 0"),
+        (("make", "--feedback", "--collection", "dosc"), "no collection 'dosc'; there are: docs"),
     ]:
         code, said = job(*words)
         assert code == 2 and message in said
 
 
-@pytest.mark.parametrize(
-    ("words", "instead"),
-    [
-        (["--collection", "docs", "--out", "made.jsonl"], "raydex questions make"),
-        (["--answers", "made.jsonl"], "raydex questions answer DATASET"),
-        (["--review", "made.jsonl", "--accept", "1"], "raydex questions review FILE"),
-        (["--regression", "bad", "--source", "u"], "raydex questions correct QUESTION"),
-        (["--label", "log.txt"], "it is gone"),
-    ],
-)
+@pytest.mark.parametrize(("words", "instead"), [
+    ("--collection docs --out made.jsonl", "raydex questions make"),
+    ("--answers made.jsonl", "raydex questions answer DATASET"),
+    ("--review made.jsonl --accept 1", "raydex questions review FILE"),
+    ("--regression bad --source u", "raydex questions correct QUESTION"),
+    ("--label log.txt", "it is gone"),
+])  # fmt: skip
 def test_a_flag_of_an_earlier_version_names_what_to_write_instead(capsys, words, instead):
     with pytest.raises(SystemExit, match="2"):
-        questions.arguments().parse_args(words)
+        questions.arguments().parse_args(words.split())
     assert instead in capsys.readouterr().err

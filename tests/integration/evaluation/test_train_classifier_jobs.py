@@ -5,88 +5,69 @@ from pathlib import Path
 
 import pytest
 from kit.recorded import recorded
+from kit.reindexing import Jobs
 
-from jobs import train
-from jobs.cli import run_job
 from pipelines.answering.routing.classifier import TextClassifier
 
 SITE = "https://docs.example/"
 
 
-def run(argv: list[str], capsys: pytest.CaptureFixture[str]) -> tuple[int, dict]:
-    code = run_job(train.arguments(), train.run, [*argv, "--json"])
-    out = capsys.readouterr().out.strip()
-    return code, json.loads(out.splitlines()[-1]) if out else {}
+@pytest.fixture
+def jobs(capsys: pytest.CaptureFixture[str]) -> Jobs:
+    """Runs jobs without a database."""
+    return Jobs("", capsys)
 
 
-def test_a_router_is_trained_and_accepted_where_it_beats_chance(tmp_path: Path, capsys):
+def test_a_router_is_trained_and_accepted_where_it_beats_chance(jobs: Jobs, tmp_path: Path):
     easy = [{"question": f"what is {thing}", "target": 1} for thing in "abcdefghijklmnopqrst"]
     hard = [{"question": f"why does {thing} crash", "target": 0} for thing in "abcdefghijklmnopqrst"]
     path = tmp_path / "questions.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in [*easy, *hard]))
-    argv = ["router", "--dataset", str(path), "--output", str(tmp_path / "router"), "--threshold", "0.5"]
-    code, summary = run(argv, capsys)
-    assert (code, summary["accepted"]) == (0, True)
-    assert summary["metrics"]["auc"] > 0.9
+    done = jobs.run("train", "router", "--dataset", path, "--output", tmp_path / "router", "--threshold", 0.5)
+    assert (done.code, done.summary["accepted"]) == (0, True)
+    assert done.summary["metrics"]["auc"] > 0.9
     loaded = TextClassifier.load(tmp_path / "router", "router")
-    assert loaded.metadata["data"]["fingerprint"] == summary["data"]["fingerprint"]
+    assert loaded.metadata["data"]["fingerprint"] == done.summary["data"]["fingerprint"]
     assert loaded.probability("what is z", "1") > loaded.probability("why does z crash", "1")
 
 
-@pytest.mark.parametrize(
-    ("kind", "argv"),
-    [
-        ("router", ["--dataset", "missing.jsonl", "--output", "x"]),
-        ("router", ["--dataset", "missing.jsonl", "--output", "x", "--threshold", "2"]),
-        ("reranker", ["--dataset", "missing.jsonl", "--output", "x", "--k", "50"]),
-        ("reranker", ["--dataset", "missing.jsonl", "--output", "tests"]),
-    ],
-)
-def test_bad_input_is_refused_at_once(kind, argv, capsys):
-    assert run([kind, *argv], capsys)[0] == 2
+@pytest.mark.parametrize(("words", "said"), [
+    ("router", "missing.jsonl"),
+    ("router --threshold 2", "--threshold is 2"),
+    ("router --strong-cost nan", "--strong-cost"),
+    ("reranker --k 50", "k is 50 and depth"),
+    ("embedder --learning-rate nan", "--learning-rate"),
+    ("embedder --learning-rate -1", "--learning-rate"),
+    ("embedder --learning-rate 0", "--learning-rate"),
+    ("embedder --epochs 0", "--epochs"),
+])  # fmt: skip
+def test_bad_input_is_refused_at_once(jobs: Jobs, tmp_path: Path, words: str, said: str):
+    done = jobs.run("train", *words.split(), "--dataset", "missing.jsonl", "--output", tmp_path / "x")
+    assert done.code == 2 and said in done.messages
 
 
 @pytest.mark.parametrize("kind", ["router", "reranker", "embedder"])
 @pytest.mark.parametrize("there", ["file", "thesis"])
-def test_nothing_of_ours_is_left_alone_before_anything_is_learned(kind, there, tmp_path, capsys):
+def test_nothing_of_ours_is_left_alone_before_anything_is_learned(jobs: Jobs, kind, there, tmp_path):
     output = tmp_path / "output"
     path = output if there == "file" else output / "thesis.txt"
     path.parent.mkdir(exist_ok=True)
     path.write_text("do not remove")
-    argv = [kind, "--dataset", "missing", "--output", str(output)]
-    assert run_job(train.arguments(), train.run, argv) == 2
-    assert "holds something else" in " ".join(capsys.readouterr().err.split())
+    done = jobs.run("train", kind, "--dataset", "missing", "--output", output)
+    assert done.code == 2 and "holds something else" in " ".join(done.messages.split())
     assert path.read_text() == "do not remove"
-
-
-@pytest.mark.parametrize(
-    ("kind", "flags"),
-    [
-        ("embedder", ["--learning-rate", "nan"]),
-        ("embedder", ["--learning-rate", "-1"]),
-        ("embedder", ["--epochs", "0"]),
-        ("router", ["--strong-cost", "nan"]),
-        ("embedder", ["--learning-rate", "0"]),
-    ],
-)
-def test_settings_that_learn_nothing_are_refused(kind, flags, tmp_path, capsys):
-    argv = [kind, "--dataset", "missing.jsonl", "--output", str(tmp_path / "x"), *flags]
-    assert run_job(train.arguments(), train.run, argv) == 2
-    assert flags[0] in capsys.readouterr().err
 
 
 def test_ratings_come_out_of_the_store_with_their_question(store):
     from pipelines.evaluation.questions.feedback import from_ratings
 
     cited = [f"{SITE}a#x"]
-    store.record_questions(
-        [
-            recorded("1", "liked?", "docs", text="So.", cited=cited),
-            recorded("2", "disliked?", "docs", found=[f"{SITE}b"]),
-            recorded("3", "unrated?", "docs"),
-            recorded("4", "elsewhere?", "other", cited=cited),
-        ]
-    )
+    store.record_questions([
+        recorded("1", "liked?", "docs", text="So.", cited=cited),
+        recorded("2", "disliked?", "docs", found=[f"{SITE}b"]),
+        recorded("3", "unrated?", "docs"),
+        recorded("4", "elsewhere?", "other", cited=cited),
+    ])  # fmt: skip
     for id, rating, key in (("1", 1, "a"), ("1", 1, "b"), ("2", -1, "a"), ("4", 1, "a")):
         store.record_feedback(id, rating, key_name=key)
     rows = store.rated_questions("docs")

@@ -4,6 +4,7 @@ import os
 import pty
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import psycopg
@@ -19,13 +20,9 @@ from pipelines.store import NoLiveIndex, RunLock, Store, copy_name
 ROOT = Path(__file__).parents[3]
 
 
-@pytest.fixture
-def jobs(
-    database_url: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> Jobs:
-    monkeypatch.setenv("DATABASE_URL", database_url)
+@pytest.fixture(autouse=True)
+def home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("RAYDEX_HOME", str(tmp_path))
-    return Jobs(database_url, capsys)
 
 
 @pytest.fixture
@@ -49,21 +46,18 @@ def rows_of(url: str, name: str) -> dict[str, int]:
             "select table_name from information_schema.columns where column_name = 'collection' "
             "and table_schema = 'public' union select 'collection'"
         ).fetchall()
-        counts = {}
+        counts = Counter[str]()
         for (table,) in tables:
             column = "name" if table == "collection" else "collection"
-            query = sql.SQL("select count(*) from {} where {} = %s or starts_with({}, %s)")
-            row = connection.execute(
-                query.format(*map(sql.Identifier, (table, column, column))), [name, f"{name}@"]
-            ).fetchone()
-            counts[table] = row[0] if row else 0
-        return {table: count for table, count in counts.items() if count}
+            query = sql.SQL("select 1 from {} where {} = %s or starts_with({}, %s)")
+            placed = query.format(*map(sql.Identifier, (table, column, column)))
+            counts[table] = connection.execute(placed, [name, f"{name}@"]).rowcount
+        return dict(+counts)
 
 
 def chunk_tables(url: str) -> int:
     with psycopg.connect(url) as connection:
-        row = connection.execute("select count(*) from pg_tables where tablename ~ '^chunk_[0-9]+$'").fetchone()
-        return row[0] if row else 0
+        return connection.execute("select 1 from pg_tables where tablename ~ '^chunk_[0-9]+$'").rowcount
 
 
 def test_nothing_of_a_dropped_collection_is_left_but_what_was_asked(jobs, store, docs, tmp_path):

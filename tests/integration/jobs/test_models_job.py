@@ -1,17 +1,15 @@
 """`raydex models --try`: models behind real HTTP get the form of answers that fits them, and answers come about so."""
 
-import json
 import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from kit.reindexing import Jobs
 from kit.scripted_llm import Answering, Reply, Request, ScriptedLLM
 from kit.workshop import Workshop
 
-from jobs import ask, models
-from jobs.cli import run_job
 from pipelines.answering.grounding.answerable import UNKNOWN
 from pipelines.answering.verified.writing import write_answer
 from pipelines.store import ModelTrial, Store
@@ -61,17 +59,14 @@ def inventing(request: Request) -> str:
 
 
 @pytest.fixture
-def job(database_url: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Job:
-    """A command of this process, on a small index: its code, and its result or its message."""
-    with Store(database_url) as store:
-        Workshop(store).reindex(SITE)
-    monkeypatch.setenv("DATABASE_URL", database_url)
+def job(jobs: Jobs, store: Store, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Job:
+    """A command, on a small index: its code, and its result or its message."""
+    Workshop(store).reindex(SITE)
     monkeypatch.setenv("RAYDEX_HOME", str(tmp_path / "home"))
 
-    def run(*words: str, of: Any = models) -> tuple[int, Any]:
-        code = run_job(of.arguments(), of.run, [*words, "--json"])
-        printed = capsys.readouterr()
-        return code, json.loads(printed.out.splitlines()[-1]) if printed.out.strip() else printed.err
+    def run(*words: str, of: str = "models") -> tuple[int, Any]:
+        done = jobs.run(of, *words)
+        return done.code, done.summary or done.messages
 
     return run
 
@@ -111,18 +106,17 @@ def test_answers_come_about_as_the_trial_recommends_unless_a_setting_decides(job
     question = "How do I write parquet files?"
     with ScriptedLLM(default=inventing) as llm:
         serve(llm)
-        assert "frobnicate" in job(question, of=ask)[1]["answer"]
-        endpoint = llm.url
-        store.record_model_trial(ModelTrial("docs", endpoint, "scripted", "quoted", {}))
-        calls, quoted = len(llm.asked), job(question, of=ask)[1]
+        assert "frobnicate" in job(question, of="ask")[1]["answer"]
+        store.record_model_trial(ModelTrial("docs", llm.url, "scripted", "quoted", {}))
+        calls, quoted = len(llm.asked), job(question, of="ask")[1]
         assert quoted["agent"] == "extractive" and "write_parquet" in quoted["answer"] and len(llm.asked) == calls
         assert "quoted alone, as its trial of" in quoted["route"]["why"]
-        store.record_model_trial(ModelTrial("docs", endpoint, "scripted", "summary", {}))
-        summary = job(question, of=ask)[1]
+        store.record_model_trial(ModelTrial("docs", llm.url, "scripted", "summary", {}))
+        summary = job(question, of="ask")[1]
         assert "write_parquet" in summary["answer"] and "frobnicate" not in summary["answer"]
         assert len(llm.asked) == calls + 1
         monkeypatch.setenv("RAYDEX_LLM_FORM", "written")
-        assert "frobnicate" in job(question, of=ask)[1]["answer"]
+        assert "frobnicate" in job(question, of="ask")[1]["answer"]
 
 
 def test_what_can_not_be_tried_is_said(job: Job, serve: Any, monkeypatch: pytest.MonkeyPatch, store: Store) -> None:
@@ -130,18 +124,18 @@ def test_what_can_not_be_tried_is_said(job: Job, serve: Any, monkeypatch: pytest
     code, said = job("--try")
     assert code == 2 and "no language model is configured or found" in said
     monkeypatch.delenv("RAYDEX_LLM_OFF")
+    Workshop(store, "small").reindex({"one.html": {"reading csv files": FACTS["reading csv files"] * 2}})
     with ScriptedLLM(default=perfect) as llm:
         serve(llm)
-        code, said = job("--try", "gpt-9")
-        assert code == 2 and "has no model 'gpt-9'; it has: scripted" in said
-        code, said = job("--try", "--collection", "nowhere")
-        assert code == 2 and "there are: docs" in said
-        code, said = job("--try", "--questions", "1")
-        assert code == 2 and "--questions is 1" in said
-        Workshop(store, "small").reindex({"one.html": {"reading csv files": FACTS["reading csv files"] * 2}})
-        code, said = job("--try", "--collection", "small")
-        assert code == 2 and "'small' gives 1 questions" in said and "raydex answers add" in said
-        assert llm.asked == []
+        for words, expected in {
+            ("gpt-9", "--collection", "docs"): "has no model 'gpt-9'; it has: scripted",
+            ("--collection", "nowhere"): "there are: docs, small",
+            ("--questions", "1", "--collection", "docs"): "--questions is 1",
+            ("--collection", "small"): "'small' gives 1 questions",
+        }.items():
+            code, said = job("--try", *words)
+            assert code == 2 and expected in said
+        assert "raydex answers add" in said and llm.asked == []
     code, said = job("--try", "--collection", "docs")
     assert code == 1 and "cannot be reached" in said
     assert store.model_trials() == []
@@ -149,15 +143,10 @@ def test_what_can_not_be_tried_is_said(job: Job, serve: Any, monkeypatch: pytest
 
 def test_verified_answers_are_asked_first(job: Job, serve: Any, store: Store) -> None:
     name = "rotating log files"
-    answer = write_answer(
-        store,
-        "docs",
-        ["Where does the logger keep the old file?"],
-        "See [1].",
-        [f"https://docs.test/rotating.html#{name}"],
-    )
+    question = "Where does the logger keep the old file?"
+    answer = write_answer(store, "docs", [question], "See [1].", [f"https://docs.test/rotating.html#{name}"])
     store.add_verified_answer(answer)
     with ScriptedLLM(default=perfect) as llm:
         serve(llm)
         assert job("--try", "--questions", "5")[0] == 0
-    assert "Question: Where does the logger keep the old file?" in llm.asked[1].prompt
+    assert f"Question: {question}" in llm.asked[1].prompt

@@ -7,35 +7,23 @@ from kit.reindexing import Jobs
 from kit.workshop import Workshop, small_site
 
 from jobs import status
-from jobs.cli import run_job
 from pipelines.files.services import announce
 from pipelines.indexing.collection import Collection, Site
 from pipelines.store import RunLock, Store
 
 
-@pytest.fixture
-def jobs(
-    database_url: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> Jobs:
-    monkeypatch.setenv("DATABASE_URL", database_url)
+@pytest.fixture(autouse=True)
+def home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("RAYDEX_HOME", str(tmp_path))
-    return Jobs(database_url, capsys)
-
-
-def shown(jobs: Jobs, *words: str) -> str:
-    """Return what `raydex status` prints for a person."""
-    jobs.capsys.readouterr()
-    assert run_job(status.arguments(), status.run, words) == 0
-    return str(jobs.capsys.readouterr().out)
 
 
 def test_several_collections_are_a_table_with_the_default_marked(jobs: Jobs, store: Store, tmp_path: Path) -> None:
-    assert shown(jobs) == "no collection yet: create one with `raydex index URL`\n"
+    assert jobs.text("status") == "no collection yet: create one with `raydex index URL`\n"
     for name, pages in (("docs", 2), ("tune", 3)):
         Workshop(store, name).reindex(small_site(pages))
     store.set_default("tune")
     with announce(tmp_path, "http://127.0.0.1:8000"):
-        head, docs, tune, _, hint, service = shown(jobs).splitlines()
+        head, docs, tune, _, hint, service = jobs.text("status").splitlines()
     assert head.split()[:3] == ["collection", "pages", "chunks"]
     assert docs.startswith("  docs") and docs.split()[1] == "2"
     assert tune.startswith("* tune") and tune.split()[2] == "3"
@@ -50,19 +38,19 @@ def test_one_collection_shows_its_sources_with_what_is_not_the_default(jobs: Job
     assert lock.try_acquire()
     site = Site(start_urls=["https://d.test/guide/"], max_pages=200, exclude=["/old/"])
     run = lock.begin("reindex", Collection(name="docs", sites=[site]).model_dump())
-    text = shown(jobs, "docs")
+    text = jobs.text("status", "docs")
     assert "  source     https://d.test/guide/ (exclude: /old/, max_pages: 200)\n" in text
     assert "hash:64 (64 dimensions)" in text
     assert f"  run {run:<6} " in text and "reindex running, " in text
     lock.release()
-    assert "reindex ended without a word" in shown(jobs, "docs")
+    assert "reindex ended without a word" in jobs.text("status", "docs")
 
 
 def test_every_failed_page_is_listed_on_request(jobs: Jobs, store: Store) -> None:
     workshop = Workshop(store, "docs")
     workshop.reindex(small_site(2) | {f"f{number:02}": "failed" for number in range(12)})
-    assert "and 7 more: `raydex status docs --failed`" in shown(jobs, "docs")
-    listed = shown(jobs, "docs", "--failed").splitlines()
+    assert "and 7 more: `raydex status docs --failed`" in jobs.text("status", "docs")
+    listed = jobs.text("status", "docs", "--failed").splitlines()
     assert len(listed) == 13 and listed[0].startswith("https://docs.test/f00: ")
     assert "--retry-failed" in listed[-1]
     assert len(jobs.run("status", "docs", "--failed", "--most", 3).summary["collections"]["docs"]["failures"]) == 3
