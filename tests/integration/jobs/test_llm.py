@@ -22,7 +22,7 @@ from pipelines.llm.errors import (
     LLMKeyRefused,
     LLMTimeout,
     LLMUnreachable,
-)
+)  # fmt: skip
 from pipelines.llm.session import LLMSession
 from pipelines.records import Message, Usage
 
@@ -119,12 +119,8 @@ def test_one_client_serves_two_event_loops_at_once() -> None:
 
 # ---------------------------------------------------------------------------------------------- JSON
 
-SCHEMA = {
-    "type": "object",
-    "properties": {"answer": {"type": "string"}},
-    "required": ["answer"],
-    "additionalProperties": False,
-}
+SCHEMA = {"type": "object", "properties": {"answer": {"type": "string"}}, "required": ["answer"],
+          "additionalProperties": False}  # fmt: skip
 
 
 def test_a_schema_is_handed_to_the_server() -> None:
@@ -135,14 +131,18 @@ def test_a_schema_is_handed_to_the_server() -> None:
     assert form["json_schema"]["schema"] == SCHEMA and form["json_schema"]["strict"] is True
 
 
-def test_a_server_without_schemas_is_asked_without_and_from_then_on_too() -> None:
+@pytest.mark.parametrize("error", [
+    {"message": "unsupported"},
+    {"object": "error", "message": "The provided JSON schema contains features not supported by xgrammar."},  # vLLM
+])  # fmt: skip
+def test_a_server_without_schemas_is_asked_without_and_from_then_on_too(error: dict[str, str]) -> None:
     async def twice(llm: LLM) -> list[str]:
         return [(await llm.complete(HELLO, schema=SCHEMA)).text for _ in range(2)]
 
     def refuses(request: Request) -> bool:
         return "response_format" in request.body
 
-    with ScriptedLLM([(refuses, Reply(status=400, error={"message": "unsupported"}))]) as server:
+    with ScriptedLLM([(refuses, Reply(status=400, error=error))]) as server:
         assert together(server, twice) == ["Scripted answer."] * 2
     assert ["response_format" in request.body for request in server.asked] == [True, False, False]
 
@@ -228,14 +228,18 @@ def test_a_torn_connection_is_tried_again_before_the_first_delta_and_never_after
 
 
 def test_deltas_come_as_the_model_says_them_and_closing_a_stream_closes_the_request() -> None:
-    async def first(llm: LLM) -> None:
-        stream = llm.stream(HELLO)
+    async def first(llm: LLM) -> LLMSession:
+        calls = LLMSession(llm)
+        stream = calls.stream("go on")
         assert await anext(stream) == "a"
         await stream.aclose()
         assert await asyncio.to_thread(server.wait_for, lambda s: s.disconnects == 1)
+        return calls
 
     with serve_replies(Reply(deltas=["a", "b"], drop_after=1, hang=True)) as server:  # the second never comes
-        together(server, first)
+        calls = together(server, first, prompt_price=1_000_000)
+    assert calls.exchanges[0].completion == "a"
+    assert calls.usage.calls == 1 and calls.usage.cost == calls.usage.prompt_tokens > 0
 
 
 @pytest.mark.parametrize(
@@ -263,21 +267,6 @@ def test_cancelling_the_task_closes_the_request(reply: Reply, streaming: bool) -
         together(server, start)
     assert server.disconnects == (reply.status == 200)
     assert len(server.asked) == 1
-
-
-def test_calls_record_what_a_cancelled_stream_had_said() -> None:
-    async def start(llm: LLM) -> LLMSession:
-        calls = LLMSession(llm)
-        stream = calls.stream("go on")
-        assert await anext(stream) == "a"
-        await stream.aclose()
-        return calls
-
-    with serve_replies(Reply(deltas=["a", "b"], drop_after=1, hang=True)) as server:
-        calls = together(server, start, prompt_price=1_000_000)
-        assert server.wait_for(lambda s: s.disconnects == 1)
-    assert calls.exchanges[0].completion == "a"
-    assert calls.usage.calls == 1 and calls.usage.cost == calls.usage.prompt_tokens > 0
 
 
 # ---------------------------------------------------------------------------------------------- errors
@@ -311,10 +300,7 @@ def test_a_key_that_no_header_can_hold_is_told_at_once_and_not_repeated() -> Non
 
 def test_a_key_in_any_other_error_is_hidden_and_so_is_a_password_in_the_url() -> None:
     echo = {"message": f"cannot route {KEY}"}
-    with (
-        serve_replies(Reply(status=404, error=echo)) as server,
-        pytest.raises(LLMFailed, match="cannot route …") as failed,
-    ):
+    with serve_replies(Reply(status=404, error=echo)) as server, pytest.raises(LLMFailed, match="route …") as failed:
         ask(server, base_url=server.url.replace("//", "//me:hidden@"))
     assert KEY not in str(failed.value) and "hidden" not in str(failed.value)
 
@@ -378,20 +364,19 @@ def test_a_model_that_stops_writing_fails(streaming: bool) -> None:
     assert len(server.asked) == 1
 
 
-SLOW = {"first_token_s": 3.0, "between_tokens_s": 3.0}
+def test_a_model_that_writes_or_thinks_is_never_cut() -> None:
+    async def all_at_once(llm: LLM) -> list[Any]:
+        whole = [llm.complete([Message("user", words)], schema=schema)
+                 for words, schema in (("Write.", None), ("Write.", SCHEMA), ("Think.", None))]  # fmt: skip
+        return await asyncio.gather(*whole, streamed(llm))
 
+    async def streamed(llm: LLM) -> list[str | Completion]:
+        return [item async for item in llm.stream([Message("user", "Write.")])]
 
-@pytest.mark.parametrize("schema", [None, SCHEMA])
-def test_a_model_that_writes_is_never_cut(schema: Any) -> None:
-    with serve_replies(Reply(deltas=list('"abc"'), delay_s=0.7)) as server:  # 3.5 s in all
-        assert together(server, lambda llm: llm.complete(HELLO, schema=schema), **SLOW).text == '"abc"'
-        if schema is None:
-            assert read(server, **SLOW)[:-1] == list('"abc"')
-
-
-def test_a_model_that_thinks_is_never_cut() -> None:
-    with serve_replies(Reply("Hello.", thoughts=list("abcd"), delay_s=0.7)) as server:
-        assert ask(server, **SLOW).text == "Hello."
+    thinking = Reply("Hello.", thoughts=list("abcd"), delay_s=0.7)
+    with ScriptedLLM([("Think", thinking)], default=Reply(deltas=list('"abc"'), delay_s=0.7)) as server:  # 3.5 s in all
+        *whole, stream = together(server, all_at_once, first_token_s=3.0, between_tokens_s=3.0)
+    assert [done.text for done in whole] == ['"abc"', '"abc"', "Hello."] and stream[:-1] == list('"abc"')
 
 
 def test_the_role_is_no_token() -> None:
