@@ -14,9 +14,15 @@ SITE = {
 }
 
 
-def test_pages_are_listed_in_order_and_in_parts(store: Store) -> None:
+@pytest.fixture
+def workshop(store: Store) -> HtmlWorkshop:
+    """A collection of SITE."""
     workshop = HtmlWorkshop(store)
     workshop.reindex(SITE)
+    return workshop
+
+
+def test_pages_are_listed_in_order_and_in_parts(store: Store, workshop: HtmlWorkshop) -> None:
     index = workshop.live().id
     pages = store.list_pages(index)
     assert [page.url for page in pages] == sorted(BASE + path for path in SITE)
@@ -34,19 +40,15 @@ def test_pages_of_several_hosts_have_nothing_in_common(store: Store, monkeypatch
     assert store.common_url(workshop.live().id) == ""
 
 
-def test_versions_and_languages_are_each_named_once(store: Store) -> None:
-    workshop = HtmlWorkshop(store, version=r"/(\d\.\d)/")
-    workshop.reindex(SITE)
-    assert store.versions(workshop.live().id) == ["1.0", "2.0"]
-    assert store.languages(workshop.live().id) == ["en"]
-    plain = HtmlWorkshop(store, "plain")
-    plain.reindex(SITE)
-    assert store.versions(plain.live().id) == []
+def test_versions_and_languages_are_each_named_once(store: Store, workshop: HtmlWorkshop) -> None:
+    assert store.versions(workshop.live().id) == []
+    versioned = HtmlWorkshop(store, "versioned", version=r"/(\d\.\d)/")
+    versioned.reindex(SITE)
+    assert store.versions(versioned.live().id) == ["1.0", "2.0"]
+    assert store.languages(versioned.live().id) == ["en"]
 
 
-def test_a_page_has_the_body_that_the_index_was_made_of(store: Store) -> None:
-    workshop = HtmlWorkshop(store)
-    workshop.reindex(SITE)
+def test_a_page_has_the_body_that_the_index_was_made_of(store: Store, workshop: HtmlWorkshop) -> None:
     index, url = workshop.live(), f"{BASE}1.0/a.html"
     page = store.indexed_page(index, url)
     assert page and b"Words of a in 1.0." in page.body
@@ -56,9 +58,7 @@ def test_a_page_has_the_body_that_the_index_was_made_of(store: Store) -> None:
     assert store.indexed_page(index, f"{BASE}nowhere") is None
 
 
-def test_a_page_is_found_by_its_url_and_by_that_of_a_copy(store: Store) -> None:
-    workshop = HtmlWorkshop(store)
-    workshop.reindex(SITE)
+def test_a_page_is_found_by_its_url_and_by_that_of_a_copy(store: Store, workshop: HtmlWorkshop) -> None:
     index, url = workshop.live(), f"{BASE}1.0/a.html"
     assert store.find_pages(index, [f"{BASE}x", url]) == [url]
     run = workshop.lock().begin("reindex", {})

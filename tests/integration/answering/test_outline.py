@@ -1,5 +1,6 @@
 """What a live index is about: its root page, versions, languages, and the beginnings of its sections."""
 
+import pytest
 from kit.workshop import BASE, Workshop
 
 from pipelines.indexing.chunking.url_rules import UrlRules
@@ -12,10 +13,16 @@ SITE = {
 }
 
 
-def test_an_index_says_what_it_is_about(store: Store) -> None:
+@pytest.fixture
+def workshop(store: Store) -> Workshop:
+    """A collection of SITE, whose versions are folders."""
     workshop = Workshop(store)
     workshop.rules = UrlRules(version=rf"^{BASE}([\d.]+)/")
     workshop.reindex(SITE)
+    return workshop
+
+
+def test_an_index_says_what_it_is_about(store: Store, workshop: Workshop) -> None:
     outline = store.outline("docs", workshop.live().id)
     assert (outline.title, outline.versions, outline.languages) == ("Title", ("1.10", "1.9"), ("en",))
     starts = store.section_starts("docs", workshop.live().id)
@@ -25,10 +32,7 @@ def test_an_index_says_what_it_is_about(store: Store) -> None:
     assert {(start.links, start.language) for start in starts} == {(0, "en")}
 
 
-def test_the_open_page_is_found_with_its_section_and_version(store: Store) -> None:
-    workshop = Workshop(store)
-    workshop.rules = UrlRules(version=rf"^{BASE}([\d.]+)/")
-    workshop.reindex(SITE)
+def test_the_open_page_is_found_with_its_section_and_version(store: Store, workshop: Workshop) -> None:
     urls = [f"{BASE}1.9/a", f"{BASE}1.9/a.html"]
     place = store.find_place(workshop.live(), urls, "s1")
     assert place == Place(f"{BASE}1.9/a.html", "Title", "1.9", "en", "s1") and place.subject == "s1"

@@ -11,7 +11,7 @@ from pipelines.answering.factory import make_engine, make_retriever
 from pipelines.answering.retrieval.retriever import Retriever
 from pipelines.answering.retrieval.search import Search
 from pipelines.answering.settings import AnswerSettings
-from pipelines.records import Filters
+from pipelines.records import Filters, Hit
 from pipelines.store import Store
 
 BASE = "https://docs.test/"
@@ -20,6 +20,10 @@ PAGES = {
     "tutorial/first": "<h1>A first table</h1><p>Make a table, fill it, sort it, then drop rows that are empty.</p>",
     "guide/cluster": "<h1>Clusters</h1><p>Deploy the service on kubernetes with a chart.</p>",
 }
+
+
+def name_of(hit: Hit) -> str:
+    return hit.source.removeprefix(BASE).removesuffix(".html")
 
 
 class Example:
@@ -39,17 +43,16 @@ class Example:
         (self.folder / "docs.yaml").write_text(sources + rules)
         return self.jobs.reindex().summary
 
-    def sources(self, question: str) -> list[str]:
+    def sources(self, question: str, by: str = "") -> list[str]:
+        """The pages found, by this leg if one is named."""
         hits = self.retriever.retrieve(Search((question,))).hits
-        return [hit.source.removeprefix(BASE).removesuffix(".html") for hit in hits]
-
-    def first(self, question: str, **options: object) -> str:
-        (hit, *_) = self.engine.search(question, **options).hits
-        return hit.source.removeprefix(BASE).removesuffix(".html")
+        return [name_of(hit) for hit in hits if not by or by in hit.ranks]
 
     def by_words(self, question: str) -> list[str]:
-        hits = self.retriever.retrieve(Search((question,))).hits
-        return [hit.source.removeprefix(BASE).removesuffix(".html") for hit in hits if "bm25" in hit.ranks]
+        return self.sources(question, "bm25")
+
+    def first(self, question: str, **options: object) -> str:
+        return name_of(self.engine.search(question, **options).hits[0])
 
 
 @pytest.fixture

@@ -1,14 +1,13 @@
 """Recorded answers that cited what a section said before are found, and those that cited the rest are not."""
 
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from kit.recorded import recorded
 from kit.reindexing import Jobs, site_sections, write_site
 from kit.workshop import BASE
 
-from pipelines.records import Answer, Citation
 from pipelines.store import RecordedQuestion, Store
 
 pytestmark = pytest.mark.slow
@@ -20,15 +19,8 @@ def asked(store: Store, id: str, question: str, source: str) -> RecordedQuestion
     """A question whose answer cites the section at `source`, as the live index has it."""
     index = store.live_index("docs")
     hit = next(hit for hit in store.chunks_of_pages(index.id, {source.partition("#")[0]}) if hit.source == source)
-    answer = Answer(
-        question,
-        "So [1].",
-        citations=(Citation(1, source),),
-        hits=(replace(hit, sources=(source,)),),
-        index=index.id,
-        id=id,
-    )
-    return RecordedQuestion(id, question, answer, collection="docs", asked_at=datetime.now(UTC))
+    found = [replace(hit, sources=(source,))]
+    return recorded(id, question, "docs", text="So [1].", cited=[source], found=found, index=index.id)
 
 
 def test_answers_whose_section_changed_or_went_are_found(jobs: Jobs, store: Store, tmp_path: Path) -> None:
@@ -36,14 +28,12 @@ def test_answers_whose_section_changed_or_went_are_found(jobs: Jobs, store: Stor
     write_site(folder, PAGES)
     jobs.run("reindex", "--collection", "docs", "--path", folder, "--base-url", BASE, *FLAGS)
     changed, gone, kept = (f"{BASE}{name}.html#usage" for name in ("p03", "p04", "p05"))
-    store.record_questions(
-        [
-            asked(store, "a", "How do I use it? I am jane@example.com", changed),
-            asked(store, "b", "How is it used?", changed),
-            asked(store, "c", "Where is it?", gone),
-            asked(store, "d", "What is it?", kept),
-        ]
-    )
+    store.record_questions([
+        asked(store, "a", "How do I use it? I am jane@example.com", changed),
+        asked(store, "b", "How is it used?", changed),
+        asked(store, "c", "Where is it?", gone),
+        asked(store, "d", "What is it?", kept),
+    ])  # fmt: skip
     assert jobs.run("insights", "--changed-answers").summary == {"changed": [], "review": 0}
     write_site(folder, {name: PAGES[name] | {"limits": "Other limits."} for name in ("p03", "p05")})
     write_site(folder, {"p03": PAGES["p03"] | {"usage": "Use it in another way."}})

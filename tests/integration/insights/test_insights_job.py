@@ -10,8 +10,6 @@ from kit.recorded import hit_at, recorded
 from kit.reindexing import Jobs
 from kit.workshop import Workshop, small_site
 
-from jobs import insights as command
-from jobs.cli import BAD_INPUT, run_job
 from pipelines.embedding import load_embedder
 from pipelines.insights.insights import Period, gather_insights
 from pipelines.records import Hit, Usage
@@ -44,15 +42,14 @@ def asked(store: Store) -> dict[str, str]:
         [
             row("question-id-1", "How do I read Excel?", 1, known=False, found=[hit(first)], conversation=NAMES[2]),
             row("b", "how do I read excel", 2, known=False, found=[hit(first), hit(second)]),
-            row(
-                "c", "mail jane@example.com how to stop?", 3, cited=[second], found=[hit(second)], usage=Usage(cost=0.5)
-            ),
+            row("c", "mail jane@example.com how to stop?", 3, cited=[second], found=[hit(second)],
+                usage=Usage(cost=0.5)),
             row("d", "and there?", 4, standalone="How do I stop a worker?", cited=[second, "x"]),
             row("e", "What is it?", 5, collection="", confidence="low", found=[hit(third, None)]),
             row("f", "It fails", 40, error="away"),
             row("g", "Another?", 1, collection="gone", index=0),
         ]
-    )
+    )  # fmt: skip
     store.record_feedback("c", -1, "call +49 170 1234567", NAMES[0], ["outdated", "wrong"])
     store.record_feedback("c", -1, "", "another")
     store.record_feedback("d", 1, "fine", NAMES[0])
@@ -64,26 +61,14 @@ def test_insights_of_a_database_are_those_counted_by_hand(store: Store, asked: d
     found = gather_insights(store, lambda _: embedder)
     view = found.view()
     totals = view["totals"]
-    assert [totals[name] for name in ("questions", "unknown", "low", "failed", "up", "down", "cost")] == [
-        7,
-        2,
-        1,
-        1,
-        1,
-        1,
-        0.5,
-    ]
+    counted = {"questions": 7, "unknown": 2, "low": 1, "failed": 1, "up": 1, "down": 1, "cost": 0.5}
+    assert {name: totals[name] for name in counted} == counted
     assert totals["seconds"] == {"p50": 1.0, "p95": 1.0} and totals["first_word"]["p50"] == 0.5
     assert {name: each["questions"] for name, each in view["collections"].items()} == {"docs": 6, "gone": 1}
     gaps = {gap["question"]: gap for gap in view["gaps"]}
     excel = gaps["How do I read Excel?"]
-    assert (excel["count"], excel["wordings"], excel["weight"], excel["nearest"]["source"]) == (
-        2,
-        1,
-        2.0,
-        asked["first"],
-    )
-    assert excel["nearest"]["title"]
+    assert (excel["count"], excel["wordings"], excel["weight"]) == (2, 1, 2.0)
+    assert excel["nearest"]["source"] == asked["first"] and excel["nearest"]["title"]
     assert gaps["mail [e-mail] how to stop?"]["weight"] == 2.0 and gaps["What is it?"]["weight"] == 0.4
     assert "How do I stop a worker?" in [top["question"] for top in view["top"]]
     (rated,) = view["rated"]
@@ -109,33 +94,21 @@ def test_a_time_and_a_collection_narrow_the_questions(store: Store, asked: dict[
         assert [row.collection for row in rows] == ["docs", "gone"]
 
 
-@pytest.fixture
-def jobs(
-    database_url: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> Jobs:
-    monkeypatch.setenv("DATABASE_URL", database_url)
+@pytest.fixture(autouse=True)
+def home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("RAYDEX_HOME", str(tmp_path))
-    return Jobs(database_url, capsys)
-
-
-def run(jobs: Jobs, *words: str) -> tuple[int, str, str]:
-    jobs.capsys.readouterr()
-    code = run_job(command.arguments(), command.run, words)
-    return code, *jobs.capsys.readouterr()
 
 
 def test_the_command_prints_a_summary_and_writes_a_report(jobs: Jobs, asked: dict[str, str], tmp_path: Path) -> None:
-    code, out, _ = run(jobs, "--out", str(tmp_path / "report"))
-    assert (
-        code == 0 and out.startswith("7 questions from ") and "How do I read Excel?: asked 2×, mostly not known" in out
-    )
+    out = jobs.text("insights", "--out", tmp_path / "report")
+    assert out.startswith("7 questions from ") and "How do I read Excel?: asked 2×, mostly not known" in out
     assert f"nearest: {asked['first']}" in out and "\ntook " in out
     assert json.loads((tmp_path / "report" / "insights.json").read_text())["totals"]["questions"] == 7
     assert "How do I read Excel?" in (tmp_path / "report" / "insights.html").read_text()
-    code, out, _ = run(jobs, "--collection", "docs", "--days", "2.5", "--json")
-    assert code == 0 and json.loads(out)["totals"]["questions"] == 2
-    code, out, _ = run(jobs, "--since", "2100-01-01", "--out", str(tmp_path / "none.html"))
-    assert code == 0 and out.startswith("no question was recorded") and f"report: {tmp_path / 'none.html'}" in out
+    of_docs = jobs.run("insights", "--collection", "docs", "--days", 2.5)
+    assert of_docs.code == 0 and of_docs.summary["totals"]["questions"] == 2
+    out = jobs.text("insights", "--since", "2100-01-01", "--out", tmp_path / "none.html")
+    assert out.startswith("no question was recorded in this time") and f"report: {tmp_path / 'none.html'}" in out
 
 
 def test_the_command_says_what_is_wrong_with_its_flags(jobs: Jobs, asked: dict[str, str], tmp_path: Path) -> None:
@@ -144,10 +117,8 @@ def test_the_command_says_what_is_wrong_with_its_flags(jobs: Jobs, asked: dict[s
         (("--days", "3", "--since", "2026-01-01"), "--days and --since are two beginnings"),
         (("--since", "2026-02-01", "--until", "2026-01-01"), "is not before --until"),
         (("--days", "-1"), "--days is -1.0: it must be 0.01 to 36500"),
-        (("--out", str(tmp_path / "report.pdf")), "name a folder, or a file that ends with .html or .json"),
+        (("--out", tmp_path / "report.pdf"), "name a folder, or a file that ends with .html or .json"),
     ]:
-        code, _, error = run(jobs, *words)
-        assert code == BAD_INPUT and message in error
+        refused = jobs.run("insights", *words)
+        assert refused.code == 2 and message in refused.messages
     assert not (tmp_path / "report.pdf").exists()
-    code, out, _ = run(jobs, "--since", "2099-01-01")
-    assert code == 0 and out.startswith("no question was recorded in this time")

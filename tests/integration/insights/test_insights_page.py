@@ -6,23 +6,20 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from kit.api import FakeEngine, FakeStore, run_server
+from kit.api import run_server
 from kit.browser import Browser, needs_browser
+from kit.guarded import ADMIN, SECRET, GuardedStore, guarded
 from kit.reporting import leave_table
 from kit.xss import KINDS, PAYLOADS
 
 from pipelines.insights.insights import gather_insights
 from pipelines.insights.report import as_html
-from pipelines.store import AskedQuestion, Key, TokenGrant
-from serve.guard.policy import Policy, protect
-from serve.routes import create_app
-from serve.telemetry import Metrics
+from pipelines.store import AskedQuestion
 
 pytestmark = [pytest.mark.slow, needs_browser]
 
 NOW = datetime.now(UTC)
 SOURCE = "https://docs.example.com/guide.html#a"
-KEY, READER_KEY = "rdx_" + "b" * 43, "rdx_" + "a" * 43
 SHOWN = "[...document.querySelectorAll('main *, header *')]"
 OPEN_ALL = """(async () => {
   for (;;) {
@@ -49,7 +46,7 @@ def evil(payload: str, days_ago: float) -> AskedQuestion:
     )  # fmt: skip
 
 
-class AskedStore(FakeStore):
+class AskedStore(GuardedStore):
     """A store whose questions, titles, headings and collections hold payloads."""
 
     def __init__(self) -> None:
@@ -76,22 +73,6 @@ class AskedStore(FakeStore):
     def indexed_sections(self, index: int, sources: Sequence[str]) -> dict[str, str]:
         return {source: source for source in sources}
 
-    def find_key(self, hash: bytes) -> Key | None:
-        from pipelines.store import key_hash
-
-        return {key_hash(KEY): Key("boss", ("admin",)), key_hash(READER_KEY): Key("ci", ("query",))}.get(hash)
-
-    def take_token(self, key: str, rate_per_minute: float, burst: float) -> TokenGrant:
-        return TokenGrant(True, 0.0, burst)
-
-    def forget_buckets(self) -> None: ...
-
-
-class SilentMetrics(Metrics):
-    def __init__(self) -> None: ...
-
-    def count_request(self, route: str, status: int) -> None: ...
-
 
 @pytest.fixture(scope="module")
 def store() -> AskedStore:
@@ -100,9 +81,7 @@ def store() -> AskedStore:
 
 @pytest.fixture(scope="module")
 def url(store: AskedStore) -> Iterator[str]:
-    app = create_app(FakeEngine(store), store)  # type: ignore[arg-type]
-    guarded = protect(app, store, Policy(keys_required=True), SilentMetrics())  # type: ignore[arg-type]
-    with run_server(guarded) as url:  # type: ignore[arg-type]
+    with run_server(guarded(store, host="127.0.0.1", keys_required=True)) as url:  # type: ignore[arg-type]
         yield url
 
 
@@ -140,7 +119,7 @@ KEEP_THREE = """document.querySelectorAll('ol, ul, tbody').forEach(list =>
 def test_nothing_runs_on_the_page_and_axe_finds_nothing(browser, url, request, width, dark):
     browser.open(f"{url}/insights", dark=True)
     assert browser.violations() == []
-    enter(browser, KEY)
+    enter(browser, ADMIN)
     browser.wait_for("!document.getElementById('report').hidden")
     check(browser, url)
     browser.emulate(width, dark=dark)
@@ -156,10 +135,10 @@ def test_a_key_is_asked_for_and_a_wrong_one_is_refused(browser: Browser, url: st
     assert [asked for asked in browser.requests() if "/admin" in asked] == []
     enter(browser, "rdx_" + "z" * 43)
     browser.wait_for("document.getElementById('problem').textContent.includes('unknown, revoked or expired')")
-    enter(browser, READER_KEY)
+    enter(browser, SECRET)
     browser.wait_for("document.getElementById('problem').textContent.includes('scope admin')")
     assert browser.evaluate("document.getElementById('report').hidden && sessionStorage.length === 0")
-    enter(browser, KEY)
+    enter(browser, ADMIN)
     browser.wait_for("!document.getElementById('report').hidden")
     browser.do(lambda page: page.reload())
     browser.wait_for("!document.getElementById('report').hidden")
@@ -170,7 +149,7 @@ def test_a_key_is_asked_for_and_a_wrong_one_is_refused(browser: Browser, url: st
 
 def test_collection_and_time_narrow_the_page(browser: Browser, url: str, store: AskedStore) -> None:
     browser.open(f"{url}/insights")
-    enter(browser, KEY)
+    enter(browser, ADMIN)
     browser.wait_for(f"document.getElementById('about').textContent.startsWith('{len(PAYLOADS)} questions')")
     browser.do(lambda page: page.select_option("#window", "7"))
     recent = sum(row.asked_at >= NOW - timedelta(days=7) for row in store.rows)
