@@ -80,12 +80,8 @@ def test_an_announced_page_is_indexed_by_the_next_run(jobs, folder, asking, key)
 def test_a_burst_is_one_run_and_of_two_announcements_of_a_page_the_last_counts(jobs, folder, asking, key):
     write_site(folder, {name: PAGES[name] | EDITED for name in ("p03", "p04")})
     (folder / "p00.html").unlink()
-    bodies = [
-        {"deleted": [P03]},
-        {"changed": [P03, P04]},
-        {"changed": [f"{BASE}p00.html"]},
-        {"deleted": [f"{BASE}p00.html"]},
-    ]
+    p00 = f"{BASE}p00.html"
+    bodies = ({"deleted": [P03]}, {"changed": [P03, P04]}, {"changed": [p00]}, {"deleted": [p00]})
     ids = [asking.post(PATH, json=body, headers=key).json()["id"] for body in bodies]
     assert len(set(ids)) == 4
     jobs.run("reindex", "docs", "--announced")
@@ -132,7 +128,7 @@ def test_only_a_key_or_a_signature_of_the_collection_may_announce(jobs, store, a
     assert asking.post("/search", json={"question": "x"}, headers=key).status_code == 403
 
 
-def test_what_cannot_be_meant_is_an_error_that_says_so(asking, key):
+def test_what_cannot_be_meant_is_an_error_that_says_so_and_a_name_of_no_collection_not_found(asking, key, store):
     for body, words in (
         ({"changed": ["https://elsewhere.example/a"]}, f"outside of collection 'docs', which has {BASE}"),
         ({"changed": [P03], "deleted": [f"{P03}#usage"]}, "named as changed and as deleted"),
@@ -142,9 +138,6 @@ def test_what_cannot_be_meant_is_an_error_that_says_so(asking, key):
     ):
         reply = asking.post(PATH, json=body, headers=key)
         assert (reply.status_code, words in reply.json()["error"]) == (422, True), reply.text
-
-
-def test_a_name_that_no_collection_has_is_not_found(asking, store):
     admin = bearer(store.create_key("boss", ["admin"])[1])
     for name in ("none", "No Name"):
         assert asking.post(f"/v1/collections/{name}/changes", json={"changed": [P03]}, headers=admin).status_code == 404

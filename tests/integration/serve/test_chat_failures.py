@@ -1,6 +1,7 @@
 """What goes wrong, as the chat page shows it in a real browser; and that a question is never lost."""
 
 import json
+from typing import Any
 
 import pytest
 from kit.browser import needs_browser
@@ -28,7 +29,7 @@ def test_a_service_that_is_gone_leaves_the_question_in_the_box(site: Site) -> No
     assert page.count(".turn") == 1 and page.evaluate(BOX) == ""
 
 
-def test_a_failure_does_not_overwrite_what_was_begun_meanwhile(site: Site) -> None:
+def test_a_failure_midway_says_what_the_service_says_and_overwrites_nothing_that_was_begun(site: Site) -> None:
     site.engine.holds_at = 0
     site.engine.fails_midway = StoreUnavailable("away")
     page = site.open()
@@ -37,6 +38,7 @@ def test_a_failure_does_not_overwrite_what_was_begun_meanwhile(site: Site) -> No
     site.engine.gate.set()
     site.await_end()
     assert page.evaluate(BOX) == "The next one" and page.text(".question") == QUESTION
+    assert "Call" in page.text(".answer") and "busy or starting" in page.text(".failure")
 
 
 def test_an_answer_that_breaks_off_keeps_what_came(site: Site) -> None:
@@ -46,13 +48,6 @@ def test_an_answer_that_breaks_off_keeps_what_came(site: Site) -> None:
     site.ask()
     assert page.text(".answer") == "The first half" and "broke off" in page.text(".failure")
     assert page.evaluate(BOX) == QUESTION
-
-
-def test_a_failure_midway_says_what_the_service_says(site: Site) -> None:
-    site.engine.fails_midway = StoreUnavailable("away")
-    page = site.open()
-    site.ask()
-    assert "Call" in page.text(".answer") and "busy or starting" in page.text(".failure")
 
 
 def test_the_seconds_of_a_rate_limit_are_counted_down(site: Site) -> None:
@@ -132,15 +127,15 @@ def test_a_session_that_has_expired_is_renewed(site: Site) -> None:
     tokens = iter(("rds_old", "rds_new"))
     asked = []
 
-    def session(route: object) -> None:
-        route.fulfill(status=200, json={"token": next(tokens), "expires_in": 3600})  # type: ignore[attr-defined]
+    def session(route: Any) -> None:
+        route.fulfill(status=200, json={"token": next(tokens), "expires_in": 3600})
 
-    def stream(route: object) -> None:
-        asked.append(route.request.headers.get("authorization"))  # type: ignore[attr-defined]
+    def stream(route: Any) -> None:
+        asked.append(route.request.headers.get("authorization"))
         if asked[-1] == "Bearer rds_old":
-            route.fulfill(status=401, body=body("session"), headers={"content-type": "application/json"})  # type: ignore[attr-defined]
+            route.fulfill(status=401, body=body("session"), headers={"content-type": "application/json"})
         else:
-            route.continue_()  # type: ignore[attr-defined]
+            route.continue_()
 
     site.browser.do(lambda page: (page.route("**/session", session), page.route("**/query/stream", stream)))
     site.open()

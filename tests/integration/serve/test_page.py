@@ -1,80 +1,46 @@
 """The pages in a real browser: what a reader sees and can do, and that they load nothing from elsewhere."""
 
 import asyncio
-import threading
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from dataclasses import replace
 
 import pytest
-from kit.api import FakeEngine, FakeStore, run_server
-from kit.browser import Browser, needs_browser
+from kit.api import TEXT, FakeEngine
+from kit.browser import needs_browser
 from kit.chat import LAST, Site
 
 from pipelines.answering.events import Delta, Event
 from pipelines.answering.question import Question
 from pipelines.records import Claims
 from pipelines.text.languages import read_texts
-from serve.routes import create_app
 
 pytestmark = [pytest.mark.slow, needs_browser]
 # Texts that run out of what they stand in, and of the window.
 TOO_WIDE = """[...document.querySelectorAll('button, .mark, .label, .lead, .place, .top')].filter(
     at => (at.clientWidth > 1 && at.scrollWidth > at.clientWidth + 1) || at.getBoundingClientRect().right > innerWidth
 ).map(at => at.outerHTML)"""
-ANSWERED = f"!!{LAST}?.querySelector('.thumbs')"
 
 
-@pytest.fixture(scope="module")
-def running(chromium: Browser) -> Iterator[Site]:
-    store = FakeStore()
-    engine = FakeEngine(store)
-    with run_server(create_app(engine, store)) as url:  # type: ignore[arg-type]
-        yield Site(url, store, engine, chromium)
-
-
-@pytest.fixture
-def site(running: Site) -> Site:
-    running.browser.renew()
-    running.store.__init__()  # type: ignore[misc]
-    running.engine.__init__(running.store)  # type: ignore[misc]
-    return running
-
-
-@pytest.fixture
-def reading(site: Site, monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
-    """The model reads until this is set."""
-    answers, read = site.engine.stream, threading.Event()
-
-    async def slow(ask: Question) -> AsyncIterator[Event]:
-        async for event in answers(ask):
+def test_what_was_found_is_shown_while_a_model_reads_and_then_its_answer(site: Site, monkeypatch) -> None:
+    async def reads_before_it_writes(ask: Question) -> AsyncIterator[Event]:
+        async for event in FakeEngine.stream(site.engine, ask):
             if isinstance(event, Delta):
-                await asyncio.to_thread(read.wait, 20)
+                await asyncio.to_thread(site.engine.gate.wait, 20)
             yield event
 
-    monkeypatch.setattr(site.engine, "stream", slow)
-    yield read
-    read.set()
-
-
-def test_an_answer_is_shown_with_its_sources(site: Site) -> None:
-    page = site.open()
-    site.ask()
-    assert " ".join(page.text(".answer").split()) == "Call read_csv(x[1]) to load it 1. Größe 😀 done"
-    assert page.evaluate("document.querySelector('.sources a').href") == "https://d.test/data#csv"
-    assert page.evaluate("document.querySelector('.answer .number').href") == "https://d.test/data#csv"
-    assert "not complete" not in page.text(".turn")
-    assert page.count("[name=collection]") == 0, "one collection needs no picker"
-
-
-def test_what_was_found_is_shown_while_a_model_reads(site: Site, reading: threading.Event) -> None:
+    monkeypatch.setattr(site.engine, "stream", reads_before_it_writes)
+    site.engine.changes = {"text": TEXT}
     page = site.open()
     site.send()
     page.wait_for("document.querySelector('.notice')?.textContent.startsWith('Reading')")
     assert page.text(".notice") == "Reading 1 page, about 4 s…"
     assert page.evaluate("document.querySelector('.sources a').href") == "https://d.test/data#csv"
-    reading.set()
-    page.wait_for(ANSWERED)
-    assert page.count(".sources li") == 1
+    site.engine.gate.set()
+    page.wait_for(f"!!{LAST}?.querySelector('.thumbs')")
+    assert " ".join(page.text(".answer").split()) == "Call read_csv(x[1]) to load it 1. Größe 😀 done"
+    assert page.evaluate("document.querySelector('.answer .number').href") == "https://d.test/data#csv"
+    assert page.count(".sources li") == 1 and "not complete" not in page.text(".turn")
+    assert page.count("[name=collection]") == 0, "one collection needs no picker"
 
 
 def test_the_picker_offers_what_is_published_and_the_url_keeps_the_choice(site: Site) -> None:
@@ -98,18 +64,11 @@ def test_the_picker_offers_what_is_published_and_the_url_keeps_the_choice(site: 
     assert page.evaluate(f"{picker}.value") == "docs"
 
 
-def test_an_answer_that_was_cut_off_says_so(site: Site) -> None:
-    site.engine.changes = {"finish_reason": "length", "degraded": ("truncated",)}
-    page = site.open()
-    site.ask()
-    assert "not complete" in page.text(".foot") and "without" not in page.text(".foot")
-
-
 def test_a_reader_sees_how_far_to_rely_on_an_answer_and_who_found_its_sources(site: Site) -> None:
     (citation,) = site.engine.citations
     found, weak = replace(citation, by="attributed"), replace(citation, n=2, supported=False)
-    rated = {"claims": Claims(3, 2, 1), "confidence": "low", "text": "So [1], or so [2]."}
-    site.engine.changes = {**rated, "citations": (found, weak)}
+    site.engine.says = "So [1], or so [2]."
+    site.engine.changes = {"claims": Claims(3, 2, 1), "confidence": "low", "citations": (found, weak)}
     page = site.open()
     site.ask()
     assert "Low confidence · 1 of 3 claims supported by a source" in page.text(".mark")
@@ -132,6 +91,7 @@ def test_the_page_of_the_api_shows_it_and_asks_no_other_host(site: Site) -> None
 @pytest.mark.parametrize(("accepted", "language"), [("de-AT,en", "de"), ("tlh,ja", "ja")])
 def test_the_page_speaks_the_browsers_language(site: Site, accepted: str, language: str) -> None:
     site.browser.accept(accepted)
+    site.engine.changes = {"degraded": ("bm25",)}
     texts = read_texts(language)["launcher"] | read_texts(language)["page"]
     page = site.open(width=360)
     page.wait_for("!!document.querySelector('.welcome:not(.waiting)')")
