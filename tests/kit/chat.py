@@ -95,6 +95,12 @@ class Site:
     def await_end(self, question: str = QUESTION) -> None:
         self.browser.wait_for(f"{ENDED} && {LAST}.querySelector('.question').textContent === {question!r}")
 
+    def open_and_ask(self, question: str = QUESTION, **more: Any) -> Browser:
+        """Open a page, ask a question there, and wait until its answer has ended."""
+        page = self.open(**more)
+        self.ask(question)
+        return page
+
     def reply(self, path: str, status: int, body: str, **headers: str) -> None:
         """Let a route answer so from now on, whatever the service would say; status 0: no service is there."""
         headers = {"content-type": "application/json", **headers}

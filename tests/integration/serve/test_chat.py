@@ -13,6 +13,8 @@ from pipelines.records import Claims, Filters
 
 pytestmark = [pytest.mark.slow, needs_browser]
 
+IS_OPEN = "document.querySelector('.pointed').matches(':popover-open')"  # the card of a source
+
 RICH = """Call `read_csv` **first** [1]:
 
 ```python
@@ -39,8 +41,7 @@ Raw <b>markup</b>, and [7] is no source.
 
 def test_an_answer_is_rendered_markdown_and_asks_no_other_host(site: Site) -> None:
     site.engine.says = RICH
-    page = site.open()
-    site.ask()
+    page = site.open_and_ask()
     elements = "pre code", "table td[align=right] code", "ol > li > ul > li", "blockquote", "strong", "p > code", "h3"
     assert [name for name in elements if page.count(f".answer {name}") == 0] == []
     assert page.count(".answer .hljs-keyword") == 1 and page.count(".answer .hljs-comment") == 1
@@ -70,15 +71,13 @@ def test_only_the_open_block_is_rendered_anew(site: Site) -> None:
 
 def test_a_link_is_one_when_its_definition_comes_after_it(site: Site) -> None:
     site.engine.says = "See [the guide][g], it says more.\n\nAnd more.\n\n[g]: https://d.test/guide"
-    page = site.open()
-    site.ask()
+    page = site.open_and_ask()
     assert page.evaluate("document.querySelector('.answer a')?.href") == "https://d.test/guide"
 
 
 def test_what_is_written_from_the_right_begins_there(site: Site) -> None:
     site.engine.says = "`list.sort()` لفرز قائمة.\n\n- العنصر\n\n```python\nx = 1\n```\n\nIn English."
-    page = site.open()
-    site.ask("كيف أفرز قائمة؟")
+    page = site.open_and_ask("كيف أفرز قائمة؟")
     direction = "e => getComputedStyle(e).direction"
     written = f"[...document.querySelectorAll('.question, .answer > p, .answer > ul, .answer code')].map({direction})"
     assert page.evaluate(written) == ["rtl", "rtl", "ltr", "rtl", "ltr", "ltr"]
@@ -118,97 +117,83 @@ def test_code_without_a_language_is_coloured_where_it_tells(site: Site) -> None:
         "With all of it, nothing from here imports.": False,
     }
     site.engine.says = "So:\n\n" + "".join(f"```\n{code}\n```\n\n" for code in coloured)
-    page = site.open()
-    site.ask()
+    page = site.open_and_ask()
     shown = "[...document.querySelectorAll('.answer pre')].map(e => [e.textContent, !!e.querySelector('span')])"
     assert page.evaluate(shown) == [[f"{code}\n", it_is] for code, it_is in coloured.items()]
 
 
-def test_code_is_copied_by_its_button(site: Site) -> None:
-    site.engine.says = RICH
+def test_code_is_copied_by_its_button_and_an_answer_as_markdown_with_its_sources(site: Site) -> None:
+    site.engine.says = "Call `read_csv` [1]:\n\n```python\nimport ray  # a comment\nray.init()\n```"
     page = site.open()
     page.do(lambda page: page.context.grant_permissions(["clipboard-read", "clipboard-write"]))
     site.ask()
     page.click(".code button")
     page.wait_for("document.querySelector('.code button').textContent === 'Copied'")
-    copied = page.evaluate("navigator.clipboard.readText()")
-    assert copied == 'import ray  # a comment\nds = ray.data.read_csv("s3://bucket/a.csv")'
-
-
-def test_an_answer_is_copied_as_markdown_with_its_sources(site: Site) -> None:
-    page = site.open()
-    page.do(lambda page: page.context.grant_permissions(["clipboard-read", "clipboard-write"]))
-    site.ask()
+    assert page.evaluate("navigator.clipboard.readText()") == "import ray  # a comment\nray.init()"
     page.click("[aria-label='Copy answer']")
     page.wait_for("document.querySelector('[role=status]').textContent === 'Copied'")
     copied = page.evaluate("navigator.clipboard.readText()")
-    assert copied == "Call `read_csv` [1].\n\n**Sources**\n\n[1] [CSV](https://d.test/data#csv)"
+    assert copied == f"{site.engine.says}\n\n**Sources**\n\n[1] [CSV](https://d.test/data#csv)"
 
 
 def test_a_number_says_its_source_on_hover_and_on_focus_until_escape(site: Site) -> None:
-    page = site.open()
-    site.ask()
-    open_card = "document.querySelector('.pointed').matches(':popover-open')"
+    page = site.open_and_ask()
     for point in (lambda page: page.hover(".answer .number"), lambda page: page.focus(".answer .number")):
         page.do(point)
-        page.wait_for(open_card)
+        page.wait_for(IS_OPEN)
         shown = page.text(".pointed")
         assert "CSV" in shown and "comma separated files" in shown
         described = page.evaluate("document.querySelector('.answer .number').getAttribute('aria-describedby')")
         assert page.evaluate(f"document.getElementById({described!r}).className") == "pointed"
         page.press("Escape")
-        page.wait_for(f"!{open_card}")
+        page.wait_for(f"!{IS_OPEN}")
         page.do(lambda page: page.mouse.move(2, 2))
 
 
 def test_the_card_of_a_source_stands_at_its_number_and_goes_with_the_pointer(site: Site) -> None:
     site.engine.says = "Call `read_csv` [1].\n\nA line.\n\nAnother line."
-    is_open = "document.querySelector('.pointed').matches(':popover-open')"
     rect = "JSON.parse(JSON.stringify(document.querySelector('{}').getBoundingClientRect()))"
     for width in (1200, 390):
         page = site.open(width=width)
         if not page.count(".turn"):
             site.ask()
         page.do(lambda page: page.hover(".answer .number"))
-        page.wait_for(is_open)
+        page.wait_for(IS_OPEN)
         number, card = page.evaluate(rect.format(".answer .number")), page.evaluate(rect.format(".pointed"))
         assert card["left"] <= number["left"] and number["right"] <= card["right"], "above or below its number"
         assert min(abs(number["top"] - card["bottom"]), abs(card["top"] - number["bottom"])) <= number["height"] / 2
         page.do(lambda page: page.hover(".pointed"))
         page.evaluate("new Promise(done => setTimeout(done, 500))")
-        assert page.evaluate(is_open), "it can be pointed at"
+        assert page.evaluate(IS_OPEN), "it can be pointed at"
         page.do(lambda page: page.hover(".answer p >> nth=-1"))
-        page.wait_for(f"!{is_open}")
+        page.wait_for(f"!{IS_OPEN}")
         page.do(lambda page: page.hover(".answer .number"))
-        page.wait_for(is_open)
+        page.wait_for(IS_OPEN)
         page.evaluate("document.querySelector('.answer .number').closest('p').remove()")
         page.do(lambda page: page.hover(".composer"))
-        page.wait_for(f"!{is_open}")
+        page.wait_for(f"!{IS_OPEN}")
 
 
 def test_a_press_elsewhere_and_scrolling_away_close_the_card_and_a_passing_pointer_does_not(site: Site) -> None:
     site.engine.says = "Call `read_csv` [1].\n\n" + "A line.\n\n" * 60
-    is_open = "document.querySelector('.pointed').matches(':popover-open')"
-    page = site.open()
-    site.ask()
+    page = site.open_and_ask()
     page.do(lambda page: page.focus(".answer .number"))
     page.press("Shift+Tab", "Tab")
-    page.wait_for(is_open)
+    page.wait_for(IS_OPEN)
     page.do(lambda page: page.hover(".answer p >> nth=3"))
     page.evaluate("new Promise(done => setTimeout(done, 500))")
-    assert page.evaluate(is_open), "the focus is still at its number"
+    assert page.evaluate(IS_OPEN), "the focus is still at its number"
     page.do(lambda page: page.click(".answer p >> nth=3"))
-    assert not page.evaluate(is_open)
+    assert not page.evaluate(IS_OPEN)
     page.do(lambda page: page.hover(".answer .number"))
-    page.wait_for(is_open)
+    page.wait_for(IS_OPEN)
     page.evaluate("document.querySelector('.thread').scrollTo({top: 1e6, behavior: 'instant'})")
-    page.wait_for(f"!{is_open}")
+    page.wait_for(f"!{IS_OPEN}")
 
 
 def test_a_number_out_of_view_shows_its_card_when_it_is_tabbed_to(site: Site) -> None:
     site.engine.says = "Call `read_csv` [1].\n\n" + "A line.\n\n" * 60
-    page = site.open(height=500)
-    site.ask()
+    page = site.open_and_ask(height=500)
     page.evaluate("document.querySelector('.thread').scrollTo({top: 1e6, behavior: 'instant'})")
     page.do(lambda page: page.focus(".answer .number"))
     page.do(lambda page: page.wait_for_timeout(1000))  # the page scrolls smoothly
@@ -216,27 +201,22 @@ def test_a_number_out_of_view_shows_its_card_when_it_is_tabbed_to(site: Site) ->
     assert box["top"] > 0 and box["bottom"] < 500 and box["height"] > 20
 
 
-def test_a_follow_up_keeps_and_shows_its_context(site: Site) -> None:
-    page = site.open()
-    site.ask()
+def test_a_follow_up_keeps_and_shows_its_context_but_for_an_answer_that_does_not_know(site: Site) -> None:
+    page = site.open_and_ask()
     assert QUESTION in page.text(".composer .context")
     first = site.engine.asks[-1]
     site.store.turns = {c.conversation: [PastTurn(QUESTION, "So.", (), first.id)] for c in site.recorded()}
     site.ask("And Parquet?")
     assert [m.content for m in site.engine.asks[-1].history] == [QUESTION, "So."]
     assert page.count(".turn") == 2 and "And Parquet?" in page.text(".composer .context")
-    page.click(".context button")
-    assert page.count(".turn") == 0 and not page.do(lambda page: page.is_visible(".composer .context"))
-
-
-def test_nothing_follows_up_on_an_answer_that_does_not_know(site: Site) -> None:
-    page = site.open()
-    site.ask()
-    page.wait_for("!document.querySelector('.context').hidden")
     site.engine.changes = {"known": False}
     site.ask("What is the capital of France?")
     page.wait_for("document.querySelector('.context').hidden")
     assert "follow-up" not in page.evaluate("document.querySelector('[name=question]').placeholder")
+    site.engine.changes = {}
+    site.ask("And JSON?")
+    page.click(".context button")
+    assert page.count(".turn") == 0 and not page.do(lambda page: page.is_visible(".composer .context"))
 
 
 def test_an_answer_can_be_stopped(site: Site) -> None:
@@ -256,8 +236,7 @@ def test_an_answer_can_be_stopped(site: Site) -> None:
 
 
 def test_a_question_is_edited_and_asked_again(site: Site) -> None:
-    page = site.open()
-    site.ask()
+    page = site.open_and_ask()
     site.ask("And Parquet?")
     conversation = site.recorded()[0].conversation
     first, second = (ask.id for ask in site.engine.asks)
@@ -266,16 +245,13 @@ def test_a_question_is_edited_and_asked_again(site: Site) -> None:
     page.do(lambda page: page.fill(".editor textarea", "And JSON?"))
     page.press("Enter")
     site.await_end("And JSON?")
-    assert page.evaluate("[...document.querySelectorAll('.question')].map(e => e.textContent)") == [
-        QUESTION,
-        "And JSON?",
-    ]
+    shown = page.evaluate("[...document.querySelectorAll('.question')].map(e => e.textContent)")
+    assert shown == [QUESTION, "And JSON?"]
     assert [m.content for m in site.engine.asks[-1].history] == [QUESTION, "So."]
 
 
 def test_conversations_are_kept_listed_opened_and_deleted(site: Site) -> None:
-    page = site.open()
-    site.ask("First?")
+    page = site.open_and_ask("First?")
     page.click(".side .outlined")
     site.ask("Second?")
     page.click(".side .outlined")
@@ -290,7 +266,7 @@ def test_conversations_are_kept_listed_opened_and_deleted(site: Site) -> None:
     assert page.evaluate(titles) == ["Second?"] and page.count(".turn") == 0
 
 
-def test_a_link_to_an_answer_is_read_by_others(site: Site) -> None:
+def test_a_link_to_an_answer_is_read_by_others_and_one_to_nothing_says_so(site: Site) -> None:
     page = site.open()
     page.do(lambda page: page.context.grant_permissions(["clipboard-read", "clipboard-write"]))
     site.ask()
@@ -306,9 +282,6 @@ def test_a_link_to_an_answer_is_read_by_others(site: Site) -> None:
     assert page.text(".question") == QUESTION and page.count(".sources li") == 1
     assert page.evaluate("document.querySelector('header a').href") == f"{site.url}/"
     assert page.evaluate("document.querySelector('.answer .number').href") == "https://d.test/data#csv"
-
-
-def test_a_link_to_nothing_says_so(site: Site) -> None:
     page = site.open("/a/nothing")
     page.wait_for("!!document.querySelector('.failure')")
     assert "not shared" in page.text(".failure")
@@ -320,8 +293,7 @@ def test_one_who_gets_no_answer_is_offered_the_closest_sections(site: Site) -> N
     other = replace(site.engine.hit, anchors=("tsv",), sources=("https://d.test/data#tsv",), headings=("Text", "TSV"))
     hits = (site.engine.hit, other, other)
     site.engine.changes = {"known": False, "citations": (replace(citation, supported=False),), "hits": hits}
-    page = site.open()
-    site.ask()
+    page = site.open_and_ask()
     assert page.text(".found").split() == ["Also", "found", "TSV", "Text"], "what is cited is not named twice"
     assert page.evaluate("document.querySelector('.found a').href") == other.source
     assert page.text(".closest .label") == "The closest sections of the documentation"
@@ -344,21 +316,19 @@ made_up()
 """
     texts = ("The **second** `one()` does not; it\ngoes on.", "x | No `row`", "```python\nmade_up()\n```", "Not there.")
     site.engine.changes = {"claims": Claims(5, 5, 2, texts), "confidence": "low"}
-    page = site.open()
-    site.ask()
+    page = site.open_and_ask()
     marked = page.evaluate("[...document.querySelectorAll('mark')].map(mark => mark.textContent).join('')")
     assert "".join(marked.split()) == "Thesecondone()doesnot;itgoeson.xNorow"
     assert page.count(".code.unsupported") == 1 and "the others are underlined" in page.text(".mark")
     assert page.count(".answer .number") == 3
 
 
-ABOUT = {"name": "docs", "title": "Gadgets", "pages": 1200, "chunks": 9, "published_at": None}
+ABOUT = {"name": "docs", "title": "Gadgets", "pages": 1200, "chunks": 9, "published_at": None, "versions": [],
+         "languages": ["en"], "examples": []}  # fmt: skip
 
 
 def test_an_empty_page_offers_questions_of_the_collection(site: Site) -> None:
-    site.reply(
-        "/collections/docs", 200, json.dumps({**ABOUT, "versions": [], "languages": ["en"], "examples": [QUESTION]})
-    )
+    site.reply("/collections/docs", 200, json.dumps({**ABOUT, "examples": [QUESTION]}))
     page = site.open()
     page.wait_for("!!document.querySelector('.examples')")
     assert "Gadgets" in page.text(".lead") and "1,200 pages" in page.text(".welcome") and page.count("select") == 0
@@ -370,8 +340,7 @@ def test_an_empty_page_offers_questions_of_the_collection(site: Site) -> None:
 def test_a_logo_stands_in_the_header_and_is_loaded_from_nowhere(site: Site) -> None:
     picture = "data:image/gif;base64,R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7"
     for logo, shown in ((picture, True), ("https://cdn.test/logo.png", False), ("", False)):
-        about = {**ABOUT, "versions": [], "languages": ["en"], "examples": [], "logo": logo}
-        site.reply("/collections/docs", 200, json.dumps(about))
+        site.reply("/collections/docs", 200, json.dumps({**ABOUT, "logo": logo}))
         page = site.open()
         page.wait_for("document.querySelector('.lead')?.textContent.includes('Gadgets')")
         seen = "(img => !!img && img.complete && img.naturalWidth > 0)(document.querySelector('.top .logo img'))"
@@ -381,14 +350,14 @@ def test_a_logo_stands_in_the_header_and_is_loaded_from_nowhere(site: Site) -> N
 
 
 def test_version_and_language_are_chosen_where_there_are_several(site: Site) -> None:
-    several = {**ABOUT, "versions": ["2.0", "1.9"], "languages": ["de", "en"], "examples": []}
-    site.reply("/collections/docs", 200, json.dumps(several))
+    site.reply("/collections/docs", 200, json.dumps({**ABOUT, "versions": ["2.0", "1.9"], "languages": ["de", "en"]}))
     page = site.open()
     page.wait_for("document.querySelectorAll('select').length === 2")
     assert page.text("[name=language]").split("\n") == ["All languages", "Deutsch", "English"]
     site.ask()
     assert site.engine.asks[-1].filters == Filters()
     page.do(lambda page: page.select_option("[name=version]", "1.9"))
+    page.wait_for("location.search === '?collection=docs&version=1.9'")
     page.do(lambda page: page.select_option("[name=language]", "de"))
     page.wait_for("location.search === '?collection=docs&version=1.9&language=de'")
     site.ask("And now?")
@@ -399,7 +368,7 @@ def test_version_and_language_are_chosen_where_there_are_several(site: Site) -> 
     assert site.engine.asks[-1].filters == Filters(version="1.9")
 
 
-def test_an_answer_by_a_person_and_quotes_in_place_of_a_model_that_failed_say_so(site: Site) -> None:
+def test_an_answer_says_who_wrote_it_and_what_it_lacks(site: Site) -> None:
     page = site.open()
     foot = f"{LAST}.querySelector('.foot').textContent"
     site.engine.changes = {"agent": "verified"}
@@ -409,11 +378,13 @@ def test_an_answer_by_a_person_and_quotes_in_place_of_a_model_that_failed_say_so
     site.ask("And now?")
     assert "The language model failed: this is quoted from the documentation." in page.evaluate(foot)
     assert "Keyword search was not available." in page.evaluate(foot)
+    site.engine.changes = {"finish_reason": "length", "degraded": ("truncated",)}
+    site.ask("And then?")
+    assert "not complete" in page.evaluate(foot) and "without" not in page.evaluate(foot)
 
 
 def test_thumbs_are_sent_with_reasons_and_a_comment(site: Site) -> None:
-    page = site.open()
-    site.ask()
+    page = site.open_and_ask()
     id = site.engine.asks[-1].id
     page.click("[aria-label='Bad answer']")
     page.do(lambda page: page.check("text=Outdated", force=True))
@@ -440,8 +411,7 @@ SHOWN = """[...document.querySelectorAll('.turn')].map(turn => [
 
 
 def test_a_conversation_comes_back_after_a_reload_as_it_was(site: Site) -> None:
-    page = site.open()
-    site.ask()
+    page = site.open_and_ask()
     page.click("[aria-label='Good answer']")
     page.do(lambda page: page.mouse.move(2, 2))
     site.engine.says, site.engine.changes = "I do not know.", {"known": False}
@@ -461,44 +431,34 @@ def test_a_conversation_comes_back_after_a_reload_as_it_was(site: Site) -> None:
     assert page.count(".turn") == 0
 
 
-def test_another_tab_begins_with_a_new_conversation(site: Site) -> None:
-    page = site.open()
-    site.ask()
+def test_another_tab_and_an_address_of_another_collection_begin_with_a_new_conversation(site: Site) -> None:
+    page = site.open_and_ask()
     other = page.do(lambda page: page.context.new_page())
     page.do(lambda _: other.goto(site.url))
     page.do(lambda _: other.wait_for_selector(".welcome"))
     assert page.do(lambda _: other.locator(".turn").count()) == 0
     page.do(lambda _: other.close())
-
-
-def test_an_address_of_another_collection_begins_there(site: Site) -> None:
-    page = site.open()
-    site.ask("First?")
     page = site.open("/?collection=elsewhere")
     assert page.count(".turn") == 0
-    assert "First?" not in page.text(".main")
+    assert QUESTION not in page.text(".main")
 
 
-def test_a_draft_survives_a_reload(site: Site) -> None:
+def test_a_draft_and_a_question_that_is_not_answered_yet_survive_a_reload(site: Site) -> None:
+    site.engine.holds_at = 0
+    box = "document.querySelector('[name=question]').value"
     page = site.open()
     page.type("[name=question]", "Half a ques")
     page = site.open()
-    assert page.evaluate("document.querySelector('[name=question]').value") == "Half a ques"
-
-
-def test_a_question_that_is_not_answered_yet_survives_a_reload(site: Site) -> None:
-    site.engine.holds_at = 0
-    page = site.open()
+    assert page.evaluate(box) == "Half a ques"
     site.send()
     page.wait_for("!!document.querySelector('.busy')")
-    assert page.evaluate("document.querySelector('[name=question]').value") == ""
+    assert page.evaluate(box) == ""
     page = site.open()
-    assert page.evaluate("document.querySelector('[name=question]').value") == QUESTION
+    assert page.evaluate(box) == QUESTION
 
 
 def test_a_tap_shows_a_source_and_a_second_one_opens_it(site: Site) -> None:
-    page = site.open(width=390)
-    site.ask()
+    page = site.open_and_ask(width=390)
     opened: list[str] = []
     page.do(lambda page: page.context.on("page", lambda other: opened.append(other.url)))
     touch = page.do(lambda page: page.locator(".answer .number").bounding_box())
@@ -530,27 +490,18 @@ def test_the_keyboard_alone_does(site: Site) -> None:
     for _ in range(30):
         page.press("Tab")
         seen.add(page.evaluate("document.activeElement.getAttribute('aria-label') || document.activeElement.className"))
-    expected = {
-        "Copy answer",
-        "Copy link to this answer",
-        "Ask again",
-        "Good answer",
-        "Bad answer",
-        "Edit and ask again",
-    }
-    assert expected | {"card", "Source 1: CSV"} <= seen
+    expected = {"Copy answer", "Copy link to this answer", "Ask again", "Good answer", "Bad answer"}
+    assert expected | {"Edit and ask again", "card", "Source 1: CSV"} <= seen
 
 
 def test_a_quotation_says_where_it_stands_once(site: Site) -> None:
     site.engine.changes = {"agent": "extractive", "claims": Claims(1, 1, 1), "confidence": "high"}
-    page = site.open()
-    site.ask()
-    open_card = "document.querySelector('.pointed').matches(':popover-open')"
+    page = site.open_and_ask()
     assert page.text(".card .title") == "CSV" and page.text(".card .place") == "Data"
     assert "quoted from the documentation" in page.text(".mark")
     for at, shown in ((".answer .number", "CSVd.test/data#csv"), (".card", "d.test/data#csv")):
         page.do(lambda page, at=at: page.hover(at))
-        page.wait_for(open_card)
+        page.wait_for(IS_OPEN)
         assert page.evaluate("document.querySelector('.pointed').textContent") == shown
         page.press("Escape")
         page.do(lambda page: page.mouse.move(2, 2))

@@ -69,8 +69,7 @@ def test_a_reader_sees_how_far_to_rely_on_an_answer_and_who_found_its_sources(si
     found, weak = replace(citation, by="attributed"), replace(citation, n=2, supported=False)
     site.engine.says = "So [1], or so [2]."
     site.engine.changes = {"claims": Claims(3, 2, 1), "confidence": "low", "citations": (found, weak)}
-    page = site.open()
-    site.ask()
+    page = site.open_and_ask()
     assert "Low confidence · 1 of 3 claims supported by a source" in page.text(".mark")
     page.do(lambda page: page.hover(".answer .number >> nth=0"))
     assert "CSV" in page.text(".pointed") and "Source found by Raydex" in page.text(".pointed")
