@@ -15,26 +15,15 @@ from pipelines.llm.client import LLM
 pytestmark = [pytest.mark.slow, needs_browser]
 
 SHADOW = "document.querySelector('raydex-widget').shadowRoot"
-LAST = f"[...{SHADOW}.querySelector('raydex-chat').shadowRoot.querySelectorAll('.turn')].at(-1)"
+CHAT = f"{SHADOW}.querySelector('raydex-chat').shadowRoot"
+LAST = f"[...{CHAT}.querySelectorAll('.turn')].at(-1)"
 INSIDE = """(function all(root) {
   return [...root.querySelectorAll('*')].flatMap(e => [e, ...(e.shadowRoot ? all(e.shadowRoot) : [])])
 })(document.querySelector('raydex-widget').shadowRoot)"""
 # What would run or load: our own elements have none of these, but for the form, and the styles that are set by script.
 ACTIVE = [
-    "SCRIPT",
-    "IFRAME",
-    "FRAME",
-    "OBJECT",
-    "EMBED",
-    "BASE",
-    "META",
-    "LINK",
-    "STYLE",
-    "IMG",
-    "VIDEO",
-    "AUDIO",
-    "MATH",
-]
+    "SCRIPT", "IFRAME", "FRAME", "OBJECT", "EMBED", "BASE", "META", "LINK", "STYLE", "IMG", "VIDEO", "AUDIO", "MATH",
+]  # fmt: skip
 LOADING = ["src", "srcdoc", "srcset", "action", "formaction", "xlink:href", "data", "poster", "background", "ping"]
 OWN_STYLE = "textarea, .pointed, .offer, raydex-chat"
 FAULTS = f"""{INSIDE}.flatMap(e => [
@@ -100,18 +89,12 @@ def test_nothing_runs_in_the_widget(hosted, payloads, request):
 def ask_about_the_selection(browser: Browser) -> None:
     browser.wait_for(f"{SHADOW}.querySelector('.offer')?.hidden === false")
     browser.click("raydex-widget .offer")
-    browser.wait_for(
-        f"!!{SHADOW}.querySelector('dialog.panel[open] raydex-chat')?.shadowRoot.querySelector('.composer')"
-    )
+    browser.do(lambda page: page.locator("dialog.panel[open] raydex-chat .composer").wait_for())
     turns = browser.count("raydex-chat .turn")
-    browser.wait_for(
-        f"{SHADOW}.querySelector('raydex-chat').shadowRoot.querySelector('textarea').value.includes('after')"
-    )
+    browser.wait_for(f"{CHAT}.querySelector('textarea').value.includes('after')")
     browser.do(lambda page: page.keyboard.type("What is it?"))
     browser.press("Enter")
-    browser.wait_for(
-        f"{LAST}?.querySelector('.thumbs') && {LAST}.parentNode.querySelectorAll('.turn').length > {turns}"
-    )
+    browser.wait_for(f"{LAST}?.querySelector('.thumbs') && {CHAT}.querySelectorAll('.turn').length > {turns}")
 
 
 def search(browser: Browser, payload: str) -> None:
