@@ -41,7 +41,7 @@ def index(store: Store) -> None:
 
 
 @pytest.fixture
-def environment(database_url: str, tmp_path: Path) -> dict[str, str]:
+def environment(database_url: str, tmp_path: Path, warm: None) -> dict[str, str]:
     path = os.pathsep.join([str(ROOT), *sys.path])
     return {**os.environ, "PYTHONPATH": path, "DATABASE_URL": database_url, "RAYDEX_HOME": str(tmp_path)}
 
