@@ -2,11 +2,11 @@
 
 import asyncio
 import importlib
-import itertools
 import resource
 import socket
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ import pytest
 import yaml
 from kit.cluster import Service
 from kit.databases import DatabaseServer
+from kit.processes import eventually
 from kit.workshop import Workshop
 from mcp import Client
 from psycopg import sql
@@ -142,9 +143,8 @@ def test_an_answer_is_of_one_revision_while_publishes_go_on(client: httpx.Client
     replies = []
     for number in range(5):
         word = f"word{number}"
-        workshop.reindex(
-            {"one.html": {"a": f"marker alpha {word}"}, "two.html": {"b": f"marker beta {word}"}}, delete=False
-        )
+        pages = {"one.html": {"a": f"marker alpha {word}"}, "two.html": {"b": f"marker beta {word}"}}
+        workshop.reindex(pages, delete=False)
         replies.append(client.post("/search", json={"question": "marker", "k": 10}).json())
     for reply in replies:
         words = {hit["text"].split()[-1] for hit in reply["hits"] if hit["text"].startswith("marker")}
@@ -170,34 +170,26 @@ def test_many_clients_at_once_are_answered(client: httpx.Client) -> None:
 
 def test_a_database_that_is_away_is_503_with_retry_after(client, database, server):
     name = database.rpartition("/")[2]
-    rename = sql.SQL("alter database {} rename to {}")
+    ending = "select pg_terminate_backend(pid) from pg_stat_activity where datname = %s"
     with psycopg.connect(server.url, autocommit=True) as connection:
-        _close(connection, name)
-        connection.execute(rename.format(sql.Identifier(name), sql.Identifier("away")))
+
+        def alter(command: str) -> None:
+            connection.execute(sql.SQL(command).format(name=sql.Identifier(name)))
+
+        alter("alter database {name} allow_connections false")  # the service's pool would begin again at once
+        eventually(lambda: not connection.execute(ending, [name]).fetchall(), "every session has ended")
+        alter("alter database {name} rename to away")
         try:
-            reply = ask(client, "csv", collection="docs")
+            with ThreadPoolExecutor() as at_once:  # each waits as long for a connection
+                ready = at_once.submit(client.get, "/health/ready")
+                reply = ask(client, "csv", collection="docs")
             assert reply.status_code == 503 and int(reply.headers["retry-after"]) > 0
-            assert client.get("/health/ready").status_code == 503
+            assert ready.result().status_code == 503
             assert client.get("/health").status_code == 200
         finally:
-            connection.execute(rename.format(sql.Identifier("away"), sql.Identifier(name)))
-            _allow_connections(connection, name, True)
+            alter("alter database away rename to {name}")
+            alter("alter database {name} allow_connections true")
     assert ask(client, "csv").status_code == 200
-
-
-def _close(connection: psycopg.Connection[Any], name: str) -> None:
-    """End every session of the database `name`; none begins again, as the service's pool would at once."""
-    _allow_connections(connection, name, False)
-    for _ in itertools.repeat(None, 200):
-        ending = "select pg_terminate_backend(pid) from pg_stat_activity where datname = %s"
-        if not connection.execute(ending, [name]).fetchall():
-            return
-        time.sleep(0.05)
-
-
-def _allow_connections(connection: psycopg.Connection[Any], name: str, allowed: bool) -> None:
-    allow = sql.SQL("alter database {} allow_connections {}")
-    connection.execute(allow.format(sql.Identifier(name), sql.Literal(allowed)))
 
 
 # ---------------------------------------------------------------------------------------------- slow clients
@@ -228,9 +220,8 @@ ANSWER_S = 15.0  # far below the 30 s for which such requests kept everybody wai
 @pytest.fixture(scope="module")
 def long_pages(client: httpx.Client, workshop: Workshop) -> None:
     """Pages of which a reply with all does not fit into what the network holds."""
-    workshop.reindex(
-        {f"{n}.html": {"part": f"Word{n} sets the limit of batches. " * 400} for n in range(30)}, delete=False
-    )
+    pages = {f"{n}.html": {"part": f"Word{n} sets the limit of batches. " * 400} for n in range(30)}
+    workshop.reindex(pages, delete=False)
 
 
 async def open_deaf(port: int, sent: bytes) -> socket.socket:

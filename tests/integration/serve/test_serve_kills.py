@@ -6,7 +6,6 @@ reply or silence. The step that is killed has its own deployment, of one replica
 ingress has two where each step has a deployment. RAYDEX_KILL_SEED repeats the moments of an earlier run.
 """
 
-import itertools
 import json
 import random
 import threading
@@ -24,6 +23,7 @@ from kit.cluster import Service
 from kit.processes import alive, eventually, keep_down, keeper, kill_9, kill_seed, postmaster
 from kit.reporting import leave_table
 from kit.scripted_llm import Reply, Request, ScriptedLLM
+from kit.serving import PATIENCE_S, Load
 from kit.workshop import Workshop
 
 from pipelines import embedded
@@ -34,7 +34,6 @@ pytestmark = pytest.mark.slow
 
 CLIENTS = 4
 PAUSE_S = 0.5  # leaves the machine some time for what is started again
-PATIENCE_S = 20.0  # of a client: what takes longer is a hang
 WELL_AGAIN_S = 240.0  # two workers of Ray start anew beside four clients, on a machine that may be busy
 SITE = {
     "data.html": {
@@ -46,6 +45,7 @@ SITE = {
 QUESTION = "How do I load csv files?"
 SLOWLY = "Is the schema of parquet files read first?"
 ANSWER, DEGRADED, COME_BACK, ERROR_EVENT = "answer", "degraded answer", "503, come back", "error event, come back"
+WAYS = ["/query", "/query/stream", "/search"]
 KEPT = {ANSWER, DEGRADED, COME_BACK, ERROR_EVENT}
 
 
@@ -90,35 +90,9 @@ def _stream_once(http: httpx.Client, path: str, question: str, begun: Callable[[
     return ERROR_EVENT if name == "error" and json.loads(data).get("retry_after") else f"stream torn after {name}"
 
 
-class Load:
-    """Clients that ask one question after another, over each route in turn, while it is entered."""
-
-    def __init__(self, url: str) -> None:
-        self.ends: Counter[str] = Counter()
-        self._url = url
-        self.longest_s = 0.0
-        self._over = threading.Event()
-        self._threads = [threading.Thread(target=self._ask, args=(n,), daemon=True) for n in range(CLIENTS)]
-
-    def __enter__(self) -> "Load":
-        for thread in self._threads:
-            thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._over.set()
-        for thread in self._threads:
-            thread.join(2 * PATIENCE_S)
-
-    def _ask(self, first: int) -> None:
-        ways = itertools.islice(itertools.cycle(["/query", "/query/stream", "/search"]), first, None)
-        with client(self._url) as http:
-            while not self._over.is_set():
-                began = time.monotonic()
-                end = ask_once(http, next(ways))
-                self.longest_s = max(self.longest_s, time.monotonic() - began)
-                self.ends[end] += 1
-                time.sleep(PAUSE_S)
+def ask_in_turn(http: httpx.Client, number: int) -> tuple[str, str]:
+    """Ask over each route in turn."""
+    return ask_once(http, WAYS[number % len(WAYS)]), ""
 
 
 class Held:
@@ -186,7 +160,7 @@ class Bench:
     def under_load(self, what: str, kills: Callable[[], None]) -> dict[str, str]:
         """Ask, kill, wait until all is well; assert that no question was lost. Return how the held ones ended."""
         self.well(WELL_AGAIN_S)
-        with Load(self.url) as load:
+        with Load(self.url, clients=CLIENTS, pause_s=PAUSE_S, ask=ask_in_turn) as load:
             time.sleep(self.random.uniform(0.5, 1.5))
             held = Held(self.url, self.model)
             began = time.monotonic()
@@ -194,17 +168,16 @@ class Bench:
             ends = held.over()
             self.well(WELL_AGAIN_S)
             again_s = time.monotonic() - began
-        counts = load.ends + Counter(ends.values())
+        counts = load.counts() + Counter(ends.values())
         cells = [f"{count} {end}" for end, count in sorted(counts.items())]
-        self.table.append((what, f"{again_s:.1f} s", f"{load.longest_s:.1f} s", ", ".join(cells)))
+        self.table.append((what, f"{again_s:.1f} s", f"{load.longest_s():.1f} s", ", ".join(cells)))
         assert set(counts) <= KEPT and counts[ANSWER] > 0, (what, counts, ends)
         return ends
 
     def well(self, within_s: float) -> None:
         """Wait for three whole answers in a row over each route."""
         with client(self.url) as http:
-            ways = ["/query", "/query/stream", "/search"] * 3
-            eventually(lambda: all(ask_once(http, path) == ANSWER for path in ways), "all is well again", within_s)
+            eventually(lambda: all(ask_once(http, path) == ANSWER for path in WAYS * 3), "all is well again", within_s)
 
 
 def model() -> ScriptedLLM:
@@ -277,21 +250,11 @@ def test_every_ingress_replica(bench: Bench) -> None:
     assert ends == {"/query": COME_BACK, "/query/stream": ERROR_EVENT}
 
 
-@pytest.mark.exhaustive
-def test_postgres(bench: Bench) -> None:
-    def restart() -> None:
-        kill_9(postmaster(bench.home))
-
-    ends = bench.under_load("Postgres", restart)
-    assert set(ends.values()) <= {ANSWER, DEGRADED}
-
-
-@pytest.mark.exhaustive
-def test_the_keeper_of_postgres(bench: Bench) -> None:
-    ends = bench.under_load("keeper of Postgres", lambda: kill_9(keeper(bench.home)))
-    assert set(ends.values()) <= {ANSWER, DEGRADED}
-
-
-def test_a_database_that_is_gone_for_five_seconds(bench: Bench) -> None:
-    ends = bench.under_load("Postgres, gone for 5 s", lambda: keep_down(bench.home, 5.0))
+@pytest.mark.parametrize(("what", "kill"), [
+    pytest.param("Postgres", lambda home: kill_9(postmaster(home)), marks=pytest.mark.exhaustive),
+    pytest.param("keeper of Postgres", lambda home: kill_9(keeper(home)), marks=pytest.mark.exhaustive),
+    ("Postgres, gone for 5 s", lambda home: keep_down(home, 5.0)),
+])  # fmt: skip
+def test_the_database(bench: Bench, what: str, kill: Callable[[Path], None]) -> None:
+    ends = bench.under_load(what, lambda: kill(bench.home))
     assert set(ends.values()) <= {ANSWER, DEGRADED}

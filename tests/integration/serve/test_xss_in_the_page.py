@@ -8,16 +8,7 @@ from kit.api import FakeEngine, FakeStore, run_server
 from kit.browser import Browser, needs_browser
 from kit.reporting import leave_table
 from kit.scripted_llm import ScriptedLLM
-from kit.xss import (
-    INDEX,
-    PAYLOADS,
-    QUESTION,
-    SAMPLE,
-    PoisonedAnswers,
-    PoisonedRetriever,
-    held,
-    repeat_in_pieces,
-)
+from kit.xss import INDEX, PAYLOADS, QUESTION, SAMPLE, PoisonedAnswers, PoisonedRetriever, held, repeat_in_pieces
 
 from pipelines.answering.engine import QueryEngine
 from pipelines.answering.retrieval.search import Retrieval
@@ -74,16 +65,10 @@ def check(browser: Browser, url: str, payload: str) -> None:
     assert [address for address in browser.requests() if not address.startswith((url, "data:,"))] == [], payload
 
 
-@pytest.mark.parametrize(
-    ("answering", "payloads"),
-    [
-        pytest.param("obedient", SAMPLE[::2], id="obedient, some"),
-        *(
-            pytest.param(way, PAYLOADS, id=way, marks=pytest.mark.exhaustive)
-            for way in ("quoting", "obedient", "verified")
-        ),
-    ],
-)
+@pytest.mark.parametrize(("answering", "payloads"), [
+    pytest.param("obedient", SAMPLE[::2], id="obedient, some"),
+    *(pytest.param(way, PAYLOADS, id=way, marks=pytest.mark.exhaustive) for way in ("quoting", "obedient", "verified")),
+])  # fmt: skip
 def test_nothing_runs_in_the_page(browser, answering, payloads, request):
     retriever, book = PoisonedRetriever(), PoisonedAnswers()
     with ScriptedLLM(default=repeat_in_pieces) as llm:
