@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from pipelines.embedding.cpu import multiplies_int8
+from pipelines.embedding.embedder import Embedder
 from pipelines.embedding.load import UnknownBackend, load_embedder, load_tokenizer
 from pipelines.embedding.onnx.embedder import OnnxEmbedder
 from pipelines.embedding.onnx.export import ExportFailed, compare, export, exported, open_export
@@ -32,23 +33,24 @@ def test_exporters_at_once_leave_one_whole_file(tmp_path: Path) -> None:
     assert load_embedder(MODEL, device="cpu", backend="onnx", cache=tmp_path).embed_chunks(["a"]).shape == (1, 384)
 
 
-def test_vectors_are_those_of_torch(exports: Path) -> None:
-    onnx = load_embedder(MODEL, device="cpu", backend="onnx", cache=exports, threads=1)
+@pytest.fixture(scope="module")
+def onnx(exports: Path) -> Embedder:
+    """The default model, which runs by ONNX Runtime on a CPU where there is a cache."""
+    onnx = load_embedder(MODEL, device="cpu", cache=exports, threads=2)
+    assert isinstance(onnx, OnnxEmbedder)
+    return onnx
+
+
+@pytest.fixture(scope="module")
+def int8(exports: Path) -> Embedder:
+    return load_embedder(f"int8:{MODEL}", device="cpu", cache=exports, threads=2)
+
+
+def test_vectors_are_those_of_torch(onnx: Embedder) -> None:
     torch = load_embedder(MODEL, device="cpu", backend="torch")
     cosines = (onnx.embed_chunks(TEXTS) * torch.embed_chunks(TEXTS)).sum(axis=1)
     assert cosines.min() > 0.99999
     assert onnx.embed_query("how?") @ torch.embed_query("how?") > 0.99999
-
-
-def test_a_vector_hardly_depends_on_what_else_was_in_its_batch(exports: Path) -> None:
-    """A run that goes on after a kill batches the remaining texts anew."""
-    onnx = load_embedder(MODEL, device="cpu", cache=exports, threads=1)
-    apart = np.concatenate([onnx.embed_chunks(TEXTS[:7]), onnx.embed_chunks(TEXTS[7:])])
-    assert (onnx.embed_chunks(TEXTS) * apart).sum(axis=1).min() >= 0.9999
-
-
-def test_auto_takes_it_on_a_cpu_where_there_is_a_cache(exports: Path) -> None:
-    assert isinstance(load_embedder(MODEL, device="cpu", cache=exports), OnnxEmbedder)
 
 
 def test_a_started_export_is_loaded_without_torch(exports: Path) -> None:
@@ -105,30 +107,25 @@ def test_without_a_cache_folder_it_says_so() -> None:
 
 
 @pytest.mark.skipif(not multiplies_int8(), reason="int8 needs a CPU with VNNI")
-def test_int8_is_near_and_no_vector_depends_on_its_batch(exports: Path) -> None:
-    int8 = load_embedder(f"int8:{MODEL}", device="cpu", cache=exports, threads=2)
-    fp32 = load_embedder(MODEL, device="cpu", cache=exports, threads=2)
+def test_int8_is_near(onnx: Embedder, int8: Embedder, exports: Path) -> None:
     assert isinstance(int8, OnnxEmbedder) and len(list(exports.glob("*-int8.onnx"))) == 1
-    vectors = int8.embed_chunks(TEXTS)
-    cosines = (vectors * fp32.embed_chunks(TEXTS)).sum(axis=1)
+    cosines = (int8.embed_chunks(TEXTS) * onnx.embed_chunks(TEXTS)).sum(axis=1)
     assert 0.995 < cosines.min() < 0.99999
-    alone = np.concatenate([int8.embed_chunks([text]) for text in TEXTS])
-    assert (vectors * alone).sum(axis=1).min() > 0.99999
 
 
-@pytest.mark.parametrize("model", [MODEL, f"int8:{MODEL}"])
-def test_a_questions_vector_is_the_same_alone_and_among_others(exports: Path, model: str) -> None:
-    onnx, questions = load_embedder(model, device="cpu", cache=exports, threads=2), TEXTS
-    alone = np.stack([onnx.embed_query(question) for question in questions])
+@pytest.mark.parametrize("model", ["onnx", "int8"])
+def test_a_vector_is_the_same_alone_and_among_others(request: pytest.FixtureRequest, model: str) -> None:
+    """A run that goes on after a kill batches the remaining texts anew, and questions come at once."""
+    embedder: Embedder = request.getfixturevalue(model)
+    alone = np.stack([embedder.embed_query(text) for text in TEXTS])
     with ThreadPoolExecutor(8) as threads:
-        among = np.stack(list(threads.map(onnx.embed_query, questions)))
+        among = np.stack(list(threads.map(embedder.embed_query, TEXTS)))
     assert np.abs(alone - among).max() <= 1e-6
-    assert np.abs(alone - onnx.embed_chunks(questions)).max() <= 1e-6
+    assert np.abs(alone - embedder.embed_chunks(TEXTS)).max() <= 1e-6
 
 
-def test_a_text_that_is_too_long_is_told(exports: Path) -> None:
+def test_a_text_that_is_too_long_is_told(onnx: Embedder) -> None:
     """A text of as many tokens as the model reads, two of them its own, is not."""
-    onnx = load_embedder(MODEL, device="cpu", cache=exports, threads=1)
     longer, whole = "word " * 255, "word " * 254
     assert onnx.are_too_long([longer, whole]) == [True, False]
     assert np.abs(np.subtract(*onnx.embed_chunks([longer, longer + "and an end"]))).max() < 1e-6
