@@ -1,7 +1,6 @@
 """What goes wrong, as the chat page shows it in a real browser; and that a question is never lost."""
 
 import json
-from typing import Any
 
 import pytest
 from kit.browser import needs_browser
@@ -107,8 +106,7 @@ def test_a_field_that_is_refused_is_named(site: Site) -> None:
 
 
 def test_feedback_that_does_not_arrive_is_said(site: Site) -> None:
-    page = site.open()
-    site.ask()
+    page = site.open_and_ask()
     site.reply("/feedback", 0, "")
     page.click("[aria-label='Good answer']")
     page.wait_for("document.querySelector('.feedback').textContent.includes('Not sent')")
@@ -118,27 +116,5 @@ def test_where_nothing_may_be_stored_one_can_ask_all_the_same(site: Site) -> Non
     forbid = "Object.defineProperty(window, '{}', {{get() {{ throw 1 }}}});"
     forbid_all = "".join(forbid.format(name) for name in ("localStorage", "sessionStorage"))
     site.browser.do(lambda page: page.add_init_script(forbid_all))
-    page = site.open()
-    site.ask()
+    page = site.open_and_ask()
     assert "read_csv" in page.text(".answer")
-
-
-def test_a_session_that_has_expired_is_renewed(site: Site) -> None:
-    tokens = iter(("rds_old", "rds_new"))
-    asked = []
-
-    def session(route: Any) -> None:
-        route.fulfill(status=200, json={"token": next(tokens), "expires_in": 3600})
-
-    def stream(route: Any) -> None:
-        asked.append(route.request.headers.get("authorization"))
-        if asked[-1] == "Bearer rds_old":
-            route.fulfill(status=401, body=body("session"), headers={"content-type": "application/json"})
-        else:
-            route.continue_()
-
-    site.browser.do(lambda page: (page.route("**/session", session), page.route("**/query/stream", stream)))
-    site.open()
-    site.ask()
-    assert asked == ["Bearer rds_old", "Bearer rds_new"]
-    assert site.browser.count(".failure") == 0
