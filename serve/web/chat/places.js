@@ -68,6 +68,7 @@ export class Places {
 
   #picker(name, values) {
     const onchange = async () => {
+      for (const one of this.element.querySelectorAll("select")) one.disabled = true; // one choice at a time
       const {collection} = this.place;
       const place = name === "collection" ? {collection: select.value} : {...this.place, [name]: select.value};
       await this.#go(place);

@@ -5,6 +5,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -168,7 +169,7 @@ def test_ray_gets_no_work_where_all_is_begun_here(jobs: Jobs, folder: Path, monk
     asked: list[object] = []
     for name in ("is_little", "is_connected"):
         monkeypatch.setattr(gather, name, lambda *_: False)
-    monkeypatch.setattr(gather.Gatherer, "_ray", "is up")
+    monkeypatch.setattr(gather, "connect_ray", lambda _: nullcontext(SimpleNamespace(machines=list)))
     monkeypatch.setattr(gather.Gatherer, "ray_builder", lambda _: SimpleNamespace(stored=asked.append, embedders=1))
     jobs.common = jobs.common[:-1]
     assert jobs.reindex().summary["chunks"]["embedded"] == 36

@@ -356,8 +356,9 @@ def test_version_and_language_are_chosen_where_there_are_several(site: Site) -> 
     assert page.text("[name=language]").split("\n") == ["All languages", "Deutsch", "English"]
     site.ask()
     assert site.engine.asks[-1].filters == Filters()
-    page.do(lambda page: page.select_option("[name=version]", "1.9"))
-    page.wait_for("location.search === '?collection=docs&version=1.9'")
+    version = "document.querySelector('[name=version]')"
+    choose = f"{version}.value = '1.9'; {version}.dispatchEvent(new Event('change'))"
+    assert page.evaluate(f"{choose}; document.querySelector('[name=language]').disabled"), "until the first is known"
     page.do(lambda page: page.select_option("[name=language]", "de"))
     page.wait_for("location.search === '?collection=docs&version=1.9&language=de'")
     site.ask("And now?")
