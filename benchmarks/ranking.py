@@ -3,8 +3,8 @@ r"""Fits the weights by which hits are ordered, and measures them on sites that 
     python benchmarks/ranking.py [--questions FILE] [--fit]
 
 The questions (340, benchmarks/questions/sections.jsonl; 1,079 more in sections-more.jsonl) were written in readers'
-words, each from one section of a site and before anything was searched. Each site is a collection of this
-RAYDEX_HOME, indexed from its sources:
+words, each from one section of a site and before anything was searched; 1,463 (blind.jsonl) from its headings alone.
+Each site is a collection of this RAYDEX_HOME, indexed from its sources:
 
     raydex index --path /usr/share/doc/git-doc --base-url https://git.test/ --collection git     # Debian's git-doc
     raydex index --path fastapi/docs/en/docs --base-url https://fastapi.test/ --collection fastapi
