@@ -1,7 +1,7 @@
 """Hundreds of reads while an index is published ten times: no error, no short result, no mixture of two states.
 
-Reads go through the retriever, by vectors and BM25. Publishes change the index in place, build it anew beside the live
-one, return to the one before, and prune what is retired.
+Reads go through the retriever, by vectors and BM25. Publishes build the index anew beside the live one, return to the
+one before, and prune what is retired. Those in place, and candidates: tests/integration/indexing/test_publish.py.
 """
 
 import itertools

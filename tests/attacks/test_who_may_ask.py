@@ -115,10 +115,15 @@ def forged() -> dict[str, str]:
     return {"X-Raydex-Timestamp": str(now), "X-Raydex-Signature": sign("rdw_forged", now, b"{}")}
 
 
-GONE = "pk_" + "g" * 43  # revoked: no store has it
+GONE, WRONG = "pk_" + "g" * 43, "rdx_" + "c" * 43  # revoked, and never given: no store has them
 OF_SITE, OF_READER = token(SITE, DOCS), token()
 SENDERS = [
     Sender("nobody", {OPEN}),
+    Sender("wrong key", {OPEN}, bearer(WRONG)),
+    Sender("public: wrong key", {OPEN}, bearer(WRONG), PUBLIC),
+    Sender("public: token of another service", {*READERS, AGENT, SESSION}, bearer("sk-other"), PUBLIC),
+    Sender("no keys required, another machine", {OPEN}, {}, {"keys_required": False}),
+    Sender("this machine, keys required", {OPEN}, {}, {**LOCAL, "keys_required": True}, HERE),
     Sender("public: reader, no page", {*READERS, AGENT, SESSION}, {}, PUBLIC),
     Sender("public: own page", {OPEN, READ, SESSION}, of_page(OWN), PUBLIC),
     Sender("public: own page, reader's session", READERS, bearer(OF_READER, OWN), PUBLIC),

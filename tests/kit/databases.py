@@ -39,7 +39,7 @@ def new_database(home: Path, name: str) -> str:
 def end_sessions(url: str) -> int:
     """End all other sessions of a database; return how many."""
     query = """select count(pg_terminate_backend(pid)) from pg_stat_activity
-               where datname = current_database() and pid <> pg_backend_pid()"""
+               where datname = current_database() and pid <> pg_backend_pid() and backend_type = 'client backend'"""
     with psycopg.connect(url, autocommit=True) as connection:
         return connection.execute(query).fetchone()[0]
 

@@ -49,26 +49,31 @@ def _tagged(handler: Handler) -> Answer:
     if handler.headers.get("If-None-Match") == '"1"':
         return Answer("", 304)
     modified = "Mon, 01 Jan 2024 00:00:00 GMT"
-    return Answer(page("/a", "/broken", "/moved"), headers={"ETag": '"1"', "Last-Modified": modified})
+    return Answer(page("/a", "/broken", "/moved", "/list"), headers={"ETag": '"1"', "Last-Modified": modified})
 
 
 def test_two_crawls_remember_what_became_of_each_page_and_ask_for_those_that_nothing_links_to(database):
     routes = {"/": _tagged, "/a": page("/b"), "/b": page(), "/broken": page("/leaf"), "/leaf": page()}
+    routes |= {"/list": page("/kept", "/vanishing"), "/kept": page("/child"), "/child": page(), "/vanishing": page()}
     with Site(routes | {"/moved": redirect("/b")}) as site:
         named = sorted(chain.from_iterable(database.crawl(site)))
-        assert named == [f"{site.url}{path}" for path in ("/", "/a", "/b", "/broken", "/leaf")]
+        assert named == [f"{site.url}{path}" for path in sorted(routes)]
         first = database.rows(site)
-        site.routes |= {"/a": Answer("", 410), "/broken": Answer("", 500)}
+        site.routes |= dict.fromkeys(("/a", "/vanishing"), Answer("", 410)) | {
+            "/broken": Answer("", 500),
+            "/list": page(),
+        }
         named = sorted(chain.from_iterable(database.crawl(site, retries=0)))
         second = database.rows(site)
         assert not any("if-modified-since" in request.headers for request in site.requests)
-    assert named == [f"{site.url}{path}" for path in ("/", "/b", "/leaf")]
-    states = {path: row["state"] for path, row in second.items()}
-    assert states == {"/": "ok", "/a": "gone", "/b": "ok", "/broken": "failed", "/leaf": "ok", "/moved": "redirect"}
+    good = ["/", "/b", "/child", "/kept", "/leaf", "/list"]
+    assert named == [f"{site.url}{path}" for path in good]
+    states = {"/a": "gone", "/broken": "failed", "/moved": "redirect", "/vanishing": "gone"} | dict.fromkeys(good, "ok")
+    assert {path: row["state"] for path, row in second.items()} == states
     for path in ("/", "/b", "/broken", "/leaf"):
         assert second[path]["content_hash"] == first[path]["content_hash"]
         assert second[path]["links"] == first[path]["links"]
-    assert (second["/"]["http_status"], second["/a"]["http_status"]) == (304, 410)
+    assert [second[path]["http_status"] for path in ("/", "/a", "/vanishing")] == [304, 410, 410]
     assert database.report.complete and database.report.counts["unchanged"] == 1
 
 

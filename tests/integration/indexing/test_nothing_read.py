@@ -1,9 +1,10 @@
 """A run that reads nothing fails, says why within seconds, and leaves everything as it was."""
 
 from collections.abc import Iterator
+from urllib.parse import urlsplit
 
 import pytest
-from kit.reindexing import Jobs
+from kit.reindexing import JobResult, Jobs
 from kit.web import Answer, Site, closed_port, page
 
 from pipelines.store import Store
@@ -31,15 +32,22 @@ def test_a_first_run_that_reads_nothing_leaves_no_collection(jobs: Jobs, store: 
 
 
 @pytest.mark.slow
-def test_a_run_to_a_wrong_address_leaves_a_collection_as_it_was(jobs, store, nobody):
+def test_a_site_that_is_down_and_a_wrong_address_leave_a_collection_as_it_was(jobs, store, nobody):
     def state() -> tuple[object, ...]:
         return jobs.texts(), jobs.page_states(), store.collection_settings("docs"), store.live_index("docs")
 
     with Site({"/": page("a.html"), "/a.html": page()}) as site:
-        assert jobs.reindex("--start-url", f"{site.url}/", "--allow-private", *MODEL).code == 0
+        flags = ("--start-url", f"{site.url}/", "--allow-private", *MODEL)
+        assert jobs.reindex(*flags).code == 0
     before = state()
     assert len(jobs.texts()) == 2
-    assert jobs.reindex("--start-url", nobody, "--allow-private", *MODEL).code == 1
-    assert state() == before
-    run = store.status("docs")["runs"][0]
-    assert run["state"] == "failed" and "connection refused" in run["error"]
+
+    def check(failed: JobResult) -> None:
+        assert failed.code == 1
+        assert state() == before
+        run = store.status("docs")["runs"][0]
+        assert run["state"] == "failed" and "connection refused" in run["error"]
+
+    with closed_port(urlsplit(site.url).port or 0):
+        check(jobs.reindex(*flags))
+    check(jobs.reindex("--start-url", nobody, "--allow-private", *MODEL))

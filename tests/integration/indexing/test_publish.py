@@ -1,7 +1,10 @@
 """Publishing against a real Postgres: what readers see, what is written again, who may publish, what can be undone."""
 
-from collections.abc import Callable
+import threading
+import time
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import replace
 
 import numpy as np
@@ -147,6 +150,113 @@ def shrunk_and_grown(site: Site) -> Site:
     """Pages gone, changed and new."""
     new = {f"new{n}": {"s0": f"A new page number {n} says {n * 13}."} for n in range(3)}
     return {**site, "p01": "gone", "p02": {"s0": "Wholly other words.", "s9": "And a new section."}, **new}
+
+
+class Readers:
+    """Threads that ask all the time; each observation must be exactly one of the states allowed."""
+
+    def __init__(self, store: Store, workshop: Workshop, *allowed: frozenset[str]) -> None:
+        self.store, self.workshop, self.allowed = store, workshop, set(allowed)
+        self.seen: set[frozenset[str]] = set()
+        self.revisions: dict[tuple[int, int], set[frozenset[str]]] = {}
+        self.polls, self.wrong = 0, []
+        self.vector = workshop.embedder.embed_query("part of page")
+        self._stop = threading.Event()
+
+    def _poll(self, number: int) -> None:
+        while not self._stop.is_set():
+            try:
+                self._check(*self._read(number))
+            except NoSuchIndex:
+                continue  # pruned between the two calls: the caller asks for the live index again
+            except BaseException as error:
+                self.wrong.append(repr(error))
+                return
+
+    def _read(self, number: int) -> tuple[int, int, list[str]]:
+        index = self.store.live_index("docs")
+        if number % 2:
+            revision, hits = self.store.read_index(index, self._read_nearest)
+            return index.id, revision, [hit.text for hit in hits]
+        with self.store.scan_chunks(index.id) as (revision, hits):
+            return index.id, revision, [hit.text for hit in hits]
+
+    def _read_nearest(self, chunks: IndexSnapshot) -> tuple[int, list[Hit]]:
+        """Return all chunks, each looked up after the search: a publish between is not seen."""
+        found = chunks.search([self.vector], [], 500)
+        ids = [chunk.chunk_id for _, chunk in found.nearest[0]]
+        hits = chunks.hits(ids)
+        return found.revision, [hits[name] for name in ids]
+
+    def _check(self, index: int, revision: int, texts: list[str]) -> None:
+        state = frozenset(texts)
+        self.polls += 1
+        self.seen.add(state)
+        self.revisions.setdefault((index, revision), set()).add(state)
+        if len(texts) != len(state) or state not in self.allowed:
+            self.wrong.append(f"index {index} revision {revision}: {len(texts)} hits, {len(state)} texts")
+
+    @contextmanager
+    def polling(self, threads: int = 3) -> Iterator["Readers"]:
+        workers = [threading.Thread(target=self._poll, args=(n,)) for n in range(threads)]
+        for worker in workers:
+            worker.start()
+        try:
+            self.wait()
+            yield self
+            self.wait()
+        finally:
+            self._stop.set()
+            for worker in workers:
+                worker.join()
+
+    def wait(self, polls: int = 6) -> None:
+        """Until so many more polls were made, so that the state before and after is seen for sure."""
+        target, deadline = self.polls + polls, time.monotonic() + 60
+        while self.polls < target and not self.wrong and time.monotonic() < deadline:
+            time.sleep(0.005)
+
+
+def test_readers_see_the_old_or_the_new_state_and_nothing_between_in_every_kind_of_publish(store, workshop):
+    site = small_site()
+    after = shrunk_and_grown(site)
+    rewritten = {path: {"s0": f"Rewritten page {path}."} for path in after if after[path] != "gone"}
+    old, new, newest = texts_of(site), texts_of(after), texts_of(rewritten)
+    workshop.reindex(site)
+    with Readers(store, workshop, old, new, newest).polling() as readers:
+        first = workshop.reindex(after)  # in place
+        readers.wait()
+        second = workshop.reindex(rewritten)  # most has changed: built beside
+        readers.wait()
+    assert (first.in_place, second.in_place) == (True, False)
+    assert readers.seen == {old, new, newest}
+    assert readers.wrong == []
+    assert all(len(seen) == 1 for seen in readers.revisions.values())
+
+
+def test_readers_see_whole_indexes_while_settings_change_a_candidate_waits_and_all_is_rolled_back(store, workshop):
+    site = small_site()
+    after = shrunk_and_grown(site)
+    old, new = texts_of(site), texts_of(after)
+    workshop.reindex(site)
+    with Readers(store, workshop, old, new).polling() as readers:
+        workshop.use("hash:64", chunk_size=200)
+        candidate = workshop.reindex(after, publish=False)
+        assert (candidate.published, candidate.changed) == (False, True)
+        assert states(store) == ["live", "candidate"]
+        readers.wait()
+        assert readers.seen == {old}
+        with hold_collection(store, "docs") as lock:
+            assert promote_index(lock, lock.begin("publish", None), candidate.index) == 1
+        assert states(store) == ["retired", "live"]
+        readers.wait()
+        with hold_collection(store, "docs") as lock:
+            rollback(store, lock, lock.begin("rollback", None))
+        readers.wait()
+        with hold_collection(store, "docs"):
+            assert store.prune("docs") == [candidate.index]
+    assert readers.wrong == []
+    assert readers.seen == {old, new}
 
 
 def test_a_publish_that_dies_halfway_leaves_everything_as_it_was(store, workshop):

@@ -81,6 +81,14 @@ def test_vanished_files_go_unless_they_are_too_many_from_an_index_of_new_setting
     allowed = jobs.reindex("--model", "hash:32", "--max-delete-ratio", 0.5)
     assert (allowed.code, allowed.summary["published"]) == (0, True)
     assert set(jobs.texts()) == {f"p{n:02}.html#{s}" for n in range(6, 12) for s in ("purpose", "usage", "limits")}
+    jobs.common += ["--model", "hash:32"]
+    for number in (6, 7):
+        (folder / f"p{number:02}.html").unlink()
+    assert jobs.reindex().code == 3 and len(jobs.texts()) == 18
+    smaller = jobs.reindex("--max-delete-ratio", 0.5)
+    assert (smaller.code, smaller.summary["pages"]["deleted"], smaller.summary["chunks"]["deleted"]) == (0, 2, 6)
+    assert (smaller.summary["index"], smaller.summary["in_place"]) == (allowed.summary["index"], True)
+    assert set(jobs.texts()) == {f"p{n:02}.html#{s}" for n in range(8, 12) for s in ("purpose", "usage", "limits")}
 
 
 def test_new_settings_wait_as_a_candidate_are_published_and_rolled_back(jobs, folder):
@@ -258,9 +266,16 @@ def test_a_busy_collection_is_left_at_once_or_waited_for(jobs, folder, database_
         assert busy.code == 75
         assert f"run {run} (reindex" in busy.messages
         assert "--wait" in busy.messages
-        threading.Timer(1.5, lock.release).start()
+        begun: list[int] = []
+
+        def release() -> None:
+            begun.extend(other["id"] for other in store.status("docs")["runs"])
+            lock.release()
+
+        threading.Timer(1.5, release).start()
         waited = jobs.reindex("--wait")
     assert waited.code == 0
+    assert begun == [run]  # the other did not go on before
     assert waited.messages.count("waiting for run") == 1
     assert waited.summary["chunks"]["total"] == 36
 

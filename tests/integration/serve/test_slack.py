@@ -224,7 +224,7 @@ def test_an_answer_that_can_not_be_edited_any_more_is_posted(slack, bot):
 
 
 def test_an_answer_that_someone_deleted_is_not_posted_again(slack, bot, engine):
-    engine.delay_s = 0.2
+    engine.delay_s = 0.5
     ts = slack.say("How?")
     (message,) = slack.wait_for(lambda: slack.thread(ts))
     del slack.messages["C1"][message["ts"]]
@@ -314,7 +314,7 @@ def test_a_process_that_ends_before_its_first_message_is_asked_again(slack, serv
 
 
 def test_a_bot_that_is_stopped_finishes_what_it_has_begun(slack, service, engine, tmp_path):
-    engine.delay_s = 0.2
+    engine.delay_s = 0.4
     with run_slack_bot(slack, service, tmp_path):
         ts = slack.say("How?")
         slack.wait_for(lambda: slack.thread(ts))

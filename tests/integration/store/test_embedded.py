@@ -61,26 +61,25 @@ class User:
 @pytest.fixture
 def new_home(tmp_path: Path) -> Iterator[Path]:
     """A data folder that does not exist yet; its server has stopped when the test is over."""
-    home = tmp_path / "deep" / "home"
+    home = tmp_path / "deep" / "deeper" / "home"
     yield home
     eventually(lambda: not (home / "postgres" / "postmaster.pid").exists(), "the server is stopped")
 
 
 @pytest.fixture(scope="module")
 def initialised(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A data folder that was made in one of its user alone, and whose server has run and stopped."""
-    above = tmp_path_factory.mktemp("above")
-    above.chmod(0o700)
-    with run_postgres(above / "home"):
-        server = postmaster(above / "home")
+    """A data folder whose server has run and stopped."""
+    home = tmp_path_factory.mktemp("initialised")
+    with run_postgres(home):
+        server = postmaster(home)
     eventually(lambda: not alive(server), "the server is stopped")
-    return above / "home"
+    return home
 
 
 @pytest.fixture
 def home(new_home: Path, initialised: Path) -> Path:
     """A data folder with a database in it, owned as its server left it."""
-    new_home.parent.mkdir()
+    new_home.parent.mkdir(parents=True)
     subprocess.run(["cp", "-a", str(initialised), str(new_home)], check=True)
     return new_home
 
@@ -97,9 +96,9 @@ def words(url: str) -> list[str]:
 
 
 def assert_private(home: Path) -> None:
+    """All six are there while the server runs."""
     parts = [home, *(home / f"postgres{end}" for end in ("", ".json", ".password", ".owner", ".log"))]
-    there = [path for path in parts if path.exists()]  # without the URL where its server has stopped
-    assert len(there) >= 5 and [path for path in there if path.stat().st_mode & 0o077] == []
+    assert [path for path in parts if path.stat().st_mode & 0o077] == []
 
 
 def test_a_second_process_finds_the_server_and_shares_it(home):
@@ -115,9 +114,17 @@ def test_a_second_process_finds_the_server_and_shares_it(home):
             remember(mine, "still there")
 
 
-def test_a_home_that_was_made_is_private_and_the_folder_above_it_as_it_was(initialised):
-    assert_private(initialised)
-    assert initialised.parent.stat().st_mode & 0o777 == 0o700
+def test_processes_that_start_at_once_where_there_is_no_home_share_one_server(new_home):
+    """The home is private, folders above keep their rights, and one that is missing too has those of any other."""
+    new_home.parent.mkdir(parents=True)
+    usual = {new_home.parent: new_home.parent.stat().st_mode}
+    new_home.parent.rmdir()
+    new_home.parents[1].chmod(0o700)
+    above = usual | {folder: folder.stat().st_mode for folder in new_home.parents[1:]}
+    with User(new_home) as one, User(new_home) as two, User(new_home) as three:
+        assert len({one.url, two.url, three.url}) == 1
+        assert {folder: folder.stat().st_mode for folder in new_home.parents} == above
+        assert_private(new_home)
 
 
 def test_processes_that_start_at_once_share_one_server_which_stops_when_all_were_ended_and_data_stays(new_home):

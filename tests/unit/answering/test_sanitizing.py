@@ -51,7 +51,7 @@ def out_of_any_chunks(text: str) -> str:
     ("Go to https://evil.example/a, please.", "Go to (link removed), please."),
     ("Go to https://docs.ray.io/a, please.", None),
     ("`curl http://localhost:8000/x`", None),
-    ("Open http://localhost:8000/x", "Open (link removed)"),
+    ("`curl http://localhost:8000/x` or http://localhost:8000/x", "`curl http://localhost:8000/x` or (link removed)"),
     ("`curl https://evil.example/x`", "`curl (link removed)`"),
     ("`http://<head>:8265` and `ray://head:10001`", None),
     ("data: a // b, List<int>, 1 < 2, x <y", "data: a // b, List<int>, 1 < 2, x < y"),

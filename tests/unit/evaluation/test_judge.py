@@ -4,12 +4,14 @@ import asyncio
 from dataclasses import replace
 
 import pytest
+from kit import scripted_llm
 from kit.queued_model import QueuedModel
 
 from pipelines.answering.synthesis.prompts import Template
 from pipelines.evaluation.dataset import Example
 from pipelines.evaluation.judging.dimensions import DIMENSIONS, BadDimension, Dimension
 from pipelines.evaluation.judging.judge import Judge, same_model
+from pipelines.llm.client import LLM, LLMSettings
 from pipelines.llm.errors import LLMBusy, LLMEmpty
 from pipelines.records import Answer, Exchange, Hit, Usage
 from pipelines.store import Judgement
@@ -156,6 +158,15 @@ def test_prompts_are_data():
     named = {judge.identity for judge in judges}
     assert len(named) == 4 and "a: brevity" in sorted(named)[0]
     assert set(DIMENSIONS) == {"quality", "hallucination", "toxicity"}
+
+
+def test_over_http_with_a_server_that_babbles_first():
+    replies = scripted_llm.in_turn("Well, it is fine.", "**Score:** 4/5\nRight.")
+    with scripted_llm.ScriptedLLM([("documentation assistant", replies)]) as server:
+        llm = LLM("scripted", base_url=server.url, settings=LLMSettings(prompt_price=1.0, completion_price=2.0))
+        found = judged(Judge(llm))["quality"]
+    assert (found.score, found.reasoning) == (4, "Right.") and found.usage.calls == 2 and found.usage.cost > 0
+    assert [len(request.messages) for request in server.requests] == [2, 4]
 
 
 def test_a_judge_of_its_own_answers_is_named_once():

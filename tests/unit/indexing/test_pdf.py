@@ -29,13 +29,14 @@ def pdf_of(pages: list[list[Shown]], title: str | None = None, outline: Sequence
     objects[2] = f"<< /Type /Pages /Kids [{kids}] /Count {len(pages)} {shared} >>".encode()
     for place, base in enumerate(FONTS.values()):
         objects[3 + place] = f"<< /Type /Font /Subtype /Type1 /BaseFont /{base} /Encoding /WinAnsiEncoding >>".encode()
-    objects[1] = b"<< /Type /Catalog /Pages 2 0 R /Outlines 6 0 R >>"
+    objects[1] = b"<< /Type /Catalog /Pages 2 0 R >>"
     if outline:
+        objects[1] = b"<< /Type /Catalog /Pages 2 0 R /Outlines 6 0 R >>"
         first, last = _entries(outline, 6, numbers, objects)
         objects[6] = f"<< /Type /Outlines /First {first} 0 R /Last {last} 0 R >>".encode()
     if title is not None:
         objects[10] = f"<< /Title ({_escaped(title)}) >>".encode()
-    return _file(objects)
+    return _file(objects).replace(b"/Root 1 0 R", b"/Root 1 0 R /Info 10 0 R" if title is not None else b"/Root 1 0 R")
 
 
 def _entries(outline: Sequence[tuple], parent: int, pages: list[int], objects: dict[int, bytes]) -> tuple[int, int]:
@@ -44,6 +45,7 @@ def _entries(outline: Sequence[tuple], parent: int, pages: list[int], objects: d
     for place, (number, (title, page, children)) in enumerate(zip(numbers, outline, strict=True)):
         links = f"/Parent {parent} 0 R /Dest [{pages[page]} 0 R /Fit]"
         links += f" /Next {numbers[place + 1]} 0 R" if place + 1 < len(numbers) else ""
+        links += f" /Prev {numbers[place - 1]} 0 R" if place else ""
         if children:
             first, last = _entries(children, number, pages, objects)
             links += f" /First {first} 0 R /Last {last} 0 R /Count {len(children)}"
@@ -60,7 +62,7 @@ def _file(objects: dict[int, bytes]) -> bytes:
     out += b"xref\n0 %d\n" % size
     for number in range(size):
         out += b"%010d 00000 n \n" % places[number] if number in places else b"0000000000 65535 f \n"
-    return bytes(out + b"trailer << /Root 1 0 R /Info 10 0 R /Size %d >>\nstartxref\n%d\n%%%%EOF" % (size, start))
+    return bytes(out + b"trailer << /Root 1 0 R /Size %d >>\nstartxref\n%d\n%%%%EOF" % (size, start))
 
 
 def _escaped(text: str) -> str:

@@ -71,7 +71,7 @@ def test_a_module_that_is_run_names_itself_as_one():
 def test_without_a_verb_that_is_there_and_its_words_an_error_says_what_to_write(words, said, capsys):
     assert ending(*words) == 2
     printed = capsys.readouterr()
-    assert printed.out == "" and printed.err.startswith(said)
+    assert printed.out == "" and printed.err.startswith(said) and "Traceback" not in printed.err
 
 
 def test_the_version_is_the_packages(capsys):

@@ -473,6 +473,8 @@ def test_head_is_answered_wherever_get_is(client: TestClient) -> None:
 def test_the_page_of_the_api_needs_no_other_host(client: TestClient) -> None:
     page = client.get("/docs")
     assert page.status_code == 200 and "http://" not in page.text and "https://" not in page.text
+    policy = page.headers["content-security-policy"]
+    assert "default-src 'none'" in policy and "unsafe" not in policy and "http" not in policy
     for name in re.findall(r'(?:src|href)="(docs/[^"]+)"', page.text):
         assert len(client.get(f"/{name}").content) > 100_000, name
     for other in ("redoc.standalone.js", "favicon.png", "..%2f__init__.py"):

@@ -45,14 +45,15 @@ def test_a_question_that_fails_is_recorded_once_with_its_error(client, engine, r
 
 
 @pytest.mark.parametrize("way", ["query/stream", "chat streamed"])
+@pytest.mark.parametrize("error", [StepUnavailable("the agent is full"), RuntimeError("a bug")], ids=repr)
 def test_a_stream_that_breaks_after_its_first_words_is_recorded_once_by_the_id_that_it_names(
-    client, engine, recorder, way
+    client, engine, recorder, way, error
 ):
-    engine.fails_midway = StepUnavailable("the agent is full")
+    engine.fails_midway = error
     reply = ask(client, way)
-    assert reply.status_code == 200 and "the agent is full" in reply.text
+    assert reply.status_code == 200 and (str(error) in reply.text) == isinstance(error, StepUnavailable)
     (row,) = recorder.failures
-    assert row["error"] == "StepUnavailable: the agent is full" and recorder.rows == []
+    assert row["error"] == f"{type(error).__name__}: {error}" and recorder.rows == []
     if way == "chat streamed":
         assert json.loads(reply.text.splitlines()[0].removeprefix("data: "))["id"] == f"chatcmpl-{row['id']}"
 
