@@ -65,7 +65,7 @@ def show_guide(service: Hosting, browser: Browser, **attributes: str) -> None:
 
 def open_chat(browser: Browser) -> None:
     browser.click("raydex-widget .launcher")
-    await_one(browser, "raydex-chat .welcome")
+    await_one(browser, "raydex-widget raydex-chat .welcome")  # an inline one stands beside the widget
 
 
 def await_one(browser: Browser, selector: str) -> None:
