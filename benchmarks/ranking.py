@@ -25,6 +25,7 @@ Each site is a collection of this RAYDEX_HOME, indexed from its sources:
 
 Flask, Caddy, Pydantic and Traefik, of which only sections-more.jsonl asks, are the folders of Markdown (Flask: of
 reStructuredText) in their repositories, with https://flask.test/ and so on as base URL.
+`ray`, of which blind.jsonl asks as well, is the Ray documentation (benchmarks/common.py) at its own address.
 
 Prints, as fused and as ranked by weights that were fitted on the other sites, the shares of questions with the page and
 the section among the first hits; with --fit also the weights of all, for
