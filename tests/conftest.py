@@ -73,6 +73,11 @@ def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> 
         RAY.close()
 
 
+@pytest.fixture(scope="session")
+def anyio_backend() -> str:
+    return "asyncio"
+
+
 @pytest.fixture(scope="session", autouse=True)
 def nothing_of_this_machine() -> None:
     """Settings of the machine's user must not reach a test."""

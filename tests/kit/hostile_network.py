@@ -54,4 +54,8 @@ class HostileLedger(FileLedger):
         socket.getaddrinfo, socket.socket = getaddrinfo, Routed  # type: ignore[assignment, misc]
         from scrapy.extensions.throttle import AutoThrottle
 
-        AutoThrottle._start_delay = lambda _: 0.0  # type: ignore[method-assign]  # a second for a site of the Internet
+        def started_at_once(crawler: Any) -> AutoThrottle:
+            crawler.settings.set("AUTOTHROTTLE_START_DELAY", 0.0, "cmdline")  # a second for a site of the Internet
+            return AutoThrottle(crawler)
+
+        AutoThrottle.from_crawler = started_at_once  # type: ignore[method-assign]

@@ -218,13 +218,17 @@ def test_an_unreadable_folder_is_built_again(store: FakeChunks, tmp_path: Path) 
 
 @contextmanager
 def broken_scan(store: FakeChunks) -> Iterator[None]:
-    """Within it, a scan fails after its first chunk."""
+    """Within it, a scan breaks after its first chunk; the error reaches who asked for it, and ends the block."""
+
+    def chunks() -> Iterator[Hit]:
+        yield make_hit("a", "half built")
+        raise OSError("the scan broke")
 
     @contextmanager
     def scan(index_id: int) -> Iterator[tuple[int, Iterator[Hit]]]:
-        yield store.revision, (make_hit(str(1 // n), "half built") for n in (1, 0))
+        yield store.revision, chunks()
 
-    with pytest.MonkeyPatch.context() as patch, pytest.raises(ZeroDivisionError):
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(OSError, match="the scan broke"):
         patch.setattr(store, "scan_chunks", scan)
         yield
 

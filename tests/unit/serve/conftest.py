@@ -1,7 +1,5 @@
-"""The service under test: its store, its engine, and what it records. A test that is a coroutine is run."""
+"""The service under test: its store, its engine, and what it records."""
 
-import asyncio
-import inspect
 from types import SimpleNamespace
 
 import pytest
@@ -12,17 +10,9 @@ from kit.guarded import GuardedStore
 from serve.routes import create_app
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
-    if not inspect.iscoroutinefunction(pyfuncitem.function):
-        return None
-    names = inspect.signature(pyfuncitem.function).parameters
-    asyncio.run(pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in names}))
-    return True
-
-
 @pytest.fixture(scope="module")
 def kept() -> SimpleNamespace:
+    """What the service stands on, one of each a file, as the service is; each test gets them as if they were new."""
     store = GuardedStore()
     return SimpleNamespace(store=store, engine=FakeEngine(store), recorder=MemoryRecorder())
 
@@ -35,7 +25,6 @@ def app(kept: SimpleNamespace) -> FastAPI:
 
 @pytest.fixture
 def store(kept: SimpleNamespace) -> GuardedStore:
-    """What the service stands on has forgotten the test before."""
     kept.store.__init__()
     return kept.store
 

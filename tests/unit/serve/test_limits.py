@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from fastapi import FastAPI
 from fastapi.responses import StreamingResponse
-from kit.guarded import EVIL, SECRET, GuardedStore, SilentMetrics, bearer, client, guarded
+from kit.guarded import SECRET, GuardedStore, SilentMetrics, bearer, client, guarded
 from starlette.testclient import TestClient
 
 from pipelines.store import Key, StoreUnavailable, TokenGrant
@@ -16,6 +16,7 @@ from serve.guard.bodies import BodyLimit
 from serve.guard.limits import QuestionLimit
 from serve.guard.policy import Policy, protect
 
+LISTED = "https://wiki.test"
 FREE, SLOW = "rdx_" + "e" * 43, "rdx_" + "f" * 43
 QUESTION = {"question": "How do I load csv files?"}
 
@@ -253,12 +254,12 @@ def test_a_stream_leaves_piece_by_piece(store: GuardedStore) -> None:
 
 
 def test_pages_on_the_list_may_ask_and_read_refusals_too_and_others_may_not(store: GuardedStore) -> None:
-    asking, origin = elsewhere(store, cors_origins=[EVIL]), {"Origin": EVIL}
+    asking, origin = elsewhere(store, cors_origins=[LISTED]), {"Origin": LISTED}
     asks = {**origin, "Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "authorization"}
     preflight = asking.options("/query", headers=asks)
-    assert preflight.status_code == 204 and preflight.headers["Access-Control-Allow-Origin"] == EVIL
+    assert preflight.status_code == 204 and preflight.headers["Access-Control-Allow-Origin"] == LISTED
     refused = asking.post("/query", headers=origin)
-    assert refused.status_code == 401 and refused.headers["Access-Control-Allow-Origin"] == EVIL
+    assert refused.status_code == 401 and refused.headers["Access-Control-Allow-Origin"] == LISTED
     assert "Access-Control-Allow-Credentials" not in refused.headers
     other = asking.post("/query", headers={"Origin": "https://other.test", **bearer(SECRET)})
     assert "Access-Control-Allow-Origin" not in other.headers
