@@ -12,7 +12,7 @@ from pipelines.answering.sanitizing.blocks import BlockReader
 LONGEST = 2000
 MOST_TICKS = 99  # backticks that may begin code
 
-_SCHEMES = ("http:", "https:", "ftp:", "ftps:", "ws:", "wss:", "javascript:", "vbscript:", "data:", "www.")
+_SCHEMES = ("http:", "https:", "ftp:", "ftps:", "sftp:", "ws:", "wss:", "javascript:", "vbscript:", "data:", "www.")
 _TRIGGER = re.compile(
     r"(?P<line>[\r\n])|(?P<bracket>[ \t]{0,8}!?\[)|(?P<target>\]\()|(?P<definition>\]:)"
     rf"|(?P<tag><)|(?P<ticks>`{{1,{MOST_TICKS}}})"

