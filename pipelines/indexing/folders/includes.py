@@ -65,6 +65,8 @@ class Includes:
         names = said.get("code") or said["file"]
         parts = [self._part(name, said, files, in_code) for name in map(str.strip, names.split("\n")) if name]
         text = "\n".join(filter(None, parts))
+        if text and not in_code and format_of_name(files[0]) is RESTRUCTURED_TEXT:
+            text = f"\n{text}\n"  # docutils ends the paragraphs around
         return indent(text, place["indent"]) if text else (place[0] if in_code else "")  # an example shows it
 
     def _part(self, name: str, said: dict[str, str], files: tuple[str, ...], in_code: bool) -> str:

@@ -73,8 +73,15 @@ def test_what_is_included_in_code_or_in_a_list_stays_there(repository):
 def test_a_source_of_sphinx_has_it_as_its_own_directive(repository):
     said = ".. literalinclude:: ../../src/a.py\n   :language: python\n   :lines: 4-5\n\n"
     said += ".. include:: ../note.md\n   :parser: x\n"
-    shown = ".. code-block:: python\n\n   def main():\n       return 1\n\n\nNote *well*.\n"
+    shown = "\n.. code-block:: python\n\n   def main():\n       return 1\n\n\n\n\nNote *well*.\n\n"
     assert filled(repository, said, "docs/en/guide/page.rst") == shown
+
+
+def test_what_a_source_of_sphinx_includes_begins_and_ends_a_paragraph(repository):
+    (repository / "docs/part.rst").write_text("Part\n====\n\nText.\n")
+    said = "Before.\n.. include:: ../../part.rst\n.. include:: ../../part.rst\nAfter."
+    part = "\nPart\n====\n\nText.\n"
+    assert filled(repository, said, "docs/en/guide/page.rst") == f"Before.\n{part}\n{part}\nAfter."
 
 
 def test_an_include_of_nothing_goes_but_for_one_that_an_example_shows(repository):

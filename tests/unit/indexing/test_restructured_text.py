@@ -6,6 +6,7 @@ import pytest
 
 from pipelines.indexing.reading.child_process import Child
 from pipelines.indexing.reading.read import PageReader, read_page
+from pipelines.markdown.text import marks_of
 from pipelines.records import Document, Page
 from tests.kit.sectioning import text_of
 
@@ -130,6 +131,15 @@ def shown() -> str:
 )  # fmt: skip
 def test_no_directive_and_no_role_loses_its_text(text, shown):
     assert text in shown
+
+
+def test_code_is_marked_and_the_lines_of_a_block_stay_one_paragraph():
+    section = read("Page\n====\n\nUse ``raydex index`` or :option:`-b`:\n\n| ``one``\n| two\n\nLast.\n").sections[0]
+    text = section.blocks[0].text
+    assert text == "Use raydex index or -b:\n\none\ntwo\n\nLast."
+    assert [text[mark.start : mark.end] for mark in marks_of(text) if mark.kind == "code"] == [
+        "raydex index", "-b", "one",
+    ]  # fmt: skip
 
 
 def test_what_docutils_cannot_read_stays_as_it_is_written():

@@ -40,6 +40,22 @@ _SETTINGS = {
 }
 
 
+class _Translator(HTMLTranslator):  # type: ignore[misc]
+    """Writes HTML that says what is code, and breaks the lines of a poem or an address within its paragraph."""
+
+    def visit_literal(self, node: nodes.literal) -> None:
+        self.body.append("<code>")
+
+    def depart_literal(self, node: nodes.literal) -> None:
+        self.body.append("</code>")
+
+    def visit_line(self, node: nodes.line) -> None:
+        pass
+
+    def depart_line(self, node: nodes.line) -> None:
+        self.body.append("<br>")
+
+
 def read_restructured_text(page: Page) -> Document:
     """Read a page of reStructuredText with any directives and roles. Raises UnreadablePage."""
     return document_of_html(page.url, f"<body><main>{render(text_of_page(page))}</main>")
@@ -54,7 +70,7 @@ def render(text: str) -> str:
     _name_labels(document)
     _set_dashes(document)
     Admonitions(document).apply()  # the translator knows no other
-    translator = HTMLTranslator(document)
+    translator = _Translator(document)
     document.walkabout(translator)
     return "".join(translator.body)
 
