@@ -17,8 +17,7 @@ from pipelines.answering.events import Event, Send, pull
 from pipelines.answering.question import EngineSettings, Question
 from pipelines.answering.retrieval.interface import AsyncRetriever, Matrix
 from pipelines.answering.retrieval.search import Retrieval, Search
-from pipelines.answering.synthesis.base import ModeNeedsModel, Synthesizer, UnknownMode
-from pipelines.answering.synthesis.modes import GENERATION, MODES, NO_TEXT
+from pipelines.answering.synthesis.base import Synthesizer
 from pipelines.answering.trace import ASKED, Trace, note_answer
 from pipelines.answering.writing.writer import AnswerWriter
 from pipelines.llm.session import ChatModel
@@ -47,8 +46,7 @@ class QueryEngine:
         self._writer = AnswerWriter(steps.get("agents", ()), retriever.aembed, llm, synthesizer)
         self._dates = steps.get("dates")
         self._answerers = Answerers(retriever, self._writer, settings, steps)
-        self.agents = self._writer.names
-        self.modes = tuple(mode for mode in (*MODES, NO_TEXT) if mode != GENERATION or len(self.agents) > 1)
+        self.agents, self.modes = self._writer.names, self._writer.modes
 
     # -- questions
 
@@ -69,7 +67,7 @@ class QueryEngine:
     async def asearch(self, question: str | Question, **options: Any) -> Retrieval:
         """Return the hits alone, with the seconds of each step. Raises as `stream`."""
         question, trace = _with_options(question, options), Trace()
-        reading = await self._reader.with_page(self._reader.read_alone(question, NO_TEXT), trace)
+        reading = await self._reader.with_page(self._reader.read_alone(question), trace)
         retrieval = await self._answerers.find(reading, trace)
         return replace(retrieval, degraded=tuple(trace.degraded), timings=trace.all_timings())
 
@@ -87,7 +85,7 @@ class QueryEngine:
 
     async def _answer(self, question: Question, send: Send) -> Answer:
         """Return the answer, and send what comes before it."""
-        trace, mode = Trace(), self._check_mode(question.mode or self.settings.mode)
+        trace, mode = Trace(), self._writer.check_mode(question.mode or self.settings.mode)
         with tracing.span("invoke_agent raydex", ASKED, root=True):
             with tracing.span("read"):
                 reading = await self._reader.read(question, mode, trace, send)
@@ -114,11 +112,6 @@ class QueryEngine:
     async def aembed(self, texts: Sequence[str], collection: str | None = None) -> Matrix:
         """Return vectors of `texts` by the live index's model: float32 (n, d), rows of length 1."""
         return await self._retriever.aembed(texts, collection)
-
-    def _check_mode(self, mode: str) -> str:
-        if mode not in self.modes:
-            raise (ModeNeedsModel if mode in MODES else UnknownMode)(mode, self.modes)
-        return mode
 
 
 def _with_options(question: str | Question, options: Mapping[str, Any]) -> Question:

@@ -82,7 +82,7 @@ class QuestionReader:
         await load(self._retriever, question.collection, tell)
         return await self._with_history(await self.with_page(plain, trace), trace)
 
-    def read_alone(self, question: Question, mode: str) -> Reading:
+    def read_alone(self, question: Question, mode: str = NO_TEXT) -> Reading:
         """Return what is meant without any page and turn before it. Raises QuestionTooLong."""
         check_length(question.question, self._longest)
         asked = strip_smalltalk(question.question)

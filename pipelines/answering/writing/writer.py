@@ -13,8 +13,8 @@ from pipelines.answering.grounding.answerable import UNKNOWN, is_askable, is_lik
 from pipelines.answering.grounding.support import Passages
 from pipelines.answering.hits import full_text
 from pipelines.answering.sanitizing.stream import AnswerSanitizer
-from pipelines.answering.synthesis.base import Synthesizer, Task
-from pipelines.answering.synthesis.modes import may_refuse, uses_retrieval
+from pipelines.answering.synthesis.base import ModeNeedsModel, Synthesizer, Task, UnknownMode
+from pipelines.answering.synthesis.modes import GENERATION, MODES, NO_TEXT, may_refuse, uses_retrieval
 from pipelines.answering.synthesis.prompts import TemplateError
 from pipelines.answering.trace import Trace
 from pipelines.answering.writing.agents import Agent, AgentResult, CollectionEmbed, ExtractiveAgent, LLMAgent
@@ -47,6 +47,13 @@ class AnswerWriter:
         own = [LLMAgent("llm", llm, synthesizer)] if llm else []
         self._agents: list[Agent] = [*own, *agents, self._extractive]
         self.names = tuple(agent.name for agent in self._agents)
+        self.modes = tuple(mode for mode in (*MODES, NO_TEXT) if mode != GENERATION or len(self.names) > 1)
+
+    def check_mode(self, mode: str) -> str:
+        """Return `mode`. Raises ModeNeedsModel for one that asks a model alone, where none is, and UnknownMode."""
+        if mode not in self.modes:
+            raise (ModeNeedsModel if mode in MODES else UnknownMode)(mode, self.modes)
+        return mode
 
     def check(self, name: str, variables: Mapping[str, str]) -> None:
         """Raise TemplateError if the prompts of the agent `name`, else of the first, cannot take `variables`."""
