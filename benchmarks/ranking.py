@@ -88,7 +88,7 @@ def ask(questions: Path) -> Sites:
             name, question = row["collection"], row["question"]
             if name not in sites:
                 retriever.prepare(name)
-            found = retriever.retrieve(Search((question,), collection=name, k=ranking.DEPTH))
+            found = retriever.retrieve(Search((question,), collection=name, k=settings.retrieval.leg_depth))
             hits = sorted(found.hits, key=lambda hit: -hit.score)
             asked = Asked(question, row["source"], hits, ranking.features(found.question, hits))
             sites.setdefault(name, []).append(asked)

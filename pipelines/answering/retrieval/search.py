@@ -17,11 +17,11 @@ class RetrievalSettings:
     """How a collection is searched.
 
     Each leg contributes up to `leg_depth` hits for each query, and `fusion` makes one list of them; with the `ranking`
-    "learned" its first hits are ordered by their texts (see ranking.texts), with "fused" they stay. `neighbours` chunks
-    of its section on each side are joined to a hit's context. With `spelling`, words of the question that the index
-    does not hold are corrected by those that it holds. A question waits `patience_s` seconds for BM25 to follow or for
-    a new index to be prepared before it is answered with what is ready, and `timeout_s` beyond that for a leg (None:
-    without limit).
+    "learned" as many of them are ordered by their texts (see ranking.texts), with "fused" they stay. `neighbours`
+    chunks of its section on each side are joined to a hit's context. With `spelling`, words of the question that the
+    index does not hold are corrected by those that it holds. A question waits `patience_s` seconds for BM25 to follow
+    or for a new index to be prepared before it is answered with what is ready, and `timeout_s` beyond that for a leg
+    (None: without limit).
     """
 
     leg_depth: int = 50

@@ -20,7 +20,7 @@ from pipelines.answering.retrieval.one_page import page_first
 from pipelines.answering.retrieval.ranking.fusion import FusedText, RankedList
 from pipelines.answering.retrieval.ranking.prior import Prior, boost_prior, both_priors, no_prior, version_prior
 from pipelines.answering.retrieval.ranking.sides import SIDE_DEPTH, compared, put_sides
-from pipelines.answering.retrieval.ranking.texts import DEPTH, LEARNED, rank
+from pipelines.answering.retrieval.ranking.texts import LEARNED, rank
 from pipelines.answering.retrieval.search import Retrieval, RetrievalSettings, Search
 from pipelines.embedding.tokens import english_words
 from pipelines.lexical import Matches, other_words
@@ -142,7 +142,7 @@ class Searcher:
         fused = self._fusion.fuse(lists, search.queries, prior)
         if search.place and search.focus:
             fused = page_first(fused, search.place.url, search.k, search.focus == "whole")
-        return fused[: max(search.k, DEPTH) if self._orders(search) else search.k]
+        return fused[: self._depth(search) if self._orders(search) else search.k]
 
     def _run_legs(self, search: Search, live: LiveIndex, index: Index, trace: SearchTrace) -> _LegResults:
         """Run every query by every leg, concurrently."""

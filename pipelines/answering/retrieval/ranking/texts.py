@@ -19,7 +19,6 @@ from pipelines.text.phrases import read_table
 
 LEARNED, FUSED = "learned", "fused"
 RANKINGS = (LEARNED, FUSED)
-DEPTH = 50  # hits that are put in order: as many as the weights were fitted on
 BEGINNING, SHORT = 200, 250  # characters
 NOT_FOUND = 0.02  # cosine of a hit that the vectors did not find, below the last one that they found
 
