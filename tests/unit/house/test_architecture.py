@@ -158,9 +158,10 @@ def arrows_inside(wing: str) -> dict[str, set[str]]:
 def test_inside_a_wing_arrows_point_down(wing):
     height = {room: number for number, line in enumerate(LAYERS[wing].split(" < ")) for room in line.split()}
     arrows = arrows_inside(wing)
-    assert set(arrows) == set(height), f"{wing}: say here what each file and folder may use"
+    moved = set(arrows) ^ set(height)
+    assert not moved, f"{wing}: LAYERS above gives each module its place, right of those that it uses: {moved}"
     back = {(room, other) for room, used in arrows.items() for other in used if height[other] >= height[room]}
-    assert back == set()
+    assert not back, f"{wing}: the second may not be used by the first, by LAYERS above: {back}"
 
 
 @pytest.mark.parametrize("wing", WINGS)

@@ -6,7 +6,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from test_architecture import CODE, ROOT, files, name_of, tree_of
+from test_architecture import CODE, ROOT, files, imports, name_of, tree_of
 
 # What is added to them is a file of its own each time: a verb of `raydex`, a generator, a format, a kind of model.
 GROWING = {
@@ -18,6 +18,8 @@ PATTERN_CEILINGS = {
     "pipelines/lexical": 4, "pipelines/llm": 6, "pipelines/markdown": 5, "pipelines/store": 2, "pipelines/text": 8,
     "pipelines/training": 0, "serve": 20, "jobs": 0,
 }  # fmt: skip
+# Every chat platform has them in its folder, so there they count as one name.
+PLATFORM_FILES = {"settings.py", "bot.py", "channel.py"}
 
 SOURCES = files(*CODE)
 Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -55,15 +57,16 @@ def parameters_of(function: Function) -> int:
 
 
 @pytest.mark.parametrize(
-    ("sizes", "limit"),
+    ("sizes", "limit", "remedy"),
     [
-        pytest.param(folder_sizes, 12, id="files in a folder"),
-        pytest.param(file_sizes, 400, id="lines in a file"),
-        pytest.param(parameter_counts, 8, id="parameters of a function"),
+        pytest.param(folder_sizes, 12, "move modules of one kind into a folder of their own", id="files in a folder"),
+        pytest.param(file_sizes, 400, "move what is of one kind into a file of its own", id="lines in a file"),
+        pytest.param(parameter_counts, 8, "pass an object that has what goes together", id="parameters of a function"),
     ],
 )
-def test_nothing_is_larger_than_its_limit(sizes, limit):
-    assert {name: size for name, size in sizes().items() if size > limit} == {}
+def test_nothing_is_larger_than_its_limit(sizes, limit, remedy):
+    larger = {name: size for name, size in sizes().items() if size > limit}
+    assert not larger, f"more than {limit}, {remedy}: {larger}"
 
 
 def test_a_part_compiles_no_more_patterns_than_it_did():
@@ -73,14 +76,32 @@ def test_a_part_compiles_no_more_patterns_than_it_did():
             within = path.relative_to(ROOT).parts
             part = "/".join(within[: 2 if within[0] == "pipelines" else 1])
             counts[part] += ast.unparse(node.func) in ("re.compile", "regex.compile")
-    assert {part: count for part, count in counts.items() if count > PATTERN_CEILINGS.get(part, 0)} == {}
+    over = {part: count for part, count in counts.items() if count > PATTERN_CEILINGS.get(part, 0)}
+    assert not over, (
+        "more compiled patterns than PATTERN_CEILINGS has: put phrases into a YAML table (pipelines/text/phrases.py), "
+        f"leave Markdown and HTML to their parsers, else raise the ceiling there and say why in the commit: {over}"
+    )
 
 
 def test_a_class_name_has_one_meaning():
     names = Counter(node.name for _, node in nodes() if isinstance(node, ast.ClassDef))
-    assert {name for name, count in names.items() if count > 1} == set()
+    twice = {name for name, count in names.items() if count > 1}
+    assert not twice, f"rename all but one of these classes: {twice}"
 
 
 def test_no_module_name_is_used_four_times():
-    names = Counter(path.name for path in SOURCES)
-    assert {name: n for name, n in names.items() if n > 3 and not name.startswith("__")} == {}
+    names = Counter(path.name for path in SOURCES if not (path.name in PLATFORM_FILES and is_of_platform(path)))
+    often = {name: n for name, n in names.items() if n > 3 and not name.startswith("__")}
+    assert not often, f"give the new one a name that says more (PLATFORM_FILES: name the platform in bots.py): {often}"
+
+
+def is_of_platform(path: Path) -> bool:
+    """Return whether a file is one of a chat platform: those that serve/bots.py imports, without what they share."""
+    used = {".".join(module.split(".")[:2]) for module in imports(ROOT / "serve" / "bots.py")}
+    return name_of(path.parent).replace("/", ".") in used - {"serve.chat"}
+
+
+def test_the_files_of_chat_platforms_are_known():
+    of_platforms = {name_of(path) for path in SOURCES if path.name in PLATFORM_FILES and is_of_platform(path)}
+    assert of_platforms >= {f"serve/slack/{name}" for name in PLATFORM_FILES}
+    assert of_platforms.isdisjoint({"serve/settings.py", "serve/chat/bot.py", "serve/chat/channel.py"})
