@@ -21,7 +21,7 @@ from pipelines.answering import language
 from pipelines.answering.conversation import followup, open_page, smalltalk
 from pipelines.answering.verified import similarity
 from pipelines.answering.writing import claims
-from pipelines.answering.writing.text import Statement, read_text
+from pipelines.answering.writing.stages.text import Statement, read_text
 from pipelines.store import Place
 from pipelines.text.phrases import read_table
 

@@ -26,7 +26,7 @@ from pipelines.answering.factory import make_engine, make_retriever
 from pipelines.answering.question import Question
 from pipelines.answering.retrieval.search import Retrieval
 from pipelines.answering.settings import EXTRACTIVE, AnswerSettings, change
-from pipelines.answering.writing.text import Code, Piece, Statement, TextReader
+from pipelines.answering.writing.stages.text import Code, Piece, Statement, TextReader
 from pipelines.files.services import find_services
 from pipelines.llm.session import LOADING, READING, Status
 from pipelines.markdown.plain import plain_text

@@ -10,7 +10,7 @@ from typing import Literal
 from pipelines.answering.sanitizing.stream import sanitize
 from pipelines.answering.verified.sections import changed_sections, pin, read_sections
 from pipelines.answering.verified.similarity import wording_key
-from pipelines.answering.writing.text import numbers_in
+from pipelines.answering.writing.stages.text import numbers_in
 from pipelines.markdown.plain import plain_text
 from pipelines.records import Hit, Index
 from pipelines.store import NoLiveIndex, PinnedSection, Store, VerifiedAnswer

@@ -20,7 +20,7 @@ from pipelines.answering.synthesis.modes import make_synthesizer, may_refuse
 from pipelines.answering.synthesis.packing import refusal
 from pipelines.answering.synthesis.prompts import DEFAULT, Prompts
 from pipelines.answering.synthesis.quotes import Quote, in_order, is_answer, supports, write
-from pipelines.answering.writing.refusals import gives_up
+from pipelines.answering.writing.stages.refusals import gives_up
 from pipelines.llm.errors import LLMFailed
 from pipelines.llm.session import AT_ONCE, ChatModel, LLMSession, Status
 from pipelines.records import SUMMARY, Exchange, Message, Usage

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Sequence
 from pipelines.answering.grounding.support import Passages
 from pipelines.answering.writing.citations import CheckedStatement
 from pipelines.answering.writing.claims import PHRASES
-from pipelines.answering.writing.text import Piece, Statement, StatementKind
+from pipelines.answering.writing.stages.text import Piece, Statement, StatementKind
 from pipelines.lexical import terms
 from pipelines.text.languages import ENGLISH, say
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pipelines.answering.grounding.support import Support
 from pipelines.answering.hits import heading, snippet
 from pipelines.answering.writing.claims import PHRASES, is_claim
-from pipelines.answering.writing.text import Statement, numbers_in
+from pipelines.answering.writing.stages.text import Statement, numbers_in
 from pipelines.markdown.plain import plain_text
 from pipelines.records import ATTRIBUTED, MODEL, PERSON, Citation, CitedBy, Claims, Hit
 

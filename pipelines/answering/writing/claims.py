@@ -4,8 +4,8 @@ Knows statements, words and refusals; no hits and no vectors.
 """
 
 from pipelines.answering.grounding.words import content_words
-from pipelines.answering.writing.refusals import is_refusal
-from pipelines.answering.writing.text import Statement, StatementKind
+from pipelines.answering.writing.stages.refusals import is_refusal
+from pipelines.answering.writing.stages.text import Statement, StatementKind
 from pipelines.text.phrases import read_phrases
 
 LEAST_WORDS = 2  # content words of a claim: "Ray scales." has two, "Yes, it does." one

@@ -21,10 +21,10 @@ from pipelines.answering.writing.agents import Agent, AgentResult, CollectionEmb
 from pipelines.answering.writing.attribution import Attributor
 from pipelines.answering.writing.draft import Draft
 from pipelines.answering.writing.manuscript import Manuscript
-from pipelines.answering.writing.refusals import RefusalFilter
 from pipelines.answering.writing.stages import TextStage, TextStages
+from pipelines.answering.writing.stages.refusals import RefusalFilter
+from pipelines.answering.writing.stages.text import TextReader
 from pipelines.answering.writing.summary import SummaryFilter
-from pipelines.answering.writing.text import TextReader
 from pipelines.llm.session import ChatModel, Status
 from pipelines.records import QUOTED, SUMMARY
 from pipelines.text.languages import say

@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from typing import Literal
 
-from pipelines.answering.writing.text import Number, Piece, TextReader, shown
+from pipelines.answering.writing.stages.text import Number, Piece, TextReader, shown
 from pipelines.records import Citation
 from pipelines.text.cleaning import clean_for_storage
 

@@ -12,7 +12,7 @@ from markdown_it import MarkdownIt
 from markdown_it.tree import SyntaxTreeNode
 from rich.cells import cell_len, set_cell_size
 
-from pipelines.answering.writing.text import Number, Piece, read_text, shown
+from pipelines.answering.writing.stages.text import Number, Piece, read_text, shown
 from serve.chat.packing import FENCE, Fragment
 
 _PARSER = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])

@@ -13,7 +13,7 @@ from pipelines.answering.grounding.answerable import is_answerable
 from pipelines.answering.grounding.support import Passages
 from pipelines.answering.writing.attribution import Attributor
 from pipelines.answering.writing.citations import count_claims, first_support, make_citations
-from pipelines.answering.writing.text import TextReader
+from pipelines.answering.writing.stages.text import TextReader
 from pipelines.records import Citation, Claims, Hit
 
 NO_SOURCE = "No source could be confirmed for this. The closest that was found:"

@@ -14,8 +14,8 @@ from pipelines.answering.grounding.support import Passages
 from pipelines.answering.retrieval.retriever import Retriever
 from pipelines.answering.settings import AgentSettings, AnswerSettings, all_agents
 from pipelines.answering.writing.agents import LLMAgent
+from pipelines.answering.writing.stages.text import read_text
 from pipelines.answering.writing.summary import SummaryFilter
-from pipelines.answering.writing.text import read_text
 from pipelines.llm.errors import LLMEmpty
 from pipelines.records import Form
 from pipelines.store import ModelTrial

@@ -7,7 +7,7 @@ from kit.queued_model import Says
 from pipelines.answering.engine import QueryEngine
 from pipelines.answering.question import Question
 from pipelines.answering.retrieval.retriever import Retriever
-from pipelines.answering.writing.refusals import gives_up
+from pipelines.answering.writing.stages.refusals import gives_up
 from pipelines.text.languages import LANGUAGES, say
 
 HITS = [make_hit("https://d.test/data#csv", "Call read_csv to read a CSV file.")]

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.answering.grounding.answerable import UNKNOWN
-from pipelines.answering.writing.refusals import RefusalFilter, gives_up, is_refusal, is_whole
 from pipelines.answering.writing.stages import TextStages
-from pipelines.answering.writing.text import TextReader, shown
+from pipelines.answering.writing.stages.refusals import RefusalFilter, gives_up, is_refusal, is_whole
+from pipelines.answering.writing.stages.text import TextReader, shown
 
 WHOLE = [
     UNKNOWN,

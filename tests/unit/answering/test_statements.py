@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pipelines.answering.writing.claims import is_claim as states_something
-from pipelines.answering.writing.text import Statement, StatementKind, TextReader, shown
+from pipelines.answering.writing.stages.text import Statement, StatementKind, TextReader, shown
 
 MARKDOWN = st.text(alphabet="aB.[]12`~\n :-|*#>é。 ", max_size=80)
 

@@ -10,7 +10,7 @@ import regex
 
 from pipelines.answering.grounding.answerable import may_say_unknown, says_unknown
 from pipelines.answering.grounding.words import content_words
-from pipelines.answering.writing.text import Code, Number, Piece, Statement, StatementKind, read_text
+from pipelines.answering.writing.stages.text import Code, Number, Piece, Statement, StatementKind, read_text
 from pipelines.text.phrases import read_phrases
 
 MOST = 300  # characters of a sentence that are held
