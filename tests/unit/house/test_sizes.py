@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 from test_architecture import CODE, ROOT, files, imports, name_of, tree_of
 
-# What is added to them is a file of its own each time: a verb of `raydex`, a generator, a format, a kind of model.
+# What is added to them is a file of its own each time: a verb of `raydex`, an embedding backend, a format, a generator,
+# a kind of trained model.
 GROWING = {
-    "jobs", "pipelines/indexing/reading/formats", "pipelines/indexing/reading/generators", "pipelines/training",
+    "jobs", "pipelines/embedding", "pipelines/indexing/reading/formats", "pipelines/indexing/reading/generators",
+    "pipelines/training",
 }  # fmt: skip
 # Compiled patterns: phrases belong into data files, Markdown and HTML to their parsers. Lower a ceiling once you can.
 PATTERN_CEILINGS = {
