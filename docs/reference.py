@@ -26,6 +26,10 @@ Schema = Mapping[str, Any]
 LIMITS = {"minimum": "≥", "exclusiveMinimum": ">", "maximum": "≤", "exclusiveMaximum": "<"}
 
 
+class NoMeaning(ValueError):
+    """docs/settings.yaml and the classes have different settings."""
+
+
 def cell(text: object) -> str:
     """A text as one cell of a table."""
     return " ".join(str(text).split()).replace("|", "\\|").replace("<", "&lt;")
@@ -81,9 +85,11 @@ def meanings() -> dict[str, str]:
 
 def settings_page() -> str:
     schema, meaning = Settings.model_json_schema(), meanings()
-    order = list(meaning)
-    declared = sorted(settings(schema, schema["$defs"]), key=lambda each: order.index(each[0]))
-    rows = [(f"`{name}`", default_of(field), range_of(field), meaning[name]) for name, field in declared]
+    declared = dict(settings(schema, schema["$defs"]))
+    if unlike := declared.keys() ^ meaning.keys():
+        names = ", ".join(sorted(unlike))
+        raise NoMeaning(f"`meanings` in docs/settings.yaml has each setting and no other: add or delete there {names}")
+    rows = [(f"`{name}`", default_of(declared[name]), range_of(declared[name]), said) for name, said in meaning.items()]
     return f"# Settings\n\n{words()['introduction']}\n" + table(("setting", "default", "limits", "meaning"), rows)
 
 

@@ -185,11 +185,20 @@ def test_the_variables_of_configuration_are_those_that_are_read():
 
 
 def test_the_settings_are_documented_as_the_code_has_them(docs):
-    """Names, defaults and limits; `settings_page` raises where docs/settings.yaml lacks a setting."""
+    """Names, defaults and limits; `settings_page` raises where docs/settings.yaml has other settings."""
     reference = docs("reference")
     rows = re.findall(r"^\| `([\w.]+)` \|", reference.settings_page(), re.MULTILINE)
     assert len(rows) == len(set(rows)) and set(rows) == SETTINGS == set(reference.meanings())
     assert (ROOT / "docs" / "settings.md").read_text() == reference.settings_page(), "run `make reference`"
+
+
+def test_a_setting_without_words_is_named_with_the_file_that_lacks_them(docs, monkeypatch):
+    reference = docs("reference")
+    said = reference.words()
+    del said["meanings"]["retrieval.k"]
+    monkeypatch.setattr(reference, "words", lambda: said)
+    with pytest.raises(reference.NoMeaning, match=r"docs/settings\.yaml .*: add .* retrieval\.k$"):
+        reference.settings_page()
 
 
 def test_the_reference_holds_every_flag_and_every_route(docs):
