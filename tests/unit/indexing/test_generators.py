@@ -2,7 +2,7 @@
 
 import pytest
 
-from pipelines.indexing.reading.generators import GENERATORS
+from pipelines.indexing.reading.generators import GENERATORS, WrongTable, generator_of
 from pipelines.indexing.reading.html.elements import names_of
 from pipelines.indexing.reading.html.parse import parse_html
 from pipelines.indexing.reading.text import NEEDS_JAVASCRIPT, UnreadablePage
@@ -23,6 +23,21 @@ def test_every_generator_that_changes_pages_has_a_golden_page():
     changing = [generator for generator in GENERATORS if generator.rewrite or generator.hidden]
     unseen = [g.name for g in changing if not any(not names.isdisjoint(g.marks.split()) for names in marks)]
     assert unseen == ["JSDoc", "Sphinx"]  # which only hide links to the source
+
+
+@pytest.mark.parametrize(
+    ("keys", "said"),
+    [
+        ({"name": "ExDoc", "mark": "exdoc"}, r"'mark'; its keys are name, marks, main, .*, publishes, those of "),
+        ({"marks": "exdoc"}, r"'name'; its keys are name, "),
+        ({"name": "ExDoc", "publishes": {"config": "mix.exs"}}, r"'config'; .*, those of publishes configs, folders, "),
+        ({"name": "ExDoc", "hidden": "#summary..list"}, r"hidden: '#summary..list' is not a CSS selector: "),
+    ],
+    ids=["unknown key", "no name", "unknown key of sources", "bad selector"],
+)
+def test_a_table_that_is_wrong_is_named_with_what_is_wrong(keys, said):
+    with pytest.raises(WrongTable, match=rf"^exdoc\.yaml: .*{said}"):
+        generator_of("exdoc.yaml", keys)
 
 
 def test_a_long_tab_is_a_section_under_its_label():

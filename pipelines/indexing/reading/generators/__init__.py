@@ -5,22 +5,45 @@ any site is read by.
 """
 
 from collections.abc import Iterable
+from dataclasses import fields
 from functools import partial
 from importlib import import_module
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
-from pipelines.indexing.reading.generator import Generator
+from pipelines.indexing.reading.generator import Generator, InvalidSelector, check_selector
 from pipelines.indexing.reading.sources import Publishing
 from pipelines.text.phrases import read_table
+
+_KEYS = ", ".join([*(field.name for field in fields(Generator) if field.type is str), "publishes"])
+_PUBLISHES = ", ".join(field.name for field in fields(Publishing))
+_SELECTORS = ("main", "listing", "hidden", "only_with", "title", "boxed")
+
+
+class WrongTable(ValueError):
+    """A table of a generator has a key that is not known, lacks one, or has a selector that is none."""
+
+
+def generator_of(table: str, keys: dict[str, Any], module: ModuleType | None = None) -> Generator:
+    """Return the generator of a table by its keys and by the functions of its module. Raises WrongTable."""
+    rewrite, sources = getattr(module, "rewrite", None), getattr(module, "sources", None)
+    try:
+        for key in keys.keys() & _SELECTORS:
+            check_selector(keys[key])
+        if publishes := keys.pop("publishes", None):
+            sources = partial(Publishing(**publishes).sources, keys.get("name", ""))
+        return Generator(**keys, rewrite=rewrite, sources=sources)
+    except InvalidSelector as error:
+        raise WrongTable(f"{table}: {key}: {error}") from error
+    except TypeError as error:
+        raise WrongTable(f"{table}: {error}; its keys are {_KEYS}, those of publishes {_PUBLISHES}") from error
 
 
 def _read(table: Path) -> Generator:
     name = f"{__name__}.{table.stem}"
     module = import_module(name) if table.with_suffix(".py").is_file() else None
-    rewrite, sources, keys = getattr(module, "rewrite", None), getattr(module, "sources", None), read_table(name)
-    if publishes := keys.pop("publishes", None):
-        sources = partial(Publishing(**publishes).sources, keys["name"])
-    return Generator(**keys, rewrite=rewrite, sources=sources)
+    return generator_of(table.name, read_table(name), module)
 
 
 GENERATORS = tuple(map(_read, sorted(Path(__file__).parent.glob("*.yaml"))))
