@@ -108,7 +108,7 @@ class AnswerWriter:
 
     async def _by_agent(self, agent: Agent, task: Task, paper: Manuscript) -> None:
         """Write what one agent says: sanitized, without refusals, with the numbers of the passages that support it."""
-        sanitizer, refusals = _sanitizer(task), _refusals(task, final=not _is_likely(task))
+        sanitizer, refusals = _sanitizer(task), RefusalFilter(final=not _is_likely(task), question=task.question)
         written: list[TextStage] = [sanitizer, TextReader(), *([refusals] if may_refuse(task.mode) else [])]
         stages = TextStages([sanitizer] if agent is self._extractive else written)  # a quotation has its numbers
         paper.begin(agent.name)
@@ -123,7 +123,7 @@ class AnswerWriter:
             return
         task = replace(task, hits=task.hits[: len({quote.hit for quote in task.quotes})])
         summary = SummaryFilter(self._passages(task), paper.text, paper.append_text, task.language)
-        stages = TextStages([_sanitizer(task), TextReader(), _refusals(task, final=True)])
+        stages = TextStages([_sanitizer(task), TextReader(), RefusalFilter(final=True, question=task.question)])
         quoting, paper.agent = paper.agent, agent.name
         await self._write_by(agent, task, paper, stages, summary)
         paper.agent, paper.checked = agent.name if summary.checked else quoting, summary.checked
@@ -162,7 +162,3 @@ def _is_likely(task: Task) -> bool:
 
 def _sanitizer(task: Task) -> AnswerSanitizer:
     return AnswerSanitizer(len(task.hits), [hit.url for hit in task.hits], map(full_text, task.hits))
-
-
-def _refusals(task: Task, *, final: bool) -> RefusalFilter:
-    return RefusalFilter(final=final, question=task.question)

@@ -32,10 +32,8 @@ def is_refusal(sentence: str) -> bool:
 def is_echo(sentence: str, question: str) -> bool:
     """Return whether a sentence only repeats a request: "Yes, you can show me an example of it." """
     said = content_words(_plain(sentence))
-    repeated = said <= content_words(question) | _AGREEING
-    return (
-        bool(said) and repeated and bool(_PHRASES["request"].search(question)) and not sentence.rstrip().endswith(":")
-    )
+    asked = bool(_PHRASES["request"].search(question)) and not sentence.rstrip().endswith(":")
+    return asked and bool(said) and said <= content_words(question) | _AGREEING
 
 
 def is_whole(sentence: str) -> bool:

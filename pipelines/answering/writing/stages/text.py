@@ -188,7 +188,8 @@ class TextReader:
         elif token["space"] or (token["pipe"] and self._kind is StatementKind.ROW):
             self._read_space(token[0])
         else:
-            self._read_word(token[0])
+            self._begin_if_ended(token[0])
+            self._say(token[0])
         return len(token[0])
 
     def _read_span(self, text: str) -> None:
@@ -204,10 +205,6 @@ class TextReader:
             self._gap += text
         else:
             self._say(text)
-
-    def _read_word(self, text: str) -> None:
-        self._begin_if_ended(text)
-        self._say(text)
 
     def _begin_if_ended(self, text: str) -> None:
         closed = self._text.endswith(("。", "！", "？")) and text[0] not in "。！？”’」』）*"
