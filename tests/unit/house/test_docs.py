@@ -17,6 +17,7 @@ from test_architecture import CODE, ROOT, files, name_of
 from jobs.__main__ import VERBS
 from pipelines.answering.settings import flatten
 from pipelines.answering.settings.names import groups_of
+from pipelines.embedding.load import ENGINES
 from serve.routes import create_app
 from serve.settings import Settings
 
@@ -134,6 +135,12 @@ def test_commands_are_found_in_pages():
 def test_every_command_is_documented():
     listed = re.findall(r"^\| `raydex (\w+)`", (ROOT / "docs" / "commands.md").read_text(), re.MULTILINE)
     assert sorted(listed) == sorted(VERBS)
+
+
+def test_every_kind_of_embedding_model_is_documented():
+    text = (ROOT / "docs" / "indexing.md").read_text()
+    unnamed = [name for prefix, kind in ENGINES.items() if f"\n| `{(name := f'{prefix}:{kind.names}')}` |" not in text]
+    assert not unnamed, f"docs/indexing.md, Embedding models: {unnamed}"
 
 
 def test_every_make_target_of_a_page_exists():
