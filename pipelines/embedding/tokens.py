@@ -80,18 +80,10 @@ def count_for_files(model: str) -> TokenCounter:
             f"{folder} had no certain gain on held-out questions and was not accepted ({CARD_FILE} has the figures): "
             "train it on more questions, or once more with --accept to use it anyway"
         )
-    query_prefix, chunk_prefix = own_prefixes(folder)
-    identity = f"folder:{weights_digest(folder)}" if Path(plain).is_dir() else plain
-    return TokenCounter(
-        model=model,
-        identity=(INT8 if model.startswith(INT8) else "") + identity,
-        dimension=_dimension(folder),
-        max_tokens=_max_tokens(folder),
-        count=_FolderCount(folder),
-        chunk_prefix=chunk_prefix,
-        query_prefix=query_prefix,
-        folder=folder,
-    )
+    query, chunk = own_prefixes(folder)
+    identity = model.removesuffix(plain) + (f"folder:{weights_digest(folder)}" if Path(plain).is_dir() else plain)
+    limits = _dimension(folder), _max_tokens(folder)
+    return TokenCounter(model, identity, *limits, _FolderCount(folder), chunk, query, folder)
 
 
 def own_prefixes(folder: Path) -> tuple[str, str]:
