@@ -31,7 +31,7 @@ MOST_CODE_LINES = 40  # longer code is cut: the source's own page has all of it
 # Of a longer table or list those rows are quoted that concern the question: a reader looks for one, not for all.
 MOST_ROWS = 8
 CONCERNS = 0.5  # share of the question's words that such a row has, and of the best row's that another one has
-FULL = 250  # words of an answer up to which its quotes are filled: a cut often leaves out what decides
+FULL = 250  # words up to which quotes are filled: a cut often leaves out what decides
 MOST_PROSE_WORDS = 150  # of a block; a longer one ends after a whole sentence
 
 # Quotes whose best support is below this begin by saying so: of 134 graded answers 6, none of which is good; of 1,306
@@ -75,15 +75,11 @@ def in_order(quotes: Sequence[Quote], hits: Sequence[Hit]) -> tuple[tuple[Quote,
 
 
 def fill(quotes: Sequence[Quote], hits: Sequence[Hit]) -> tuple[Quote, ...]:
-    """Return the quotes with what stands between their passages, and then behind them, up to FULL words in all.
-
-    Each may have its even share of them, and then what the others leave.
-    """
-    filled = list(quotes)
-    for share in (FULL // len(quotes), FULL) if quotes else ():
-        for n, quote in enumerate(filled):
-            others = sum(map(_count_words, filled)) - _count_words(quote)
-            filled[n] = _fill(quote, split_passages(hits[quote.hit].passage), min(share, FULL - others))
+    """Return the quotes with more of their sections, the best one up to FULL words, the others up to what it leaves."""
+    filled: list[Quote] = []
+    for quote in quotes:
+        most = FULL - sum(map(_count_words, filled))
+        filled.append(_fill(quote, split_passages(hits[quote.hit].passage), most))
     return tuple(filled)
 
 
@@ -92,7 +88,11 @@ def _count_words(quote: Quote) -> int:
 
 
 def _fill(quote: Quote, section: Sequence[Passage], most: int) -> Quote:
+    """Return a quote with the whole section if that fits, else with what stands between its passages and behind."""
     passages = {passage.place: passage for passage in quote.passages}
+    whole = {passage.place: passage for passage in section if says_more(passage)} | passages
+    if sum(len(passage.plain.split()) for passage in whole.values()) <= most:
+        return replace(quote, passages=tuple(whole[place] for place in sorted(whole)))
     room = most - _count_words(quote)
     for passage in section[quote.passages[0].place :]:
         if passage.place not in passages:

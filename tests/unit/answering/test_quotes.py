@@ -126,23 +126,26 @@ def test_sentences_that_send_readers_elsewhere_do_not_count() -> None:
     assert less < more
 
 
-def places(text: str, *chosen: int, of: int = 1) -> list[int]:
-    """The places of the passages that a quote of the `chosen` ones, one of so many quotes, is filled to."""
+def places(text: str, *chosen: int, after: int = 0) -> list[int]:
+    """The places of the passages that a quote of the `chosen` ones is filled to, `after` so many others like it."""
     hit = make_hit("https://d.test/f#f", text, ("Disks",))
     section = split_passages(hit.passage)
     quote = Quote(0, tuple(section[n] for n in chosen), 1.0, 0.5, frozenset())
-    return [passage.place for passage in fill([quote] * of, [hit])[0].passages]
+    return [passage.place for passage in fill([quote] * (after + 1), [hit])[-1].passages]
 
 
 def test_a_quote_is_filled_between_and_behind_its_passages_as_far_as_there_is_room() -> None:
     text = "\n\n".join(f"Disk {n} is one of the others. " * 5 for n in range(10))  # 35 words each
     assert places(text, 1, 3) == [1, 2, 3, 4, 5, 6, 7] and 7 * 35 < FULL < 8 * 35
-    assert places(text, 1, of=2) == [1, 2, 3, 4], "each of two has half of the room, and the first what is left"
+    assert places(text, 1, after=1) == [1], "the best one has all of the room"
     assert places(text, 0, 8) == [0, 1, 2, 3, 4, 5, 8], "what does not fit stays out"
+    short = "\n\n".join(text.split("\n\n")[:4])
+    assert places(short, 2) == [0, 1, 2, 3], "a section that fits is quoted whole"
+    assert places(short, 2, after=1) == [2, 3], "the second one has what is left"
 
 
 def test_a_quote_is_not_filled_with_the_label_of_what_has_no_room_nor_with_other_definitions() -> None:
     text = "Disk one is one of the others. " * 5
     assert places(f"{text}\n\nWhat is slow?\n\n{'Disks are. ' * 5}", 0) == [0, 1, 2]
     assert places(f"{text}\n\nWhat is slow?\n\n{'disks ' * 300}.", 0) == [0]
-    assert places(f"{text}\n\n**size**\n\n: of a disk", 0) == [0]
+    assert places(f"{text}\n\n**size**\n\n: of a disk\n\n{'disks ' * 300}.", 0) == [0]
