@@ -78,7 +78,7 @@ def divide(text: str, parts: Iterable[str]) -> list[str]:
     return found
 
 
-def join(parts: Sequence[str], gap: str = "") -> str:
+def join_texts(parts: Sequence[str], gap: str = "") -> str:
     """Return `parts` with `gap` between them, and all their marks."""
     text = gap.join(parts)
     marks: list[Mark] = []

@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from pipelines.indexing.reading.text import introduces
-from pipelines.markdown.text import divide, join
+from pipelines.markdown.text import divide, join_texts
 from pipelines.markdown.writing import GAP
 from pipelines.records import Block, BlockKind
 
@@ -92,7 +92,7 @@ def _whole_atom(block: Block) -> Iterator[Atom]:
         return
     has_header = not block.header or text == block.header or text.startswith(block.header + "\n")
     if not has_header:
-        text = join([block.header, text], "\n") if text else block.header.rstrip()
+        text = join_texts([block.header, text], "\n") if text else block.header.rstrip()
     scope = (block.header,) if block.header else ()
     yield Atom(block.kind, text, GAP, APART, block.under, scope, block.language, block.within)
 

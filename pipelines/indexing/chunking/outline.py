@@ -8,7 +8,7 @@ from dataclasses import replace
 from itertools import islice
 
 from pipelines.indexing.reading.text import introduces
-from pipelines.markdown.text import LIST, in_list, join
+from pipelines.markdown.text import LIST, in_list, join_texts
 from pipelines.records import Block, Section
 
 # A section of prose with at most this many words is a lead-in to its subsections: two sentences.
@@ -64,5 +64,5 @@ def _with_titles(section: Section, titles: Sequence[str]) -> Section:
     if not titles:
         return section
     lead = section.blocks[-1].text.split("\n\n")[-1] if section.blocks else ""
-    listed = Block("prose", join([in_list(title, "- ", (LIST,)) for title in titles], "\n"), under=(lead,))
+    listed = Block("prose", join_texts([in_list(title, "- ", (LIST,)) for title in titles], "\n"), under=(lead,))
     return replace(section, blocks=(*section.blocks, listed))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import chain
 
 from pipelines.indexing.chunking.atoms import Atom, join_atoms
-from pipelines.markdown.text import Mark, Text, divide, join, marks_of
+from pipelines.markdown.text import Mark, Text, divide, join_texts, marks_of
 from pipelines.markdown.writing import GAP, Part, write
 from pipelines.records import BlockKind
 
@@ -72,7 +72,7 @@ def _parts(atoms: Iterable[Atom]) -> Iterator[Part]:
 
 def _part(run: Sequence[Atom]) -> Part:
     first = run[0]
-    text = first.text if len(run) == 1 else join([piece for atom in run for piece in (atom.gap, atom.text)][1:])
+    text = first.text if len(run) == 1 else join_texts([piece for atom in run for piece in (atom.gap, atom.text)][1:])
     if first.kind == "table" and first.scope and first.has_header:
         (rows,) = divide(text, [text[len(first.scope[0]) :].removeprefix("\n")])
         return Part("table", rows, first.gap, first.scope[0], within=first.within)
@@ -102,7 +102,7 @@ def _empty_lines(text: str) -> int:
 def _with_repeated(parts: list[Part], repeated: Repeated) -> list[Part]:
     first, rest = parts[0], parts[1:]
     if repeated.overlap:
-        first = first._replace(text=join([repeated.overlap, first.text]))
+        first = first._replace(text=join_texts([repeated.overlap, first.text]))
     elif repeated.text and first.kind == "table":
         first = first._replace(header=repeated.scope[0] if repeated.scope else first.header, gap="\n")
     elif repeated.text and first.kind == "code":
@@ -118,4 +118,4 @@ def _leads(repeated: Repeated) -> Iterator[Part]:
         within = next((mark.within for mark in marks_of(leads[-1]) if mark.kind == "paragraph"), ())
         leads.append(Text(OMITTED, [Mark(0, len(OMITTED), "paragraph", "", within)]))
     if leads:
-        yield Part("prose", join(leads, "\n"), GAP)
+        yield Part("prose", join_texts(leads, "\n"), GAP)

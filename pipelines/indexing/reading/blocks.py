@@ -16,7 +16,7 @@ from pipelines.indexing.reading.anchors import MARKED, TextRun
 from pipelines.indexing.reading.generators import CODE_LINES
 from pipelines.indexing.reading.html.elements import HEADINGS
 from pipelines.indexing.reading.text import LINE_BREAK, as_listing, as_paragraph, introduces
-from pipelines.markdown.text import Mark, Text, join, marks_of
+from pipelines.markdown.text import Mark, Text, join_texts, marks_of
 from pipelines.records import Block
 
 BULLET = "- "
@@ -98,7 +98,7 @@ class Prose:
 
     def _end_prose(self) -> None:
         if self._lines:
-            self.blocks.append(replace(self._prose, text=join(self._lines)))
+            self.blocks.append(replace(self._prose, text=join_texts(self._lines)))
             self._lines = []
 
 
@@ -230,11 +230,11 @@ def table_rows(table: Element) -> tuple[str, list[tuple[str, list[Element]]]]:
 def table_block(header: str, lines: Sequence[str]) -> Block | None:
     """Return the block of a table with these lines; one of a header alone has it for its line, an empty one is None."""
     lines, header = (lines, header) if lines else ([header], "")
-    return Block("table", join(lines, "\n"), header) if lines[0] else None
+    return Block("table", join_texts(lines, "\n"), header) if lines[0] else None
 
 
 def _side_by_side(cells: Sequence[str]) -> str:
-    row = join(cells, CELL)
+    row = join_texts(cells, CELL)
     ends = [*accumulate(len(cell) + len(CELL) for cell in cells)][:-1]
     return Text(row, sorted((*marks_of(row), *(Mark(end - len(CELL), end, "cell") for end in ends))))
 

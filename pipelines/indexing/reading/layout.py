@@ -13,7 +13,7 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from pipelines.indexing.reading.links import origin
-from pipelines.markdown.text import divide, join
+from pipelines.markdown.text import divide, join_texts
 from pipelines.records import Block, Document, Section, digest
 
 # Of 100 pages each, Django's and SQLite's layout stands on nearly all; Ray's, PostgreSQL's and Python's documentation
@@ -77,7 +77,7 @@ class Layout:
             return block
         parts = _paragraphs(block)
         kept = [part for part in parts if part not in self.lines or (longest is not None and len(part) > longest)]
-        return block if len(kept) == len(parts) else replace(block, text=join(kept, "\n\n"))
+        return block if len(kept) == len(parts) else replace(block, text=join_texts(kept, "\n\n"))
 
     def _without_titles(self, section: Section) -> Section:
         headings = section.headings

@@ -29,7 +29,7 @@ from pipelines.indexing.reading.html.page_kind import is_index, leads_away, lett
 from pipelines.indexing.reading.html.tabs import LABEL
 from pipelines.indexing.reading.links import Targets
 from pipelines.indexing.reading.sections import OpenSections, SectionFrame
-from pipelines.markdown.text import LIST, below, in_list, join
+from pipelines.markdown.text import LIST, below, in_list, join_texts
 from pipelines.records import Block, Section
 from pipelines.text.phrases import read_names
 
@@ -345,7 +345,7 @@ class SectionWriter:
         with self.sections.innermost.text.group():
             for term in terms:
                 words = blocks.line_of(term)
-                self._paragraph(join([words, ":"]) if words[-1:].isalnum() else words)
+                self._paragraph(join_texts([words, ":"]) if words[-1:].isalnum() else words)
             self._tight, self._term = True, bool(terms)
             if definition is not None:
                 self.walk(definition)

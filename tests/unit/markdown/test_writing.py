@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from pipelines.markdown.plain import plain_text
-from pipelines.markdown.text import LIST, Mark, Text, divide, join, marks_of
+from pipelines.markdown.text import LIST, Mark, Text, divide, join_texts, marks_of
 from pipelines.markdown.writing import Part, write
 
 SITE = "https://docs.example.com/page.html#part"
@@ -26,7 +26,7 @@ def para(text: str, *marks: Mark, within: tuple[int, ...] = ()) -> Text:
 
 
 def prose(*lines: str, gap: str = "\n", before: str = "\n\n") -> Part:
-    return Part("prose", join(lines, gap), before)
+    return Part("prose", join_texts(lines, gap), before)
 
 
 def html(markdown: str) -> str:
@@ -158,7 +158,7 @@ def parts(draw: st.DrawFn) -> Part:
     kind = draw(st.sampled_from(["prose", "code", "table"]))
     gap, inner = draw(GAPS), draw(GAPS)
     if kind == "prose":
-        return Part("prose", join(draw(st.lists(lines(), min_size=1, max_size=4)), inner), gap)
+        return Part("prose", join_texts(draw(st.lists(lines(), min_size=1, max_size=4)), inner), gap)
     if kind == "code":
         return Part("code", draw(CODE), gap, language=draw(st.sampled_from(["", "python", "c++"])), within=draw(WITHIN))
     row = st.lists(LINES, min_size=1, max_size=3).map(" | ".join).filter(lambda cells: cells.strip(" |"))
@@ -218,4 +218,4 @@ def test_a_text_keeps_its_marks_when_it_is_divided_and_joined():
     text = Text("one two three", [Mark(4, 13, "code")])
     first, second = divide(text, ["one two", " three"])
     assert second == " three"
-    assert join([first, second]).marks == (Mark(4, 7, "code"), Mark(7, 13, "code"))  # type: ignore[attr-defined]
+    assert join_texts([first, second]).marks == (Mark(4, 7, "code"), Mark(7, 13, "code"))  # type: ignore[attr-defined]
