@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from pipelines.markdown.text import Mark, MarkKind, Text
 from pipelines.records import Page
-from pipelines.text.cleaning import clean_for_storage, clean_page
+from pipelines.text.cleaning import clean_for_storage
 from pipelines.text.phrases import read_names
 
 # What browsers take these names for (WHATWG Encoding Standard): a page declared latin-1 is windows-1252.
@@ -63,10 +63,7 @@ def text_of_page(page: Page) -> str:
 
 def as_paragraph(text: str) -> str:
     """Return `text` as prose: runs of white space become one space; only LINE_BREAK breaks a line."""
-    if LINE_BREAK not in text:
-        return " ".join(clean_page(text).split())
-    lines = (" ".join(clean_page(line).split()) for line in text.split(LINE_BREAK))
-    return "\n".join(line for line in lines if line)
+    return "\n".join(filter(None, (" ".join(line.split()) for line in text.split(LINE_BREAK))))
 
 
 def as_marked(pieces: Sequence[str], spans: Sequence[Span]) -> str:
@@ -76,8 +73,6 @@ def as_marked(pieces: Sequence[str], spans: Sequence[Span]) -> str:
         return text
     starts, ends = _places(pieces)
     spans = [span for span in spans if span[0] < span[1]]
-    if ends[-1] != len(text):  # letters that Unicode composes across elements
-        return text
     marks = [Mark(starts[first], ends[last - 1], kind, target) for first, last, kind, target in spans]
     return Text(text, sorted((mark for mark in marks if mark.start < mark.end), key=lambda mark: (mark[0], -mark[1])))
 
@@ -88,16 +83,15 @@ def _places(pieces: Sequence[str]) -> tuple[list[int], list[int]]:
     ends: list[int] = []
     size, gap = 0, 0  # `gap` is 1 where a space or a line break stands before the next word
     for piece in pieces:
-        text = clean_page(piece)
-        words = " ".join(text.split())
+        words = " ".join(piece.split())
         if not words:
-            gap = 1 if size and text else gap
+            gap = 1 if size and piece else gap
             starts.append(size)
         else:
-            size += gap or (1 if size and text[0].isspace() else 0)
+            size += gap or (1 if size and piece[0].isspace() else 0)
             starts.append(size)
             size += len(words)
-            gap = 1 if text[-1].isspace() else 0
+            gap = 1 if piece[-1].isspace() else 0
         ends.append(size)
     return starts, ends
 
@@ -109,7 +103,7 @@ def introduces(paragraph: str) -> bool:
 
 def as_listing(text: str) -> str:
     """Return `text` as code: with its line breaks and indentation, without blank lines around it."""
-    lines = [line.rstrip() for line in clean_page(text.replace(LINE_BREAK, "\n")).replace("\xa0", " ").split("\n")]
+    lines = [line.rstrip() for line in text.replace(LINE_BREAK, "\n").replace("\xa0", " ").split("\n")]
     while lines and not lines[0]:
         lines.pop(0)
     while lines and not lines[-1]:

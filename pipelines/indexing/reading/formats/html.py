@@ -1,6 +1,7 @@
 """Reads HTML into sections: its tree, the kind of page, its own content."""
 
 from collections.abc import Mapping
+from html import unescape
 from itertools import islice
 from typing import Any
 
@@ -12,10 +13,10 @@ from pipelines.indexing.reading.generators import ANY
 from pipelines.indexing.reading.html.content import main_content
 from pipelines.indexing.reading.html.elements import holds_words, names_of
 from pipelines.indexing.reading.html.page_kind import kind_of
-from pipelines.indexing.reading.html.parse import parse_html, strip_tags
+from pipelines.indexing.reading.html.parse import parse_html
 from pipelines.indexing.reading.html.site import generator_of_site
 from pipelines.indexing.reading.section_writer import section_html
-from pipelines.indexing.reading.text import NEEDS_JAVASCRIPT, UnreadablePage, as_paragraph, text_of_page
+from pipelines.indexing.reading.text import NEEDS_JAVASCRIPT, UnreadablePage, text_of_page
 from pipelines.records import Document, Page
 
 
@@ -27,8 +28,6 @@ def read_html(page: Page, html: Mapping[str, Any]) -> Document:
 def document_of_html(url: str, text: str, title: str = "", language: str = "", own: Generator = ANY) -> Document:
     """Return the document that HTML holds; `title` and `language` go before its own. Raises UnreadablePage."""
     root = parse_html(text)
-    if root is None:
-        return document_of_text(url, strip_tags(text))
     names = names_of(root)
     kind, label, language = kind_of(root, names), _words(root, "title"), language or _language(root)
     titles = found(own.title, root)  # which may stand outside the content
@@ -40,7 +39,7 @@ def document_of_html(url: str, text: str, title: str = "", language: str = "", o
     if not kind.listed and (shown or empty) and kind.needs_script(shown):
         raise UnreadablePage(url, NEEDS_JAVASCRIPT)
     if empty and not (kind.listed or kind.contents):
-        return document_of_text(url, strip_tags(text), title)
+        return document_of_text(url, _strip_tags(text), title)
     first = next((section.headings[0] for section in sections if section.headings), "")
     return Document(url, title or first or file_name(url), language, sections, label)
 
@@ -51,9 +50,24 @@ def _words(element: Element, tag: str) -> str:
 
 
 def _text(*elements: Element) -> str:
-    return as_paragraph("".join(text for element in elements for text in element.itertext()))
+    return " ".join("".join(text for element in elements for text in element.itertext()).split())
 
 
 def _language(root: Element) -> str:
     """Return the language that `<html lang>` declares, "" if none."""
-    return as_paragraph(root.get("lang") or root.get("xml:lang") or "")[:35]
+    return " ".join((root.get("lang") or root.get("xml:lang") or "").split())[:35]
+
+
+def _strip_tags(text: str) -> str:
+    """Return the text between tags in linear time: for pages whose tree has none."""
+    kept, skipping = [], ""
+    for part in text.split("<"):
+        tag, sign, rest = part.partition(">")
+        name = tag.split(None, 1)[0].lower() if tag.strip() else ""
+        if skipping:
+            skipping = "" if name == "/" + skipping else skipping
+        elif name in ("script", "style"):
+            skipping = name
+        if not skipping:
+            kept.append(rest if sign else "")
+    return unescape("\n".join(kept))

@@ -3,7 +3,7 @@
 What generators write in a way of their own becomes plain HTML first. Knows nothing of sections.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import islice
 
 from lxml import etree
@@ -11,13 +11,12 @@ from lxml.etree import _Element as Element
 
 from pipelines.indexing.reading.generator import Generator, found
 from pipelines.indexing.reading.generators import ANY, BOXES, GENERATORS, NOISE, generators_of
-from pipelines.indexing.reading.html.elements import HEADINGS, drop
+from pipelines.indexing.reading.html.elements import HEADINGS
 from pipelines.indexing.reading.html.mend import mend_entries, mend_grids, mend_headings
 from pipelines.indexing.reading.html.page_kind import FRAME_SIZE, prose_size
 from pipelines.indexing.reading.html.soup import rewritten
 from pipelines.indexing.reading.html.tabs import label_tabs
 from pipelines.indexing.reading.text import LINE_BREAK, as_paragraph
-from pipelines.text.cleaning import clean_page
 from pipelines.text.phrases import read_names, read_phrases
 
 _NAMES = read_names(__name__)
@@ -62,7 +61,7 @@ def main_content(root: Element, names: frozenset[str], own: Generator = ANY, *, 
 def _plain_html(root: Element, generators: Sequence[Generator], names: frozenset[str], listed: bool) -> Element:
     """Return the page without what `generators` hide, and in plain HTML: sections, boxes, tables, labels of tabs."""
     for generator in generators:
-        drop(found(generator.hidden, root))
+        _drop(found(generator.hidden, root))
         for box in found(generator.boxed, root):
             box.tag = "div"
             box.set("class", f"{box.get('class', '')} {min(BOXES)}")
@@ -120,7 +119,7 @@ def _drop_noise(main: Element, marked: bool) -> None:
     doomed = [element for element in main.iter(*_NAMES["dropped"]) if not _is_kept(element)]
     doomed += _NOISY_PARTS(main)
     doomed += [element for element in main.iter(*_NOISY) if element is not main and _is_noise(element, noise, marked)]
-    drop(doomed)
+    _drop(doomed)
     for mark in _FOOTNOTES(main):
         mark.text = f" [{as_paragraph(''.join(mark.itertext()))}]"
         del mark[:]
@@ -128,7 +127,7 @@ def _drop_noise(main: Element, marked: bool) -> None:
         _replace(element)
     for element in list(main.iter("p", "div"))[:-_LAST:-1]:
         if _is_ending(element):
-            drop([element])
+            _drop([element])
 
 
 def _is_ending(element: Element) -> bool:
@@ -191,10 +190,25 @@ def _replace(element: Element) -> None:
         shown = f" {element.get('alt') or ''} "
     else:
         shown = _tex(element)
-    element.tail = clean_page(shown) + (element.tail or "")  # a text may hold no control that an attribute may
-    drop([element])
+    element.tail = shown + (element.tail or "")
+    _drop([element])
 
 
 def _tex(math: Element) -> str:
     notes = _TEX(math)
     return (notes[0].text if notes else None) or math.get("alttext") or "".join(math.itertext())
+
+
+def _drop(elements: Iterable[Element]) -> None:
+    """Remove `elements` from their tree, but keep the text after each."""
+    for element in list(elements):
+        parent = element.getparent()
+        if parent is None:
+            continue
+        if element.tail:
+            before = element.getprevious()
+            if before is None:
+                parent.text = (parent.text or "") + element.tail
+            else:
+                before.tail = (before.tail or "") + element.tail
+        parent.remove(element)

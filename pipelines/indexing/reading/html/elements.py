@@ -1,6 +1,4 @@
-"""Reads and changes single elements: their names, their text, their place in the tree."""
-
-from collections.abc import Iterable
+"""Reads elements: their names, and whether they hold text."""
 
 from lxml import etree
 from lxml.etree import _Element as Element
@@ -17,18 +15,3 @@ def names_of(root: Element) -> frozenset[str]:
 def holds_words(element: Element) -> bool:
     """Return whether `element` has any text."""
     return any(map(str.strip, element.itertext()))
-
-
-def drop(elements: Iterable[Element]) -> None:
-    """Remove `elements` from their tree, but keep the text after each."""
-    for element in list(elements):
-        parent = element.getparent()
-        if parent is None:
-            continue
-        if element.tail:
-            before = element.getprevious()
-            if before is None:
-                parent.text = (parent.text or "") + element.tail
-            else:
-                before.tail = (before.tail or "") + element.tail
-        parent.remove(element)

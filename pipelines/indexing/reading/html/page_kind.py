@@ -14,7 +14,6 @@ from lxml.etree import _Element as Element
 
 from pipelines.indexing.reading.generator import found
 from pipelines.indexing.reading.generators import LISTINGS, generators_of
-from pipelines.indexing.reading.text import as_paragraph
 from pipelines.text.phrases import read_phrases
 
 _SEARCH = etree.XPath("boolean(//div[@id='search-results'])")  # a page to search at
@@ -99,17 +98,16 @@ def _size(texts: Iterable[str], most: float = inf) -> float:
 
 def _unfilled(root: Element) -> tuple[bool, bool]:
     """Return whether the page waits for a script, and whether it tells that it needs one."""
-    texts = map(as_paragraph, text_outside(root, *_UNSEEN))
+    texts = (" ".join(text.split()) for text in text_outside(root, *_UNSEEN))
     if next(root.iter("script"), None) is None or _size(texts, _SHELL) == _SHELL:
         return False, False
-    seen = as_paragraph("".join(text_outside(root, *_UNSEEN)))
     mounted = any(_is_waiting("".join(text_outside(mount, *_UNSEEN))) for mount in _MOUNTS(root))
     told = any("javascript" in "".join(note.itertext()).lower() for note in root.iter("noscript"))
-    return mounted or _is_waiting(seen), told
+    return mounted or _is_waiting("".join(text_outside(root, *_UNSEEN))), told
 
 
 def _is_waiting(text: str) -> bool:
-    words = as_paragraph(text)
+    words = " ".join(text.split())
     return not words or bool(_PHRASES["waiting"].fullmatch(words))
 
 

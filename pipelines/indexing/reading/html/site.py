@@ -37,4 +37,4 @@ class SelectorCheck:
     def __call__(self, page: Page) -> frozenset[str]:
         """Return the selectors that find something. Raises UnreadablePage."""
         root = parse_html(text_of_page(page))
-        return frozenset(text for text in self._selectors if root is not None and found(text, root))
+        return frozenset(text for text in self._selectors if found(text, root))

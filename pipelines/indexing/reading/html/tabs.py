@@ -10,8 +10,7 @@ from itertools import groupby, islice
 from lxml import etree
 from lxml.etree import _Element as Element
 
-from pipelines.indexing.reading.html.elements import drop
-from pipelines.indexing.reading.text import as_paragraph
+from pipelines.text.cleaning import clean_page
 
 LABEL = "data-tab-label"  # the attribute of a panel that holds its label
 
@@ -25,11 +24,11 @@ _BOXES = ("div", "section", "article", "figure")  # what a panel may be
 
 
 def label_tabs(root: Element) -> None:
-    """Give each panel of a set of tabs its label as the attribute LABEL, and drop the list of labels."""
+    """Give each panel of a set of tabs its label as the attribute LABEL; the list of labels is navigation."""
     for tab_list in _TAB_LISTS(root):
         labels = _TABS(tab_list)
         _label(labels, _panels_of(tab_list, labels))
-        drop([tab_list])
+        tab_list.tag = "nav"
     label_of = {label.get("for"): label for label in _LABELS(root)}
     radios = sorted(_RADIOS(root), key=lambda radio: radio.get("name"))
     for _, group in groupby(radios, key=lambda radio: radio.get("name")):
@@ -37,7 +36,8 @@ def label_tabs(root: Element) -> None:
         labels = [label for button in buttons if (label := label_of.get(button.get("id"))) is not None]
         if len(labels) == len(buttons) and (panels := _panels_beside([*buttons, *labels], labels)):
             _label(labels, panels)
-            drop([*labels, *buttons])
+            for control in (*labels, *buttons):
+                control.tag = "nav"
 
 
 def _label(labels: Sequence[Element], panels: Sequence[Element]) -> None:
@@ -53,7 +53,7 @@ def _label(labels: Sequence[Element], panels: Sequence[Element]) -> None:
 def _name(label: Element) -> str:
     """Return the words of `label`; where it shows a glyph, those that appear when a reader points at it."""
     texts = ("".join(label.itertext()), label.get("title"), label.get("aria-label"))
-    names = (as_paragraph(text or "").rstrip(":").replace("\n", " ") for text in texts)
+    names = (" ".join(clean_page(text or "").split()).rstrip(":") for text in texts)
     return next((name for name in names if any(map(str.isalnum, name))), "")
 
 
