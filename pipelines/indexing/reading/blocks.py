@@ -1,25 +1,23 @@
-"""Turns elements into blocks of text: prose, listings, tables, signatures.
+"""Reads the elements that hold no others: lines, headings, listings, tables, signatures.
 
 Listings keep their lines, tables become rows, and a signature becomes a line and a name. Knows single elements only: no
-sections and no anchors.
+sections.
 """
 
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import replace
 from itertools import accumulate, islice
+from typing import NamedTuple
 
 from lxml.etree import _Element as Element
 
-from pipelines.indexing.reading.anchors import MARKED, TextRun
+from pipelines.indexing.reading.flow import MARKED, MUCH, TextRun
 from pipelines.indexing.reading.generators import CODE_LINES
 from pipelines.indexing.reading.html.elements import HEADINGS
-from pipelines.indexing.reading.text import LINE_BREAK, as_listing, as_paragraph, introduces
+from pipelines.indexing.reading.text import LINE_BREAK, as_listing, as_paragraph
 from pipelines.markdown.text import Mark, Text, join_texts, marks_of
 from pipelines.records import Block
 
-BULLET = "- "
 CELL = " | "  # between the cells of a row
 _AROUND = 3  # elements around a listing that may name its language
 _NAMES_LANGUAGE = ("language", "lang", "highlight", "highlight-source", "code")
@@ -30,113 +28,24 @@ _LANGUAGES = {
 }
 # The languages of signatures, by the domains of Sphinx.
 _DOMAINS = {"py": "python", "c": "c", "cpp": "cpp", "js": "javascript", "rust": "rust", "java": "java"}
+_DEEP = 4  # the level from which a heading without an id is a part of its section (Parameters, Returns, Example)
 _OWN_BLOCK = ("pre", "table", "dl", *HEADINGS)
 
 
-class Prose:
-    """Collects the blocks of one section; paragraphs and list items in a row become one block.
+class PageHeading(NamedTuple):
+    """A heading; one that is `minor` begins no section without an id: a deep one, or the title of a card."""
 
-    A group is what belongs together: an item, a note, a list under the sentence that introduces it.
-    """
-
-    def __init__(self) -> None:
-        self.blocks: list[Block] = []
-        self._lines: list[str] = []
-        self._prose = Block("prose", "")  # the block that `_lines` will become
-        self._heads: list[str] = []  # of the open groups; "" until the first paragraph
-        self._level = 0  # open groups when the last paragraph came
-
-    def __bool__(self) -> bool:
-        return bool(self.blocks or self._lines)
-
-    @contextmanager
-    def group(self, head: str = "") -> Iterator[None]:
-        """Put what is added meanwhile under `head`, else under the first paragraph that is added."""
-        self._heads.append(head)
-        place = len(self._heads)
-        yield
-        del self._heads[place - 1 :]
-
-    @property
-    def lead(self) -> str:
-        """The paragraph before, if it introduces what follows and is not the head of its group; else ""."""
-        last = self._lines[-1] if self._lines and self._level == len(self._heads) else ""
-        return last if last and introduces(last) and last not in self._heads else ""
-
-    def add_paragraph(self, text: str, *, tight: bool = False) -> None:
-        """Add a paragraph, or with `tight` a line that belongs to the paragraph before it."""
-        under = self._under()
-        if self._lines and under != self._prose.under:
-            self._end_prose()
-        if self._lines:
-            self._lines.append("\n" if tight else "\n\n")
-        else:
-            self._prose = Block("prose", "", under=under, tight=tight and bool(self.blocks))
-        self._lines.append(text)
-        self._level = len(self._heads)
-        if self._heads and not self._heads[-1]:
-            self._heads[-1] = text
-
-    def add_block(self, block: Block) -> None:
-        """Add a listing or a table: under the paragraph that introduces it, or with the listing before it."""
-        under, lead = self._under(), self.lead
-        if lead:
-            under = (*under, lead)
-        elif not self._lines and self.blocks and block.kind == self.blocks[-1].kind == "code":
-            before = self.blocks[-1].under
-            under = before if before[: len(under)] == under else under
-        self._end_prose()
-        self.blocks.append(replace(block, under=under))
-
-    def finish(self) -> tuple[Block, ...]:
-        """Return all blocks in order."""
-        self._end_prose()
-        return tuple(self.blocks)
-
-    def _under(self) -> tuple[str, ...]:
-        return tuple(filter(None, self._heads))
-
-    def _end_prose(self) -> None:
-        if self._lines:
-            self.blocks.append(replace(self._prose, text=join_texts(self._lines)))
-            self._lines = []
+    title: str
+    anchors: list[str]
+    level: int
+    minor: bool
 
 
-class Numbering:
-    """Marks the items of a list as the page shows them: by bullets, numbers, letters or Roman numerals."""
+class DataTable(NamedTuple):
+    """A table below its captions, in parts: the names that each begins at, its title, its rows."""
 
-    def __init__(self, element: Element) -> None:
-        classes = (element.get("class") or "").split()
-        named = next((_NUMBERED[name] for name in classes if name in _NUMBERED), "1")
-        self._style = (element.get("type") or named) if element.tag == "ol" else ""
-        self._step = 1 if element.get("reversed") is None else -1
-        first = 1 if self._step == 1 else sum(child.tag == "li" for child in element)
-        self._next = _number(element.get("start"), first)
-
-    def mark(self, item: Element) -> str:
-        """Return what stands before the next `item`."""
-        number = _number(item.get("value"), self._next)
-        self._next = number + self._step
-        return f"{_numeral(number, self._style)}. " if self._style in ("1", *_LETTERS, *_ROMAN) else BULLET
-
-
-_NUMBERED = {"arabic": "1", "loweralpha": "a", "upperalpha": "A", "lowerroman": "i", "upperroman": "I"}  # docutils
-_LETTERS, _ROMAN = ("a", "A"), ("i", "I")
-_TENS = ("", "x", "xx", "xxx", "xl", "l", "lx", "lxx", "lxxx", "xc")
-_ONES = ("", "i", "ii", "iii", "iv", "v", "vi", "vii", "viii", "ix")
-
-
-def _number(text: str | None, otherwise: int) -> int:
-    return int(text) if text and re.fullmatch(r"\s*-?\d{1,9}\s*", text) else otherwise
-
-
-def _numeral(number: int, style: str) -> str:
-    if style in _LETTERS and 1 <= number <= 26:
-        return chr(ord(style) + number - 1)
-    if style in _ROMAN and 1 <= number < 100:
-        numeral = _TENS[number // 10] + _ONES[number % 10]
-        return numeral.upper() if style == "I" else numeral
-    return str(number)
+    captions: list[str]
+    parts: list[tuple[list[str], str, Block | None]]
 
 
 def text_of(element: Element) -> str:
@@ -150,6 +59,15 @@ def line_of(element: Element) -> str:
     """Return all text of `element` on one line, with its marks."""
     text = text_of(element)
     return Text(text.replace("\n", " "), marks_of(text)) if "\n" in text else text
+
+
+def heading_of(element: Element) -> PageHeading:
+    """Return a heading with its id, or the first name in it."""
+    inner = [part for part in element.iter("a", "span") if part.get("class") != "indexterm"]
+    own_id = element.get("id") or next((name for part in inner if (name := part.get("id") or part.get("name"))), None)
+    level = int(element.tag[1])
+    minor = level >= _DEEP or next(element.iterancestors("a"), None) is not None
+    return PageHeading(text_of(element).replace("\n", " "), [own_id] if own_id else [], level, minor)
 
 
 def code_block(pre: Element) -> Block | None:
@@ -178,15 +96,22 @@ def _language(name: str) -> str:
 
 def _ends_without_break(line: Element) -> bool:
     """Return whether the highlighter left the line break after `line` to the style sheet."""
-    after = line.tail or ""
-    inside = "".join(line.itertext())
-    if line.getnext() is None or after.startswith(("\n", LINE_BREAK)):
-        return False
-    return not inside.endswith(("\n", LINE_BREAK))
+    breaks = ("\n", LINE_BREAK)
+    is_last = line.getnext() is None or (line.tail or "").startswith(breaks)
+    return not is_last and not "".join(line.itertext()).endswith(breaks)
 
 
-def is_data_table(table: Element) -> bool:
-    """Return whether `table` has rows of cells to read across; others are for layout, or hold prose."""
+def table_of(table: Element) -> DataTable | None:
+    """Return a table with rows of cells to read across, None if it is for layout or holds prose."""
+    if not _is_data_table(table):
+        return None
+    captions = [line_of(caption) for caption in table.iter("caption")]
+    header, rows = _table_rows(table)
+    parts = [(names, title, _table_block(header, lines)) for names, title, lines in _named_parts(rows)]
+    return DataTable(captions, parts)
+
+
+def _is_data_table(table: Element) -> bool:
     if table.get("role") in ("presentation", "none") or next(table.iter("table", *HEADINGS), table) is not table:
         return False
     if any(next(inner.iter(*_OWN_BLOCK), None) is not None for inner in table.iter("td")):
@@ -198,11 +123,9 @@ def is_data_table(table: Element) -> bool:
 
 
 def _holds_blocks(table: Element) -> bool:
-    """Return whether a cell holds a listing of several lines, a definition list or a table: none fits into a row."""
-    for inner in table.iter("pre", "dl"):
-        if inner.tag == "dl" or "\n" in "".join(inner.itertext()).strip():
-            return True
-    return next(table.iter("table"), table) is not table
+    """Return whether a cell holds a listing of several lines or a definition list: neither fits into a row."""
+    listings = ("".join(inner.itertext()).strip() for inner in table.iter("pre"))
+    return any("\n" in text for text in listings) or next(table.iter("dl"), None) is not None
 
 
 def _rows(table: Element) -> Iterator[list[Element]]:
@@ -212,22 +135,39 @@ def _rows(table: Element) -> Iterator[list[Element]]:
             yield cells
 
 
-def table_rows(table: Element) -> tuple[str, list[tuple[str, list[Element]]]]:
+def _table_rows(table: Element) -> tuple[str, list[tuple[str, list[Element]]]]:
     """Return the header of a table, and each other row as a line, cells joined by " | ", with its cells."""
     header = ""
     rows: list[tuple[str, list[Element]]] = []
     for cells in _rows(table):
+        heads = not rows and _is_header(cells)
         line = _side_by_side([_cell(cell) for cell in cells])
         if not line.replace("|", "").strip():
             continue
-        if not rows and _is_header(cells):
+        if heads:
             header = _side_by_side([header, line]) if header else line
         else:
             rows.append((line, cells))
     return header, rows
 
 
-def table_block(header: str, lines: Sequence[str]) -> Block | None:
+def _named_parts(rows: Sequence[tuple[str, list[Element]]]) -> list[tuple[list[str], str, list[str]]]:
+    """Return the parts of a table that begin at a name: the names, the first cell as title, and the lines.
+
+    A table whose named rows are short is one part.
+    """
+    parts: list[tuple[list[str], str, list[str]]] = [([], "", [])]
+    for line, cells in rows:
+        if names := [name for cell in cells if len(cell) for name in TextRun.of(cell).before]:
+            parts.append((names, TextRun.of(cells[0]).title, []))
+        parts[-1][2].append(line)
+    words = sum(len(line.split()) for names, _, lines in parts if names for line in lines)
+    if words < MUCH * (len(parts) - 1) or len(parts) == 1:
+        return [([], "", [line for line, _ in rows])]
+    return parts if parts[0][2] else parts[1:]
+
+
+def _table_block(header: str, lines: Sequence[str]) -> Block | None:
     """Return the block of a table with these lines; one of a header alone has it for its line, an empty one is None."""
     lines, header = (lines, header) if lines else ([header], "")
     return Block("table", join_texts(lines, "\n"), header) if lines[0] else None
@@ -254,12 +194,12 @@ def _is_header(cells: Sequence[Element]) -> bool:
 
 def signature_name(term: Element) -> str:
     """Return the dotted name of the API entry `term`, such as "ray.data.Dataset.map"; any other term in full."""
-    name = "".join(
+    parts = (
         "".join(part.itertext())
         for part in term.iter("span", "code", "tt")
         if {"descclassname", "sig-prename", "descname", "sig-name"} & set((part.get("class") or "").split())
     )
-    name = as_paragraph(name)
+    name = as_paragraph("".join(parts))
     if not name:
         return re.split(r"(?<=.)[\n]", text_of(term), maxsplit=1)[0][:200]
     anchor = term.get("id") or ""

@@ -1,4 +1,4 @@
-"""Finds the links and the canonical URL of a page for the crawler, and where the links of a text lead.
+"""Finds the links and the canonical URL of a page for the crawler.
 
 It scans the text once, by patterns that take linear time, so that no hostile page can stop the crawler. A link inside
 a comment or a script does not count. Knows no tree and no scope.
@@ -6,13 +6,12 @@ a comment or a script does not count. Knows no tree and no scope.
 
 import re
 from collections.abc import Iterator
-from functools import cache, lru_cache
+from functools import lru_cache
 from html import unescape
 from urllib.parse import urldefrag, urljoin, urlsplit
 
 from pipelines.indexing.reading.formats import TEXT, format_of_type
 from pipelines.indexing.reading.text import decode
-from pipelines.markdown.text import Text, marks_of
 from pipelines.records import Page
 
 _HIDDEN = re.compile(
@@ -22,7 +21,6 @@ _HIDDEN = re.compile(
 _TAG = re.compile(r"""<(a|area|base|link)(\s(?:[^<>"']|"[^"<]*"|'[^'<]*')*+)>""", re.IGNORECASE)
 _ATTRIBUTE = re.compile(r"""(href|rel)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+))""", re.IGNORECASE)
 _MARKDOWN_LINK = re.compile(r"\]\(\s*<?([^\s<>()]+)")
-_PICTURES = (".png", ".svg", ".jpg", ".jpeg", ".gif", ".webp")
 _MAX_URL = 2000  # characters, about what browsers and servers agree on
 
 
@@ -90,25 +88,3 @@ def _absolute_url(base: str, href: str) -> str | None:
         return url if parts.scheme in ("http", "https") and parts.hostname else None
     except ValueError:
         return None
-
-
-class Targets:
-    """The absolute targets of links on the page at `url`; a link to a picture, or to no page of the Web, has none."""
-
-    def __init__(self, url: str) -> None:
-        self._url = url
-        self._target = cache(self._resolve)
-
-    def __call__(self, text: str) -> str:
-        """Return `text` with the absolute targets of its links."""
-        if not (marks := marks_of(text)):
-            return text
-        found = (mark._replace(target=self._target(mark.target)) if mark.kind == "link" else mark for mark in marks)
-        return Text(text, [mark for mark in found if mark.kind != "link" or mark.target])
-
-    def _resolve(self, href: str) -> str:
-        try:
-            target = urljoin(self._url, href.strip())
-        except ValueError:
-            return ""
-        return target if target.startswith(("https://", "http://")) and not target.endswith(_PICTURES) else ""

@@ -1,194 +1,277 @@
-"""Walks the tree of a page and writes its text into sections.
+"""Writes the items of a page into sections.
 
 Three structures occur in documentation and may be nested: containers with an id, headings in a row
-(Markdown and most other sites), and entries of definition lists (APIs, settings, glossaries).
+(Markdown and most other sites), and entries of definition lists (APIs, settings, glossaries). Knows no tree.
 """
 
-from collections.abc import Sequence
-from contextlib import nullcontext
-from dataclasses import replace
-from operator import attrgetter
-from urllib.parse import urlsplit
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field, replace
+from functools import cache, partial
+from itertools import chain
+from urllib.parse import urljoin
 
-from lxml.etree import _Element as Element
-
-from pipelines.indexing.reading import blocks
-from pipelines.indexing.reading.anchors import (
-    MUCH,
-    TextRun,
-    follows,
-    holds_heading,
-    inner_ids,
-    is_named_item,
-    name_around,
-    named_parts,
-)
-from pipelines.indexing.reading.generators import BOXES, CONTENTS, SECTIONS
-from pipelines.indexing.reading.html.elements import HEADINGS
-from pipelines.indexing.reading.html.page_kind import is_index, leads_away, letters
-from pipelines.indexing.reading.html.tabs import LABEL
-from pipelines.indexing.reading.links import Targets
-from pipelines.indexing.reading.sections import OpenSections, SectionFrame
-from pipelines.markdown.text import LIST, below, in_list, join_texts
+from pipelines.indexing.reading import blocks, items
+from pipelines.indexing.reading.flow import MUCH, TextRun, words_from
+from pipelines.indexing.reading.text import introduces
+from pipelines.markdown.text import LIST, Text, below, in_list, join_texts, marks_of
 from pipelines.records import Block, Section
-from pipelines.text.phrases import read_names
 
-_NAMES = read_names(__name__)
-_BLOCK = _NAMES["block"]
-_BLOCK_IN_P = _BLOCK - {"p"}
-_TAG = attrgetter("tag")
-# Boxes beside the text: a heading in a box is the box's title, and the text after the box does not belong to it.
-_BOX = BOXES | {"callout"}
 _TITLED, _UNTITLED, _ROW = 7, 8, 9  # levels below all headings, of sections that begin at a name in the text
-_DEEP = 4  # the level from which a heading without an id is a part of its section (Parameters, Returns, Example)
-_LONG_TAB = 1500  # characters, about as many as a chunk holds
+_PICTURES = (".png", ".svg", ".jpg", ".jpeg", ".gif", ".webp")
 _BESIDE = 0.1  # of the characters of an index: what it is, and how to use it
 
 
-def section_html(main: Element, url: str) -> tuple[Section, ...]:
-    """Return the sections of the page at `url` with the content `main`, in page order.
+def sections_of(parts: items.Items, url: str) -> tuple[Section, ...]:
+    """Return the sections of the page at `url` with these `parts`, in page order.
 
-    A table of contents is no text of its own: the pages that it links to are the sources. A page that holds little
-    besides an index has no sections.
+    A section has text of its own; the ids of what has none remain in the paths of those within. A table of contents is
+    none: the pages that it links to are the sources. A page that holds little besides an index has no sections.
     """
     writer = SectionWriter(url)
-    writer.walk(main)
-    sections = tuple(writer.sections.finish(url))
+    writer.write(parts)
+    written = ((frame, frame.text.finish()) for frame in writer.frames if frame.is_source)
+    sections = tuple(Section(url, frame.anchor_path(), frame.heading_path(), own) for frame, own in written if own)
     shown = sum(len(block.text) for section in sections for block in section.blocks)
     return sections if shown > _BESIDE * writer.left_out else ()
 
 
+class Prose:
+    """Collects the blocks of one section; paragraphs and list items in a row become one block.
+
+    A group is what belongs together: an item, a note, a list under the sentence that introduces it.
+    """
+
+    def __init__(self) -> None:
+        self.blocks: list[Block] = []
+        self._lines: list[str] = []
+        self._prose: tuple[tuple[str, ...], bool] = ((), False)  # what the block of `_lines` is under; whether tight
+        self._heads: list[str] = []  # of the open groups; "" until the first paragraph
+        self._level = 0  # open groups when the last paragraph came
+
+    def __bool__(self) -> bool:
+        return bool(self.blocks or self._lines)
+
+    @contextmanager
+    def group(self, head: str = "") -> Iterator[None]:
+        """Put what is added meanwhile under `head`, else under the first paragraph that is added."""
+        self._heads.append(head)
+        place = len(self._heads)
+        yield
+        del self._heads[place - 1 :]
+
+    @property
+    def lead(self) -> str:
+        """The paragraph before, if it introduces what follows and is not the head of its group; else ""."""
+        last = self._lines[-1] if self._lines and self._level == len(self._heads) else ""
+        return last if last and introduces(last) and last not in self._heads else ""
+
+    def add_paragraph(self, text: str, *, tight: bool = False) -> None:
+        """Add a paragraph, or with `tight` a line that belongs to the paragraph before it."""
+        under = self._under()
+        if self._lines and under != self._prose[0]:
+            self._end_prose()
+        if self._lines:
+            self._lines.append("\n" if tight else "\n\n")
+        else:
+            self._prose = (under, tight and bool(self.blocks))
+        self._lines.append(text)
+        self._level = len(self._heads)
+        if self._heads and not self._heads[-1]:
+            self._heads[-1] = text
+
+    def add_block(self, block: Block) -> None:
+        """Add a listing or a table: under the paragraph that introduces it, or with the listing before it."""
+        under, lead = self._under(), self.lead
+        if lead:
+            under = (*under, lead)
+        elif not self._lines and self.blocks and block.kind == self.blocks[-1].kind == "code":
+            before = self.blocks[-1].under
+            under = before if before[: len(under)] == under else under
+        self._end_prose()
+        self.blocks.append(replace(block, under=under))
+
+    def finish(self) -> tuple[Block, ...]:
+        """Return all blocks in order."""
+        self._end_prose()
+        return tuple(self.blocks)
+
+    def _under(self) -> tuple[str, ...]:
+        return tuple(filter(None, self._heads))
+
+    def _end_prose(self) -> None:
+        if self._lines:
+            under, tight = self._prose
+            self.blocks.append(Block("prose", join_texts(self._lines), under=under, tight=tight))
+            self._lines = []
+
+
+@dataclass(eq=False)
+class SectionFrame:
+    """A section in progress: a container, the scope of a heading (`level` 1 to 6), of a name, or an entry of a list."""
+
+    parent: "SectionFrame | None"
+    anchors: list[str] = field(default_factory=list)
+    heading: str = ""
+    level: int = 0
+    container: bool = True
+    text: Prose = field(default_factory=Prose)
+    is_source: bool = False  # it holds more than lists of links to other pages
+
+    def path(self) -> "list[SectionFrame]":
+        """Return the frames from the page to this one."""
+        path = [self]
+        while path[-1].parent is not None:
+            path.append(path[-1].parent)
+        return path[::-1]
+
+    def anchor_path(self) -> tuple[str, ...]:
+        """Return the ids from the outermost to the finest."""
+        return tuple(dict.fromkeys(anchor for step in self.path() for anchor in step.anchors))
+
+    def heading_path(self) -> tuple[str, ...]:
+        """Return the headings from the page's first to this one; one of the same rank below replaces a container's."""
+        path = self.path()
+        headings: list[str] = []
+        for step, inner in zip(path, [*path[1:], None], strict=True):
+            replaced = inner is not None and not inner.container and step.container and 0 < inner.level <= step.level
+            if step.heading and not replaced and headings[-1:] != [step.heading]:
+                headings.append(step.heading)
+        return tuple(headings)
+
+
 class SectionWriter:
-    """Walks the tree once and writes text into the innermost open frame."""
+    """Writes items one after the other into the innermost open section."""
 
     def __init__(self, url: str = "") -> None:
-        self._site = urlsplit(url).netloc
-        self._absolute = Targets(url)
+        self._target = cache(partial(_target, url))
         self._linking = False  # within a list of links
         self.left_out = 0  # characters of indexes
-        self.sections = OpenSections()
+        self.frames = [SectionFrame(None)]
+        self._innermost = self.frames[0]  # the section that text goes into
         self._targets: list[str] = []  # ids since the last text: they belong to the next one
         self._within: tuple[int, ...] = ()  # the lists and notes around the text
         self._notes = 0
-        self._numberings: list[blocks.Numbering] = []  # of the open lists
+        self._numberings: list[items.Numbering] = []  # of the open lists
         self._marker = ""
         self._tight = False
         self._term = False  # the next paragraph stands below its term
         self._boxes = 0
 
-    # -- the tree -----------------------------------------------------------------------------------------
+    def write(self, parts: items.Items) -> None:
+        """Write all `parts`."""
+        for item in parts:
+            match item:
+                case TextRun():
+                    self._run(item)
+                case str():
+                    self._paragraph(item)
+                case blocks.PageHeading():
+                    self._heading(item)
+                case Block():
+                    self._add(item)
+                case blocks.DataTable():
+                    self._table(item)
+                case items.Container():
+                    self._container(item)
+                case items.GroupedItems():
+                    self._group(item)
+                case items.ItemList():
+                    self._list(item)
+                case items.ListItem():
+                    self._list_item(item)
+                case items.ListEntry():
+                    self._entry(item)
 
-    def walk(self, element: Element) -> None:
-        """Write everything in `element`; text between its blocks becomes paragraphs."""
-        run = TextRun(element.text)
-        for child in element:
-            if self._is_inline(child):
-                run.add(child)
-            else:
-                self._write_run(run, child)
-                self._targets += name_around(child)
-                self._element(child)
-                run = TextRun()
-            run.add_text(child.tail)
-        self._write_run(run, None)
+    # -- sections -----------------------------------------------------------------------------------------
 
-    def _write_run(self, run: TextRun, following: Element | None) -> None:
-        """Write text as a paragraph, or as the title of the section that a name before it begins."""
-        self._targets += run.before
-        if run and not self._begin(run, following):
-            self._paragraph(run.text)
-        self._targets += run.after
+    def _open(self, anchors: list[str], heading: str, level: int = 0, *, container: bool = True) -> None:
+        """Open a section: text goes into it until it is closed."""
+        self._innermost = SectionFrame(self._innermost, anchors, heading, level, container)
+        self.frames.append(self._innermost)
 
-    def _is_inline(self, child: Element) -> bool:
-        return _BLOCK.isdisjoint(map(_TAG, child.iter()))
+    def _open_scope(self, title: str, level: int, anchors: list[str]) -> None:
+        """Open a section that ends where a heading of its level or a higher one follows."""
+        self._close_scopes(level)
+        self._open(anchors, title, level, container=False)
 
-    def _element(self, element: Element) -> None:
-        tag = element.tag
-        if tag in _NAMES["flow"]:
-            self._begin(TextRun(), element)
-        if tag == "p":
-            self._block_of_text(element)
-        elif tag in HEADINGS:
-            self._heading(element)
-        elif tag == "pre":
-            self._add(blocks.code_block(element))
-        elif tag == "table":
-            self._table(element)
-        elif tag == "dl":
-            self._definitions(element)
-        elif tag in ("ul", "ol", "menu", "dir"):
-            self._list(element)
-        elif tag == "li":
-            self._item(element)
-        else:
-            self._other(element)
+    def _close_scopes(self, level: int) -> None:
+        """Close the innermost scopes of this level and deeper ones."""
+        while self._innermost.parent and not self._innermost.container and self._innermost.level >= level:
+            self._innermost = self._innermost.parent
 
-    def _other(self, element: Element) -> None:
-        classes = (element.get("class") or "").split()
-        if not CONTENTS.isdisjoint(classes) or ("contents" in classes and not _NAMES["toc"].isdisjoint(classes)):
-            return
-        if label := element.get(LABEL):
-            self._tab(label, element)
-        elif self._is_section(element, classes):
-            self.sections.close_scopes(_TITLED)
-            anchor = element.get("id")
-            self._write_into(
-                SectionFrame(self.sections.innermost, self._take_targets([anchor] if anchor else [])), element
-            )
-        elif element.tag == "blockquote" or not _BOX.isdisjoint(classes):
-            self._box(element)
-        elif element.tag == "details" or _is_row(element):
-            self._group(element)
-        else:
-            self.walk(element)
+    # -- what holds others --------------------------------------------------------------------------------
 
-    def _box(self, element: Element) -> None:
-        """Write a note or a quotation; a quotation that only holds a box is docutils' way to indent."""
-        self._boxes += 1
-        outer = self._within
-        if element.tag != "blockquote" or len(element) != 1 or element[0].tag != "div":
+    def _container(self, container: items.Container) -> None:
+        if not container.label:
+            self._close_scopes(_TITLED)
+        self._write_into(self._take_targets(container.anchors), container.label, container.parts)
+
+    def _write_into(self, anchors: list[str], heading: str, parts: items.Items) -> None:
+        """Write `parts` into a section of their own, and close every heading opened in it."""
+        outer, within, tight = self._innermost, self._within, self._tight
+        self._within, self._marker, self._tight, self._targets = (), "", False, []
+        self._open(anchors, heading)
+        self.write(parts)
+        self._innermost, self._within, self._tight, self._targets = outer, within, tight, []
+
+    def _group(self, group: items.GroupedItems) -> None:
+        """Write what belongs together: under its own first paragraph, definitions under the sentence before them."""
+        outer, boxes, text = self._within, self._boxes, self._innermost.text
+        self._boxes += group.kind in ("note", "quotation", "tab")
+        if group.kind == "note":
             self._notes += 1
             self._within += (self._notes,)
-        self._group(element)
-        self._within = outer
-        self._boxes -= 1
+        lead = text.lead if group.kind == "definitions" else ""
+        with nullcontext() if group.kind == "tab" or (group.kind == "definitions" and not lead) else text.group(lead):
+            self.write(group.parts)
+        self._within, self._boxes = outer, boxes
 
-    def _group(self, element: Element) -> None:
-        """Write `element` as what belongs together, under its own first paragraph."""
-        with self.sections.innermost.text.group():
-            self.walk(element)
-
-    def _tab(self, label: str, panel: Element) -> None:
-        """Write a tab with its label: before its content, or as heading where that fills a chunk or has headings."""
-        if len("".join(panel.itertext())) > _LONG_TAB or next(panel.iter(*HEADINGS), None) is not None:
-            self._write_into(SectionFrame(self.sections.innermost, [], label), panel)
+    def _list(self, entries: items.ItemList) -> None:
+        if entries.index_size and LIST not in self._within:
+            self.left_out += entries.index_size
             return
-        first = panel[0] if len(panel) and not (panel.text or "").strip() else panel
-        if first.tag == "p" or first is panel:
-            first.text = f"{label}: {first.text or ''}"
+        outer, within, linking, text = self._tight, self._within, self._linking, self._innermost.text
+        self._linking = linking or entries.contents
+        self._within += (LIST,)
+        self._numberings.append(entries.numbering)
+        with text.group(text.lead) if text.lead else nullcontext():
+            self.write(entries.parts)
+        self._numberings.pop()
+        self._within, self._tight, self._marker, self._linking = within, outer, "", linking
+
+    def _list_item(self, item: items.ListItem) -> None:
+        outer = self._within
+        self._within = outer if LIST in outer else (*outer, LIST)
+        self._marker = self._numberings[-1].mark(item.number) if self._numberings else items.BULLET
+        if item.long and (item.named or self._targets) and not self._boxes:
+            self._write_into(self._take_targets([]), "", item.parts)
         else:
-            self._paragraph(f"{label}:")
-        self._boxes += 1
-        self.walk(panel)
-        self._boxes -= 1
+            with self._innermost.text.group():
+                self.write(item.parts)
+        self._within, self._marker = outer, ""
 
-    def _is_section(self, element: Element, classes: Sequence[str]) -> bool:
-        if element.tag == "div" and not SECTIONS.isdisjoint(classes):
-            return bool(element.get("id")) or classes[0] == "refsynopsisdiv"
-        if not element.get("id"):
-            return False
-        if element.get("id") in _NAMES["layout"] and element.tag == "div":
-            return False
-        return element.tag == "section" or (len(element) > 0 and element[0].tag in HEADINGS)
+    def _entry(self, entry: items.ListEntry) -> None:
+        """Write an entry that links lead to as a section, any other as terms above their definition."""
+        if entry.linked and (entry.ids or self._targets):
+            self._linked_entry(entry)
+            return
+        outer = self._tight
+        with self._innermost.text.group():
+            for term in entry.terms:
+                self._paragraph(term)
+            self._tight, self._term = True, bool(entry.terms)
+            self.write(entry.parts)
+        self._tight = outer
 
-    def _write_into(self, frame: SectionFrame, *elements: Element) -> None:
-        """Write `elements` into `frame`, and close every heading opened in it."""
-        within, tight = self._within, self._tight
-        self._within, self._marker, self._tight, self._targets = (), "", False, []
-        with self.sections.within(frame):
-            for element in elements:
-                self.walk(element)
-        self._within, self._tight, self._targets = within, tight, []
+    def _linked_entry(self, entry: items.ListEntry) -> None:
+        anchors, parts = self._take_targets([*entry.ids]), chain(entry.signatures, entry.parts)
+        self._close_scopes(_UNTITLED)
+        if entry.endless:
+            self._open(anchors, entry.heading, _UNTITLED, container=False)
+            self.write(parts)
+        else:
+            self._write_into(anchors, entry.heading, parts)
 
     # -- anchors ------------------------------------------------------------------------------------------
 
@@ -197,52 +280,58 @@ class SectionWriter:
         taken, self._targets = [*self._targets, *anchors], []
         return taken
 
-    def _heading(self, element: Element) -> None:
-        title = blocks.text_of(element).replace("\n", " ")
-        own_id = element.get("id") or next(inner_ids(element), None)
-        anchors = [own_id] if own_id else []
+    def _heading(self, heading: blocks.PageHeading) -> None:
+        title, anchors, level, minor = heading
         if not title or (self._boxes and not anchors):
             self._targets += anchors
             self._paragraph(title)
             return
-        level = int(element.tag[1])
-        innermost = self.sections.innermost
+        innermost = self._innermost
         own = not anchors or anchors[-1] in innermost.anchors
         if own and innermost.container and innermost.parent and not innermost.heading and not innermost.text:
             innermost.heading, innermost.level = title, level
             innermost.anchors = self._take_targets([*anchors, *innermost.anchors])
             return
-        if not anchors and not self._targets and self._is_unlinkable(element, level):
+        if minor and not anchors and not self._targets:
             self._paragraph(f"{title}:" if title[-1].isalnum() else title)
             return
-        self.sections.open_scope(title, level, self._take_targets(anchors))
+        self._open_scope(title, level, self._take_targets(anchors))
 
-    def _begin(self, run: TextRun, following: Element | None) -> bool:
-        """Begin a section where names wait: return whether `run` is its title; one without a title needs much text."""
+    def _begin(self, run: TextRun, *, of_block: bool = False) -> bool:
+        """Begin a section where names wait, with `run` or the block after it: return whether `run` is its title.
+
+        One without a title needs much text.
+        """
         if not self._targets or self._boxes or LIST in self._within:
             return False
-        innermost, title = self.sections.innermost, run.title
-        if title and follows(0, following, 1):
-            self.sections.open_scope(title, _TITLED, self._take_targets([]))
+        innermost, following = self._innermost, words_from(run.following, MUCH)
+        title, words = ("", []) if of_block else (run.title, run.words)
+        if title and following:
+            self._open_scope(title, _TITLED, self._take_targets([]))
             return True
-        words = len("".join(run.words).split())
         if not innermost.text:
             innermost.anchors = innermost.anchors or (self._targets if innermost.parent else [])
-        elif not innermost.text.lead and follows(words, following, MUCH):
-            self.sections.open_scope("", _UNTITLED, self._take_targets([]))
+        elif not innermost.text.lead and len("".join(words).split()) + following >= MUCH:
+            self._open_scope("", _UNTITLED, self._take_targets([]))
         return False
-
-    def _is_unlinkable(self, heading: Element, level: int) -> bool:
-        """Return whether a heading without an id is a line of its section: a deep one, or the title of a card."""
-        return level >= _DEEP or next(heading.iterancestors("a"), None) is not None
 
     # -- text ---------------------------------------------------------------------------------------------
 
-    def _block_of_text(self, element: Element) -> None:
-        if _BLOCK_IN_P.isdisjoint(map(_TAG, element.iter())):
-            self._write_run(TextRun.of(element), element.getnext())
-        else:
-            self.walk(element)
+    def _run(self, run: TextRun) -> None:
+        """Write text as a paragraph, or as the title of the section that a name before it begins."""
+        self._targets += run.before
+        if run and not self._begin(run):
+            self._paragraph(run.text)
+        self._targets += run.after
+        if run.names_block:
+            self._begin(run, of_block=True)
+
+    def _absolute(self, text: str) -> str:
+        """Return `text` with the absolute targets of its links."""
+        if not (marks := marks_of(text)):
+            return text
+        found = (mark._replace(target=self._target(mark.target)) if mark.kind == "link" else mark for mark in marks)
+        return Text(text, [mark for mark in found if mark.kind != "link" or mark.target])
 
     def _paragraph(self, text: str) -> None:
         if not text:
@@ -251,124 +340,32 @@ class SectionWriter:
         text = self._absolute(text)
         text = below(text) if self._tight and not depth and not self._term else text
         text = in_list(text, self._marker if depth else "", self._within)
-        self.sections.innermost.text.add_paragraph(text, tight=self._tight)
-        self.sections.innermost.is_source |= not self._linking
+        self._innermost.text.add_paragraph(text, tight=self._tight)
+        self._innermost.is_source |= not self._linking
         self._marker, self._targets, self._term = "", [], False
         self._tight = self._tight or depth > 0
 
     def _add(self, block: Block | None) -> None:
         if block is not None:
-            self.sections.innermost.text.add_block(replace(block, within=self._within))
-            self.sections.innermost.is_source = True
+            text, header = self._absolute(block.text), self._absolute(block.header)
+            self._innermost.text.add_block(replace(block, text=text, header=header, within=self._within))
+            self._innermost.is_source = True
             self._marker, self._targets = "", []
 
-    def _table(self, element: Element) -> None:
-        if not blocks.is_data_table(element):
-            self.walk(element)
-            return
-        for caption in element.iter("caption"):
-            self._paragraph(blocks.line_of(caption))
-        header, rows = blocks.table_rows(element)
-        header, rows = self._absolute(header), [(self._absolute(line), cells) for line, cells in rows]
-        with self.sections.within():
-            for names, title, lines in named_parts(rows):
-                if names:
-                    self.sections.open_scope(title, _ROW, names)
-                self._add(blocks.table_block(header, lines))
-
-    # -- lists --------------------------------------------------------------------------------------------
-
-    def _list(self, element: Element) -> None:
-        if LIST not in self._within and is_index(element, self._site):
-            self.left_out += sum(map(len, element.itertext()))
-            return
-        outer, within, linking, text = self._tight, self._within, self._linking, self.sections.innermost.text
-        self._linking = linking or self._is_contents(element)
-        self._within += (LIST,)
-        self._numberings.append(blocks.Numbering(element))
-        with text.group(text.lead) if text.lead else nullcontext():
-            self.walk(element)
-        self._numberings.pop()
-        self._within, self._tight, self._marker, self._linking = within, outer, "", linking
-
-    def _is_contents(self, items: Element) -> bool:
-        """Return whether a list is a table of contents: all its words are links to pages of this site."""
-        links = list(items.iter("a"))
-        if not links or any(leads_away(link.get("href") or "", self._site) for link in links):
-            return False
-        return sum(map(letters, links)) == letters(items)
-
-    def _item(self, element: Element) -> None:
-        outer = self._within
-        self._within = outer if LIST in outer else (*outer, LIST)
-        self._marker = self._numberings[-1].mark(element) if self._numberings else blocks.BULLET
-        if not self._boxes and is_named_item(element, named=bool(self._targets)):
-            self._write_into(SectionFrame(self.sections.innermost, self._take_targets([])), element)
-        else:
-            self._group(element)
-        self._within, self._marker = outer, ""
-
-    def _definitions(self, element: Element) -> None:
-        """Write a definition list: an entry with an id is a section, any other a term above its definition."""
-        classes = (element.get("class") or "").split()
-        if "toc" in classes:
-            self._other(element)
-            return
-        text = self.sections.innermost.text
-        with text.group(text.lead) if text.lead else nullcontext():
-            self._entries(element, classes)
-
-    def _entries(self, element: Element, classes: Sequence[str]) -> None:
-        terms: list[Element] = []
-        for child in [*element, None]:
-            if child is not None and child.tag == "dt":
-                terms.append(child)
-                continue
-            if terms or (child is not None and child.tag == "dd"):
-                definition = child if child is not None and child.tag == "dd" else None
-                self._entry(terms, definition, linked=_NAMES["not_entries"].isdisjoint(classes))
-                terms = []
-                if definition is not None:
-                    continue
-            if child is not None and self._is_inline(child):
-                self._write_run(TextRun.of(child), None)
-            elif child is not None:
-                self._definitions(child) if child.tag == "div" else self._element(child)
-
-    def _entry(self, terms: Sequence[Element], definition: Element | None, *, linked: bool) -> None:
-        ids = [name for term in terms if (name := term.get("id"))]
-        ids = ids or [name for term in terms for name in TextRun.of(term).before]
-        if linked and terms and (ids or self._targets):
-            self._linked_entry(ids, terms, definition)
-            return
-        outer = self._tight
-        with self.sections.innermost.text.group():
-            for term in terms:
-                words = blocks.line_of(term)
-                self._paragraph(join_texts([words, ":"]) if words[-1:].isalnum() else words)
-            self._tight, self._term = True, bool(terms)
-            if definition is not None:
-                self.walk(definition)
-        self._tight = outer
-
-    def _linked_entry(self, ids: Sequence[str], terms: Sequence[Element], definition: Element | None) -> None:
-        named = next((term for term in terms if term.get("id")), None)
-        heading = blocks.signature_name(terms[0] if named is None else named)
-        anchors = self._take_targets([*dict.fromkeys(ids[::-1])])
-        self.sections.close_scopes(_UNTITLED)
-        endless = definition is not None and named is None and holds_heading(definition)
-        frame = SectionFrame(self.sections.innermost, anchors, heading, _UNTITLED if endless else 0, not endless)
-        signatures = blocks.signature_block(terms)
-        if signatures.text not in ("", heading):
-            frame.text.add_block(signatures)
-            frame.is_source = True
-        if endless and definition is not None:
-            self.sections.open(frame)
-            self.walk(definition)
-        else:
-            self._write_into(frame, *([definition] if definition is not None else []))
+    def _table(self, table: blocks.DataTable) -> None:
+        for caption in table.captions:
+            self._paragraph(caption)
+        for names, title, block in table.parts:
+            if names:
+                self._open_scope(title, _ROW, names)
+            self._add(block)
+        self._close_scopes(_ROW)
 
 
-def _is_row(element: Element) -> bool:
-    """Return whether `element` is one of several rows, whose first paragraph is a name or a signature."""
-    return element.tag == "tr" and (element.getprevious() is not None or element.getnext() is not None)
+def _target(url: str, href: str) -> str:
+    """Return where a link on the page at `url` leads, "" if to a picture, or to no page of the Web."""
+    try:
+        target = urljoin(url, href.strip())
+    except ValueError:
+        return ""
+    return target if target.startswith(("https://", "http://")) and not target.endswith(_PICTURES) else ""

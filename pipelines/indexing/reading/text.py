@@ -63,7 +63,9 @@ def text_of_page(page: Page) -> str:
 
 def as_paragraph(text: str) -> str:
     """Return `text` as prose: runs of white space become one space; only LINE_BREAK breaks a line."""
-    return "\n".join(filter(None, (" ".join(line.split()) for line in text.split(LINE_BREAK))))
+    if LINE_BREAK not in text:
+        return " ".join(text.split())
+    return "\n".join(filter(None, map(as_paragraph, text.split(LINE_BREAK))))
 
 
 def as_marked(pieces: Sequence[str], spans: Sequence[Span]) -> str:
@@ -72,8 +74,7 @@ def as_marked(pieces: Sequence[str], spans: Sequence[Span]) -> str:
     if not spans:
         return text
     starts, ends = _places(pieces)
-    spans = [span for span in spans if span[0] < span[1]]
-    marks = [Mark(starts[first], ends[last - 1], kind, target) for first, last, kind, target in spans]
+    marks = [Mark(starts[a], ends[b - 1], kind, target) for a, b, kind, target in spans if a < b]
     return Text(text, sorted((mark for mark in marks if mark.start < mark.end), key=lambda mark: (mark[0], -mark[1])))
 
 
@@ -81,18 +82,15 @@ def _places(pieces: Sequence[str]) -> tuple[list[int], list[int]]:
     """Return where each piece starts and ends in the paragraph that `as_paragraph` makes of all."""
     starts: list[int] = []
     ends: list[int] = []
-    size, gap = 0, 0  # `gap` is 1 where a space or a line break stands before the next word
+    size, gap = 0, False  # `gap`: a space or a line break stands before the next word
     for piece in pieces:
         words = " ".join(piece.split())
-        if not words:
-            gap = 1 if size and piece else gap
-            starts.append(size)
-        else:
-            size += gap or (1 if size and piece[0].isspace() else 0)
-            starts.append(size)
-            size += len(words)
-            gap = 1 if piece[-1].isspace() else 0
+        if words and size:
+            size += gap or piece[0].isspace()
+        starts.append(size)
+        size += len(words)
         ends.append(size)
+        gap = piece[-1].isspace() if words else gap or bool(size and piece)
     return starts, ends
 
 
@@ -103,12 +101,8 @@ def introduces(paragraph: str) -> bool:
 
 def as_listing(text: str) -> str:
     """Return `text` as code: with its line breaks and indentation, without blank lines around it."""
-    lines = [line.rstrip() for line in text.replace(LINE_BREAK, "\n").replace("\xa0", " ").split("\n")]
-    while lines and not lines[0]:
-        lines.pop(0)
-    while lines and not lines[-1]:
-        lines.pop()
-    return "\n".join(lines)
+    lines = text.replace(LINE_BREAK, "\n").replace("\xa0", " ").split("\n")
+    return "\n".join(map(str.rstrip, lines)).strip("\n")
 
 
 def decode(body: bytes, charset: str | None = None, *, detect: bool = True) -> str:

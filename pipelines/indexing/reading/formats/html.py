@@ -15,7 +15,8 @@ from pipelines.indexing.reading.html.elements import holds_words, names_of
 from pipelines.indexing.reading.html.page_kind import kind_of
 from pipelines.indexing.reading.html.parse import parse_html
 from pipelines.indexing.reading.html.site import generator_of_site
-from pipelines.indexing.reading.section_writer import section_html
+from pipelines.indexing.reading.items import ItemReader
+from pipelines.indexing.reading.section_writer import sections_of
 from pipelines.indexing.reading.text import NEEDS_JAVASCRIPT, UnreadablePage, text_of_page
 from pipelines.records import Document, Page
 
@@ -33,7 +34,7 @@ def document_of_html(url: str, text: str, title: str = "", language: str = "", o
     titles = found(own.title, root)  # which may stand outside the content
     main = main_content(root, names, own, listed=kind.listed)
     title = title or _text(*titles[:1]) or _words(main, "h1") or label
-    sections = () if kind.listed else section_html(main, url)
+    sections = () if kind.listed else sections_of(ItemReader(url).items_in(main), url)
     shown = sum(len(block.text) for part in sections for block in part.blocks)
     empty = not shown and not holds_words(main)
     if not kind.listed and (shown or empty) and kind.needs_script(shown):

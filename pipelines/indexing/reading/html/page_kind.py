@@ -3,11 +3,9 @@
 Looks at the tree as the server sent it, before anything is dropped from it. Knows no sections.
 """
 
-import re
 from collections.abc import Iterable, Iterator
 from math import inf
 from typing import NamedTuple
-from urllib.parse import urlsplit
 
 from lxml import etree
 from lxml.etree import _Element as Element
@@ -30,13 +28,6 @@ _FRAMED = ("a", "aside", "button", "footer", "form", "header", "label", "nav", "
 FRAME_SIZE = 300  # characters of prose around a page's own content: a slogan, a cookie notice, a line of copyright
 _FRAME_SHARE = 0.01  # of the characters of a long table of contents: Python's has 0.2 %
 _MOST_PROSE = 3000  # characters: no table of contents is so long that it may have as many
-# Indexes written by programs: of 5,000 lists on five sites, those of at least so many links that are as much as a name
-# or two beside each list pages; shorter ones do where they are hardly anything but links.
-_INDEX_LINKS, _INDEX_SHARE = 100, 0.4
-_CONTENTS_CHARACTERS, _CONTENTS_SHARE = 1500, 0.9  # as many as a chunk holds
-_SENTENCES = 0.05  # a link
-_AWAY = 0.1  # of the links: a list of links to other sites is what somebody recommends
-_SENTENCE = re.compile(r"[^\s.!?]{2}[.!?](?=\s|$)|[。！？]")
 
 
 class PageKind(NamedTuple):
@@ -109,30 +100,6 @@ def _unfilled(root: Element) -> tuple[bool, bool]:
 def _is_waiting(text: str) -> bool:
     words = " ".join(text.split())
     return not words or bool(_PHRASES["waiting"].fullmatch(words))
-
-
-def letters(element: Element) -> int:
-    """Return the number of letters in `element`."""
-    return sum(map(str.isalpha, "".join(element.itertext())))
-
-
-def is_index(items: Element, site: str) -> bool:
-    """Return whether a list is an index of the pages of `site`: long, most of it links, and no sentences."""
-    links = [link for link in items.iter("a") if link.get("href")]
-    if len(links) < _INDEX_LINKS and sum(map(len, items.itertext())) < _CONTENTS_CHARACTERS:
-        return False
-    share = sum(map(letters, links)) / (letters(items) or 1)
-    if share < (_INDEX_SHARE if len(links) >= _INDEX_LINKS else _CONTENTS_SHARE):
-        return False
-    if sum(leads_away(link.get("href") or "", site) for link in links) > _AWAY * len(links):
-        return False
-    between = " ".join("".join(text_outside(items, "a")).split())
-    return len(_SENTENCE.findall(between)) <= _SENTENCES * len(links)
-
-
-def leads_away(href: str, site: str) -> bool:
-    """Return whether a link leads to another site, or nowhere."""
-    return not href or (href.startswith(("http:", "https:")) and urlsplit(href).netloc != site)
 
 
 def text_outside(element: Element, *tags: str) -> Iterator[str]:

@@ -1,15 +1,21 @@
-"""Finds the names that links lead to in running text: `<a name>`, and empty `<a id>` and `<span id>`.
+"""Reads an element as a flow: runs of text, and the blocks between them.
 
-Such a name belongs to what follows it. Knows single elements only: no sections.
+A run has the names in it that links lead to: `<a name>`, and empty `<a id>` and `<span id>`. Such a name belongs to
+what follows it. Knows no sections.
 """
 
-from collections.abc import Iterator, Sequence
+from operator import attrgetter
 
 from lxml.etree import _Element as Element
 
 from pipelines.indexing.reading.html.elements import HEADINGS, holds_words
 from pipelines.indexing.reading.text import Span, as_marked, as_paragraph, introduces
+from pipelines.text.phrases import read_names
 
+_NAMES = read_names(__name__)
+_BLOCKS = _NAMES["blocks"]
+IN_PARAGRAPH = _BLOCKS - {"p"}  # where one stands in a paragraph, that is no running text
+_TAG = attrgetter("tag")
 _BOLD = ("b", "strong", "big")
 _LONGEST_BOLD, _LONGEST_PLAIN = 30, 12  # words of a title: a question in bold type, a name
 _CODE = ("code", "tt", "kbd", "samp")
@@ -23,8 +29,10 @@ class TextRun:
     It knows its code, and its links with their targets as they are written.
     """
 
-    def __init__(self, text: str | None = None) -> None:
+    def __init__(self, text: str | None = None, following: Element | None = None) -> None:
         self.words: list[str] = []
+        self.following = following  # the element that ends it
+        self.names_block = False  # a name that waits may be that of this element
         self._spans: list[Span] = []
         self.before: list[str] = []
         self.after: list[str] = []
@@ -35,11 +43,18 @@ class TextRun:
         return self._worded
 
     @classmethod
-    def of(cls, element: Element) -> "TextRun":
-        """Return the text of `element`."""
-        run = cls()
+    def of(cls, element: Element, following: Element | None = None) -> "TextRun":
+        """Return the text of `element`, which ends where `following` begins."""
+        run = cls(following=following)
         run.add(element)
         return run
+
+    def end(self, following: Element) -> "TextRun":
+        """Return the text, ended by `following`; an `a` around a block, such as a heading, may name that."""
+        self.following, self.names_block = following, following.tag in _NAMES["named"]
+        if _is_anchor(following) and not following.get("id") and (name := following.get("name")):
+            self.after.append(name)
+        return self
 
     def add(self, element: Element, bold: bool = False) -> None:
         """Add the text and the names of an inline element, without the text after it."""
@@ -79,6 +94,25 @@ class TextRun:
         return "" if is_sentence or len(text.split()) > most else text
 
 
+def flow_of(element: Element) -> list[TextRun | Element]:
+    """Return what is in `element`, in its order: the blocks, and the runs of text before, between and after them."""
+    flow: list[TextRun | Element] = []
+    run = TextRun(element.text)
+    for child in element:
+        if is_inline(child):
+            run.add(child)
+            run.add_text(child.tail)
+        else:
+            flow += run.end(child), child
+            run = TextRun(child.tail)
+    return [*flow, run]
+
+
+def is_inline(element: Element, blocks: frozenset[str] = _BLOCKS) -> bool:
+    """Return whether `element` is none of `blocks` and holds none."""
+    return blocks.isdisjoint(map(_TAG, element.iter()))
+
+
 def _name_of(element: Element) -> str:
     """Return the name of a target of links: an empty `a` or `span`, or an `a` that leads nowhere; "" if it is none."""
     name = element.get("id") or element.get("name") or ""
@@ -91,53 +125,15 @@ def _is_anchor(element: Element) -> bool:
     return element.tag == "a" and element.get("href") is None
 
 
-def name_around(element: Element) -> Iterator[str]:
-    """Yield the name of an `a` that stands around blocks, such as a heading."""
-    if _is_anchor(element) and not element.get("id") and (name := element.get("name")):
-        yield name
-
-
-def inner_ids(heading: Element) -> Iterator[str]:
-    """Yield the ids and names in a heading."""
-    for inner in heading.iter("a", "span"):
-        name = inner.get("id") or inner.get("name")
-        if name and inner.get("class") != "indexterm":
-            yield name
-
-
-def named_parts(rows: Sequence[tuple[str, list[Element]]]) -> list[tuple[list[str], str, list[str]]]:
-    """Return the parts of a table that begin at a name: the names, the first cell as title, and the lines.
-
-    A table whose named rows are short is one part.
-    """
-    parts: list[tuple[list[str], str, list[str]]] = [([], "", [])]
-    for line, cells in rows:
-        if names := [name for cell in cells if len(cell) for name in TextRun.of(cell).before]:
-            parts.append((names, TextRun.of(cells[0]).title, []))
-        parts[-1][2].append(line)
-    words = sum(len(line.split()) for names, _, lines in parts if names for line in lines)
-    if words < MUCH * (len(parts) - 1) or len(parts) == 1:
-        return [([], "", [line for line, _ in rows])]
-    return parts if parts[0][2] else parts[1:]
-
-
-def is_named_item(item: Element, *, named: bool) -> bool:
-    """Return whether an item of a list begins with a name, or is `named` by one before it, and holds MUCH."""
-    if not (named or (len(item) and item[0].tag in ("a", "span", "p") and TextRun.of(item[0]).before)):
-        return False
-    return not holds_heading(item) and len("".join(item.itertext()).split()) >= MUCH
-
-
 def holds_heading(element: Element) -> bool:
     """Return whether a heading stands in `element`: in an item or entry, because its end tag is missing."""
     return next(element.iter(*HEADINGS), None) is not None
 
 
-def follows(words: int, element: Element | None, least: int) -> bool:
-    """Return whether `words` and those from `element` on, up to the next heading or name, are `least`."""
-    while element is not None and words < least:
-        if holds_heading(element) or TextRun.of(element).before:
-            return False
+def words_from(element: Element | None, most: int) -> int:
+    """Return how many words stand from `element` on, up to the next heading or name; counts no further than `most`."""
+    words = 0
+    while element is not None and words < most and not holds_heading(element) and not TextRun.of(element).before:
         words += len("".join(element.itertext()).split()) + len((element.tail or "").split())
         element = element.getnext()
-    return words >= least
+    return words
