@@ -1,15 +1,14 @@
 """Reads HTML into sections: its tree, the kind of page, its own content."""
 
 from collections.abc import Mapping
-from html import unescape
 from itertools import islice
 from typing import Any
 
 from lxml.etree import _Element as Element
 
-from pipelines.indexing.reading.formats.plain_text import document_of_text, file_name
+from pipelines.indexing.reading.formats.plain_text import document_between_tags, file_name
 from pipelines.indexing.reading.generator import Generator, found
-from pipelines.indexing.reading.generators import ANY
+from pipelines.indexing.reading.generators import ANY, generators_of
 from pipelines.indexing.reading.html.content import main_content
 from pipelines.indexing.reading.html.elements import holds_words, names_of
 from pipelines.indexing.reading.html.page_kind import kind_of
@@ -30,9 +29,11 @@ def document_of_html(url: str, text: str, title: str = "", language: str = "", o
     """Return the document that HTML holds; `title` and `language` go before its own. Raises UnreadablePage."""
     root = parse_html(text)
     names = names_of(root)
-    kind, label, language = kind_of(root, names), _words(root, "title"), language or _language(root)
+    generators = [*generators_of(names), own]
+    kind, label = kind_of(root, names, generators), _words(root, "title")
+    language = language or " ".join((root.get("lang") or root.get("xml:lang") or "").split())[:35]
     titles = found(own.title, root)  # which may stand outside the content
-    main = main_content(root, names, own, listed=kind.listed)
+    main = main_content(root, names, generators, listed=kind.listed)
     title = title or _text(*titles[:1]) or _words(main, "h1") or label
     sections = () if kind.listed else sections_of(ItemReader(url).items_in(main), url)
     shown = sum(len(block.text) for part in sections for block in part.blocks)
@@ -40,7 +41,7 @@ def document_of_html(url: str, text: str, title: str = "", language: str = "", o
     if not kind.listed and (shown or empty) and kind.needs_script(shown):
         raise UnreadablePage(url, NEEDS_JAVASCRIPT)
     if empty and not (kind.listed or kind.contents):
-        return document_of_text(url, _strip_tags(text), title)
+        return document_between_tags(url, text, title)
     first = next((section.headings[0] for section in sections if section.headings), "")
     return Document(url, title or first or file_name(url), language, sections, label)
 
@@ -52,23 +53,3 @@ def _words(element: Element, tag: str) -> str:
 
 def _text(*elements: Element) -> str:
     return " ".join("".join(text for element in elements for text in element.itertext()).split())
-
-
-def _language(root: Element) -> str:
-    """Return the language that `<html lang>` declares, "" if none."""
-    return " ".join((root.get("lang") or root.get("xml:lang") or "").split())[:35]
-
-
-def _strip_tags(text: str) -> str:
-    """Return the text between tags in linear time: for pages whose tree has none."""
-    kept, skipping = [], ""
-    for part in text.split("<"):
-        tag, sign, rest = part.partition(">")
-        name = tag.split(None, 1)[0].lower() if tag.strip() else ""
-        if skipping:
-            skipping = "" if name == "/" + skipping else skipping
-        elif name in ("script", "style"):
-            skipping = name
-        if not skipping:
-            kept.append(rest if sign else "")
-    return unescape("\n".join(kept))

@@ -1,5 +1,7 @@
 """Reads plain text into one section."""
 
+from html import unescape
+
 from pipelines.indexing.reading.text import UnreadablePage, as_listing, as_paragraph, text_of_page
 from pipelines.records import Block, Document, Page, Section
 from pipelines.text.cleaning import clean_page
@@ -25,6 +27,19 @@ def document_of_text(url: str, text: str, title: str = "") -> Document:
     if not blocks:
         raise UnreadablePage(url, "no text")
     return Document(url, title or file_name(url), "", (Section(url, (), (), tuple(blocks)),))
+
+
+def document_between_tags(url: str, html: str, title: str = "") -> Document:
+    """Return the text between tags as plain text, in linear time: of a page whose tree holds none."""
+    kept, skipping = [], ""
+    for part in html.split("<"):
+        tag, sign, rest = part.partition(">")
+        name = tag.split(None, 1)[0].lower() if tag.strip() else ""
+        if not skipping or name == f"/{skipping}":
+            skipping = name if name in ("script", "style") else ""
+        if not skipping:
+            kept.append(rest if sign else "")
+    return document_of_text(url, unescape("\n".join(kept)), title)
 
 
 def file_name(url: str) -> str:

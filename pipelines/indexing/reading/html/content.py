@@ -10,7 +10,7 @@ from lxml import etree
 from lxml.etree import _Element as Element
 
 from pipelines.indexing.reading.generator import Generator, found
-from pipelines.indexing.reading.generators import ANY, BOXES, GENERATORS, NOISE, generators_of
+from pipelines.indexing.reading.generators import BOXES, GENERATORS, NOISE
 from pipelines.indexing.reading.html.elements import HEADINGS
 from pipelines.indexing.reading.html.mend import mend_entries, mend_grids, mend_headings
 from pipelines.indexing.reading.html.page_kind import FRAME_SIZE, prose_size
@@ -21,6 +21,7 @@ from pipelines.text.phrases import read_names, read_phrases
 
 _NAMES = read_names(__name__)
 _REPLACED = ("br", "img", "math")
+_DROPPED = "raydex-dropped"  # no page has such an element
 _NOISE = NOISE | _NAMES["noise"]
 _OUTSIDE = _NOISE | _NAMES["outside"]
 _SIGNS = frozenset(["", "¶", "#", "🔗", "§", "⚓", "∞", "link", "permalink", "anchor"])
@@ -44,16 +45,14 @@ _LENGTH = etree.XPath("string-length(.)")
 _TEX = etree.XPath(".//*[local-name()='annotation'][@encoding='application/x-tex']")
 
 
-def main_content(root: Element, names: frozenset[str], own: Generator = ANY, *, listed: bool = False) -> Element:
+def main_content(root: Element, names: frozenset[str], generators: Sequence[Generator], *, listed: bool) -> Element:
     """Return the element with the page's own content, and drop everything else from it. `names` are `names_of(root)`.
 
-    It is what the site says its `own` content is, else the body if the page marks no main content, or one with hardly
-    any text. A page that is `listed` has no text to rewrite.
+    It is what the last of its `generators`, the site itself, says that its content is, else the body if the page marks
+    no main content, or one with hardly any text. A page that is `listed` has no text to rewrite.
     """
-    root = _plain_html(root, [*generators_of(names), own], names, listed)
-    body = root.find("body")
-    body = root if body is None else body
-    main, marked = _own_main(root, own) or _find_main(root, body)
+    root = _plain_html(root, generators, names, listed)
+    main, marked = _own_main(root, generators[-1]) or _find_main(root, next(root.iter("body"), root))
     _drop_noise(main, marked)
     return main
 
@@ -61,7 +60,7 @@ def main_content(root: Element, names: frozenset[str], own: Generator = ANY, *, 
 def _plain_html(root: Element, generators: Sequence[Generator], names: frozenset[str], listed: bool) -> Element:
     """Return the page without what `generators` hide, and in plain HTML: sections, boxes, tables, labels of tabs."""
     for generator in generators:
-        _drop(found(generator.hidden, root))
+        _drop(root, found(generator.hidden, root))
         for box in found(generator.boxed, root):
             box.tag = "div"
             box.set("class", f"{box.get('class', '')} {min(BOXES)}")
@@ -119,15 +118,17 @@ def _drop_noise(main: Element, marked: bool) -> None:
     doomed = [element for element in main.iter(*_NAMES["dropped"]) if not _is_kept(element)]
     doomed += _NOISY_PARTS(main)
     doomed += [element for element in main.iter(*_NOISY) if element is not main and _is_noise(element, noise, marked)]
-    _drop(doomed)
+    _drop(main, doomed)
     for mark in _FOOTNOTES(main):
-        mark.text = f" [{as_paragraph(''.join(mark.itertext()))}]"
+        mark.text = f" [{' '.join(''.join(mark.itertext()).split())}]"
         del mark[:]
-    for element in list(main.iter(*_REPLACED)):
-        _replace(element)
+    replaced = list(main.iter(*_REPLACED))
+    for element in replaced:
+        element.tail = _shown(element) + (element.tail or "")
+    _drop(main, replaced)
     for element in list(main.iter("p", "div"))[:-_LAST:-1]:
         if _is_ending(element):
-            _drop([element])
+            _drop(main, [element])
 
 
 def _is_ending(element: Element) -> bool:
@@ -171,44 +172,28 @@ def _is_permalink(link: Element) -> bool:
 def _is_sign(link: Element, href: str) -> bool:
     if not href.startswith("#") or next(link.iter("img"), None) is not None:
         return False
-    return as_paragraph("".join(link.itertext())).lower() in _SIGNS
+    return " ".join("".join(link.itertext()).split()).lower() in _SIGNS
 
 
 def _lend_id(link: Element, anchor: str) -> None:
-    holders = [link.getparent(), link.getprevious(), link.getnext()]
-    for holder in holders:
+    for holder in (link.getparent(), link.getprevious(), link.getnext()):
         if holder is not None and holder.tag in HEADINGS and not holder.get("id"):
             holder.set("id", anchor)
             return
 
 
-def _replace(element: Element) -> None:
-    """Replace an element without text of its own by what a reader sees there."""
+def _shown(element: Element) -> str:
+    """Return what a reader sees in the place of an element without text of its own."""
     if element.tag == "br":
-        shown = LINE_BREAK
-    elif element.tag == "img":
-        shown = f" {element.get('alt') or ''} "
-    else:
-        shown = _tex(element)
-    element.tail = shown + (element.tail or "")
-    _drop([element])
+        return LINE_BREAK
+    if element.tag == "img":
+        return f" {element.get('alt') or ''} "
+    notes = _TEX(element)
+    return (notes[0].text if notes else None) or element.get("alttext") or "".join(element.itertext())
 
 
-def _tex(math: Element) -> str:
-    notes = _TEX(math)
-    return (notes[0].text if notes else None) or math.get("alttext") or "".join(math.itertext())
-
-
-def _drop(elements: Iterable[Element]) -> None:
-    """Remove `elements` from their tree, but keep the text after each."""
-    for element in list(elements):
-        parent = element.getparent()
-        if parent is None:
-            continue
-        if element.tail:
-            before = element.getprevious()
-            if before is None:
-                parent.text = (parent.text or "") + element.tail
-            else:
-                before.tail = (before.tail or "") + element.tail
-        parent.remove(element)
+def _drop(root: Element, elements: Iterable[Element]) -> None:
+    """Remove `elements` from `root`, but keep the text after each."""
+    for element in elements:
+        element.tag = _DROPPED
+    etree.strip_elements(root, _DROPPED, with_tail=False)

@@ -4,6 +4,8 @@ An entry without a definition gets the text after it, where authors did not inde
 without text between them share the definition of the last one.
 """
 
+from itertools import takewhile
+
 from lxml import etree
 from lxml.etree import _Element as Element
 
@@ -69,11 +71,7 @@ def _is_empty(definition: Element) -> bool:
 
 def _adopt_text(entries: Element, definition: Element) -> None:
     """Move what follows `entries` into `definition`, up to the next entry, heading or name of one."""
-    found = []
-    for after in entries.itersiblings():
-        if _ENTRY_ENDS(after):
-            break
-        found.append(after)
+    found = list(takewhile(lambda after: not _ENTRY_ENDS(after), entries.itersiblings()))
     while found and _belongs_to_next(found[-1]):
         found.pop()
     definition.text, entries.tail = entries.tail, None
@@ -94,8 +92,6 @@ def _join_next(entries: Element) -> None:
     first = after[0] if len(after) else None
     if first is not None and first.tag == "dt" and first.get("id"):
         entries.remove(entries[-1])
-        terms = list(entries)
-        for place, term in enumerate(terms):
-            after.insert(place, term)
+        after[:0] = list(entries)
         if (parent := entries.getparent()) is not None:
             parent.remove(entries)

@@ -10,8 +10,8 @@ from typing import NamedTuple
 from lxml import etree
 from lxml.etree import _Element as Element
 
-from pipelines.indexing.reading.generator import found
-from pipelines.indexing.reading.generators import LISTINGS, generators_of
+from pipelines.indexing.reading.generator import Generator, found
+from pipelines.indexing.reading.generators import LISTINGS
 from pipelines.text.phrases import read_phrases
 
 _SEARCH = etree.XPath("boolean(//div[@id='search-results'])")  # a page to search at
@@ -47,20 +47,20 @@ class PageKind(NamedTuple):
         return shown < _LITTLE and (self.waits or (self.told and not shown))
 
 
-def kind_of(root: Element, names: frozenset[str]) -> PageKind:
-    """Return the kind of the page `root`, whose `names_of` are `names`."""
-    listed = _is_listing(root, names) or _is_redirect(root)
+def kind_of(root: Element, names: frozenset[str], generators: Iterable[Generator]) -> PageKind:
+    """Return the kind of the page `root`, which `generators` made and whose `names_of` are `names`."""
+    listed = _is_listing(root, names, generators) or _is_redirect(root)
     return PageKind(listed, _is_contents(root), *_unfilled(root))
 
 
-def _is_listing(root: Element, names: frozenset[str]) -> bool:
+def _is_listing(root: Element, names: frozenset[str], generators: Iterable[Generator]) -> bool:
     """Return whether a page is a generator's listing: names or code without explanation.
 
     Listings match nearly every name and would push out the pages that explain it: in the Ray docs, 245 of 3,313 pages.
     """
     if not LISTINGS.isdisjoint(names) or _SEARCH(root):
         return True
-    return any(found(generator.listing, root) for generator in generators_of(names))
+    return any(found(generator.listing, root) for generator in generators)
 
 
 def _is_redirect(root: Element) -> bool:

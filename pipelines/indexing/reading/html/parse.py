@@ -37,9 +37,8 @@ def parse_html(text: str) -> Element:
 def _clean(root: Element) -> None:
     """Clean all text of a page, and the attributes that become text."""
     for element in root.iter(*_SHOWN):
-        name = _SHOWN[element.tag]
-        if name in element.attrib:
-            element.set(name, clean_page(element.attrib[name]))
+        if shown := element.get(name := _SHOWN[element.tag]):
+            element.set(name, clean_page(shown))
     text = etree.tostring(root, encoding="unicode", method="text")
     if clean_page(text) == text:  # most pages: this is much quicker than to look at each element
         return

@@ -59,12 +59,7 @@ def _name(label: Element) -> str:
 
 def _panels_of(tab_list: Element, tabs: Sequence[Element]) -> list[Element]:
     """Return the panels of a list of tabs: those that it names, else those beside it."""
-    holder = tab_list.getparent()
-    while holder is not None and not _TAB_PANELS(holder):
-        holder = holder.getparent()
-    if holder is None:
-        return []
-    panels = _TAB_PANELS(holder)
+    panels: list[Element] = next(filter(None, map(_TAB_PANELS, tab_list.iterancestors())), [])
     named = {panel.get("id"): panel for panel in panels if panel.get("id")}
     controlled = [tab.get("aria-controls") for tab in tabs]
     if len(set(controlled)) == len(tabs) and all(name in named for name in controlled):
@@ -89,11 +84,8 @@ def _panels_beside(controls: Sequence[Element], labels: Sequence[Element]) -> li
 
 def _common_parent(elements: Sequence[Element]) -> Element:
     """Return the innermost element that holds all `elements`."""
-    holders = list(elements[0].iterancestors())
-    for element in elements[1:]:
-        above = set(element.iterancestors())
-        holders = [holder for holder in holders if holder in above]
-    return holders[0]
+    shared = set.intersection(*(set(element.iterancestors()) for element in elements))
+    return next(holder for holder in elements[0].iterancestors() if holder in shared)
 
 
 def _others(holder: Element, controls: Sequence[Element]) -> list[Element]:
