@@ -132,6 +132,7 @@ CELLS = "<thead><tr><th>A<th>B</tr></thead><tr><td>1<td>x<br>y</tr><tr><td>2<td>
 CARDS = '<a href="1"><h2>One</h2><p>First guide.</p></a><a href="2"><h2>Two</h2><p>Second guide.</p></a>'
 SHOWN = {
     "a break and an image": ('<p>a<br>b <img alt="chart"> c</p>', Block("prose", "a\nb chart c")),
+    "an image without words": ('<p>a <img alt="i/x.png" src="i/x.png"> b</p>', Block("prose", "a b")),
     "control characters": ('<p>Before <img alt="a&#12;b&#1;c"> after.</p>', Block("prose", "Before abc after.")),
     "a formula": (
         f'<p>so <span class="katex"><span>{MATH}</span><span class="katex-html">x2</span></span></p>',

@@ -187,7 +187,8 @@ def _shown(element: Element) -> str:
     if element.tag == "br":
         return LINE_BREAK
     if element.tag == "img":
-        return f" {element.get('alt') or ''} "
+        words = element.get("alt") or ""
+        return f" {words} " if words != element.get("src") else " "  # docutils writes the address where none are given
     notes = _TEX(element)
     return (notes[0].text if notes else None) or element.get("alttext") or "".join(element.itertext())
 
