@@ -109,8 +109,8 @@ def test_a_plain_folder_is_pooled_as_its_family_is(make_folder) -> None:
 @pytest.mark.parametrize(
     ("settings", "fingerprint"),
     [
-        (IndexSettings(MODEL), "3fe7ac2d2068b426363d3f4299aea380"),
-        (IndexSettings(f"int8:{MODEL}", f"int8:{MODEL}", 384), "83b489a086104b46d40749353fa9e937"),
+        (IndexSettings(MODEL, sectioning=7), "3fe7ac2d2068b426363d3f4299aea380"),
+        (IndexSettings(f"int8:{MODEL}", f"int8:{MODEL}", 384, sectioning=7), "83b489a086104b46d40749353fa9e937"),
     ],
 )
 def test_an_index_of_before_is_the_same_index(settings: IndexSettings, fingerprint: str) -> None:
