@@ -112,7 +112,7 @@ def table_of(table: Element) -> DataTable | None:
 
 
 def _is_data_table(table: Element) -> bool:
-    if table.get("role") in ("presentation", "none") or next(table.iter("table", *HEADINGS), table) is not table:
+    if table.get("role") in ("presentation", "none"):
         return False
     if any(next(inner.iter(*_OWN_BLOCK), None) is not None for inner in table.iter("td")):
         return not _holds_blocks(table)
