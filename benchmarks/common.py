@@ -23,6 +23,7 @@ from typing import Any, NoReturn
 
 from benchmarks.tables import check_place, write_table
 from pipelines import embedded
+from pipelines.indexing.collection import AUTO
 from pipelines.store import NoLiveIndex, Store
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -89,8 +90,11 @@ def ray_docs(home: Path, count: int | None = None) -> Path:
 
 
 @contextmanager
-def indexed_ray_docs(home: Path, collection: str = "raydocs") -> Iterator[str]:
-    """Yield the database URL of `home` with the whole Ray documentation in `collection`; index it the first time."""
+def indexed_ray_docs(home: Path, collection: str = "raydocs", model: str = AUTO) -> Iterator[str]:
+    """Yield the database URL of `home` with the whole Ray documentation in `collection`; index it the first time.
+
+    `model` is the embedding model that it is then indexed with.
+    """
     home.mkdir(parents=True, exist_ok=True)
     with embedded.run_postgres(home) as url:
         with Store(url, retry_s=10) as store:
@@ -98,13 +102,13 @@ def indexed_ray_docs(home: Path, collection: str = "raydocs") -> Iterator[str]:
             try:
                 store.live_index(collection)
             except NoLiveIndex:
-                _index(home, collection)
+                _index(home, collection, model)
         yield url
 
 
-def _index(home: Path, collection: str) -> None:
+def _index(home: Path, collection: str, model: str) -> None:
     print(f"indexing the Ray documentation into {home} (some minutes, once)", file=sys.stderr, flush=True)
-    where = ["--collection", collection, "--path", str(ray_docs(home)), "--base-url", BASE_URL]
+    where = ["--collection", collection, "--path", str(ray_docs(home)), "--base-url", BASE_URL, "--model", model]
     subprocess.run(
         [sys.executable, "-m", "jobs", "index", *where],
         env={**os.environ, "RAYDEX_HOME": str(home), "PYTHONPATH": str(ROOT)},

@@ -20,21 +20,22 @@ from benchmarks.peer.client import HERE, versions_of
 from benchmarks.peer.corpus import Corpus, Questions, export
 from benchmarks.peer.ingest import ingest_figures
 from benchmarks.peer.query import ASKED, DEPTH, EMBEDDED, KNOWN, K, Searches
-from benchmarks.peer.setup import MODEL, OURS, OURS_FP32, PEERS, Bench
+from benchmarks.peer.setup import MODEL, OURS, OURS_MODELS, PEERS, Bench
 from benchmarks.synthetic import COLLECTION as SYNTHETIC
 from benchmarks.synthetic import Synthetic, prepared
 from benchmarks.tables import as_table
 
 PAGES = 153
+REAL = "raydocs-peers"  # indexed with the peers' weights, not with the default ones
 # What is compared of `raydex index`: its flags by their name in the table.
-OURS_INGEST: dict[str, tuple[str, ...]] = {OURS: (), OURS_FP32: ("--model", MODEL)}
+OURS_INGEST = {name: ("--model", model) for name, model in OURS_MODELS.items()}
 
 
 def ray_corpus(bench: Bench) -> Corpus:
     """Return the whole Ray documentation, with questions that a language model wrote from its sections."""
     rows = json.loads(common.data("embedding_qa.json").read_text(encoding="utf-8"))
     texts = list(dict.fromkeys(row["question"] for row in rows))[::2]
-    return export(bench.folder, bench.owner, "raydocs", lambda: bench.embed(texts))
+    return export(bench.folder, bench.owner, REAL, lambda: bench.embed(texts))
 
 
 def synthetic_corpus(bench: Bench, chunks: int) -> Corpus:
@@ -53,7 +54,7 @@ def synthetic_corpus(bench: Bench, chunks: int) -> Corpus:
 def measure(args: argparse.Namespace) -> dict[str, Any]:
     """Return the figures of what was asked for."""
     figures: dict[str, Any] = {}
-    with common.indexed_ray_docs(args.home) as url:
+    with common.indexed_ray_docs(args.home, REAL, MODEL) as url:
         bench, rounds = Bench(args.home, url), 1 if args.quick else args.rounds
         if args.only != "query":
             count = None if args.whole else 20 if args.quick else PAGES
@@ -74,7 +75,7 @@ def measure(args: argparse.Namespace) -> dict[str, Any]:
 
 def table(figures: dict[str, Any]) -> str:
     """Return the table; what a peer takes stands beside its ratio to Raydex, the median within the rounds."""
-    names = [OURS, OURS_FP32, *PEERS]
+    names = [*OURS_MODELS, *PEERS]
     rows = [*_ingest_rows(figures.get("ingest"), names)]
     for key, what in (("real", "the Ray documentation"), ("synthetic", "synthetic")):
         if key in figures:

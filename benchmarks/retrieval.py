@@ -43,7 +43,14 @@ from pipelines.store.indexes import IndexSnapshot, ScoredChunk
 REAL = "raydocs"
 K, DEPTH, NEAREST = 5, RetrievalSettings().leg_depth, 10  # hits, chunks of each leg, chunks of recall
 TIE = 1e-6  # cosines that differ by less are equal: many chunks are on several pages
-PARTS = {"spell": "spelling", "bm25": "BM25", "search": "Postgres", "fuse": "fusion", "texts": "texts"}
+PARTS = {
+    "spell": "spelling",
+    "bm25": "BM25",
+    "search": "Postgres",
+    "fuse": "fusion",
+    "texts": "texts",
+    "rank": "ranking",
+}
 Questions = Sequence[tuple[str, np.ndarray]]
 
 

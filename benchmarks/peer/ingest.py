@@ -14,7 +14,7 @@ from typing import Any
 from benchmarks import common
 from benchmarks.peer.client import peak_memory
 from benchmarks.peer.corpus import Corpus, export
-from benchmarks.peer.setup import PEERS, Bench
+from benchmarks.peer.setup import MODEL, PEERS, Bench
 
 Figures = dict[str, float]
 
@@ -47,7 +47,7 @@ def ingest_figures(
 def cut(bench: Bench, pages: Path) -> Corpus:
     """Return the chunks that Raydex cuts from a folder of pages; they are indexed to have them."""
     collection = f"peers-{pages.name}"
-    index(bench, bench.owner, pages, collection, ())
+    index(bench, bench.owner, pages, collection, ("--model", MODEL))
     return export(bench.folder, bench.owner, collection, lambda: bench.embed(["nothing is asked of it"]))
 
 

@@ -13,11 +13,9 @@ import numpy as np
 from benchmarks import common
 from benchmarks.peer.client import Worker
 from benchmarks.peer.corpus import Corpus
-from benchmarks.peer.setup import MODEL, OURS, OURS_FP32, PEERS, Bench
+from benchmarks.peer.setup import OURS, OURS_FP32, OURS_MODELS, PEERS, Bench
 from pipelines.evaluation.dataset import read_dataset
 from pipelines.evaluation.metrics import HitSources, retrieval_score
-from pipelines.indexing.collection import AUTO
-from pipelines.indexing.settings import choose_model
 
 K = 9
 # Hits that each leg of a peer brings to the fusion.
@@ -26,8 +24,6 @@ DEPTH = 10
 ASKED = {1: 100, 8: 160}
 # By the model, or by known vectors, so that the model's time is not in it.
 EMBEDDED, KNOWN = "embedded", "known"
-# What embeds the questions that Raydex is asked; the index may be built with either, they cost the same to search.
-OURS_MODELS = {OURS: AUTO, OURS_FP32: MODEL}
 
 
 class Searches:
@@ -55,7 +51,7 @@ class Searches:
             model = self._bench.model
             given |= {"url": self._bench.loaded_database(name, self._corpus.folder), "depth": self._depth}
         else:
-            model = choose_model(OURS_MODELS[name])
+            model = OURS_MODELS[name]
             given |= {"url": self._corpus.url, "home": str(self._bench.home), "collection": self._corpus.collection}
         for mode in self._modes:
             self.workers[name].call("open", name=mode, model=model if mode == EMBEDDED else "", **given)

@@ -17,11 +17,15 @@ from benchmarks import common
 from benchmarks.peer.client import HERE, Worker, make_environment
 from benchmarks.peer.corpus import Questions
 from pipelines.embedding.load import load_embedder
+from pipelines.indexing.collection import AUTO
+from pipelines.indexing.settings import choose_model
 from pipelines.keeper import superuser_url
+from pipelines.records import IndexSettings
 
 MODEL = "all-MiniLM-L6-v2"
-# The default model may be an int8 form of MODEL; by its own name its vectors are those of the peers.
 OURS, OURS_FP32 = "Raydex", "Raydex, fp32"
+# The models of Raydex: the peers' weights, in int8 where it would take them so by default, and as the peers have them.
+OURS_MODELS = {OURS: choose_model(AUTO).replace(IndexSettings().model, MODEL), OURS_FP32: MODEL}
 PEERS = {"LlamaIndex": "llamaindex", "Haystack": "haystack"}
 
 
