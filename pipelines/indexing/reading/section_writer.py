@@ -11,8 +11,8 @@ from functools import cache, partial
 from itertools import chain
 from urllib.parse import urljoin
 
-from pipelines.indexing.reading import blocks, items
-from pipelines.indexing.reading.flow import MUCH, TextRun, words_from
+from pipelines.indexing.reading.html import blocks, items
+from pipelines.indexing.reading.html.flow import MUCH, TextRun, words_from
 from pipelines.indexing.reading.text import introduces
 from pipelines.markdown.text import LIST, Text, below, in_list, join_texts, marks_of
 from pipelines.records import Block, Section

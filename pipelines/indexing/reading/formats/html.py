@@ -11,10 +11,10 @@ from pipelines.indexing.reading.generator import Generator, found
 from pipelines.indexing.reading.generators import ANY, generators_of
 from pipelines.indexing.reading.html.content import main_content
 from pipelines.indexing.reading.html.elements import holds_words, names_of
+from pipelines.indexing.reading.html.items import ItemReader
 from pipelines.indexing.reading.html.page_kind import kind_of
 from pipelines.indexing.reading.html.parse import parse_html
 from pipelines.indexing.reading.html.site import generator_of_site
-from pipelines.indexing.reading.items import ItemReader
 from pipelines.indexing.reading.section_writer import sections_of
 from pipelines.indexing.reading.text import NEEDS_JAVASCRIPT, UnreadablePage, text_of_page
 from pipelines.records import Document, Page

@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 from lxml.etree import _Element as Element
 
-from pipelines.indexing.reading.flow import MARKED, MUCH, TextRun
 from pipelines.indexing.reading.generators import CODE_LINES
 from pipelines.indexing.reading.html.elements import HEADINGS
+from pipelines.indexing.reading.html.flow import MARKED, MUCH, TextRun
 from pipelines.indexing.reading.text import LINE_BREAK, as_listing, as_paragraph
 from pipelines.markdown.text import Mark, Text, join_texts, marks_of
 from pipelines.records import Block

@@ -12,10 +12,10 @@ from urllib.parse import urlsplit
 from lxml import etree
 from lxml.etree import _Element as Element
 
-from pipelines.indexing.reading import blocks
-from pipelines.indexing.reading.flow import IN_PARAGRAPH, MUCH, TextRun, flow_of, holds_heading, is_inline
 from pipelines.indexing.reading.generators import BOXES, CONTENTS, SECTIONS
+from pipelines.indexing.reading.html import blocks
 from pipelines.indexing.reading.html.elements import HEADINGS
+from pipelines.indexing.reading.html.flow import IN_PARAGRAPH, MUCH, TextRun, flow_of, holds_heading, is_inline
 from pipelines.indexing.reading.html.tabs import LABEL
 from pipelines.markdown.text import join_texts
 from pipelines.records import Block
