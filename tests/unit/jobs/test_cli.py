@@ -12,6 +12,7 @@ import pytest
 
 from jobs import demo
 from jobs.__main__ import VERBS, raydex
+from tests.kit.cluster import free_port
 
 ROOT = Path(__file__).parents[3]
 HEAVY = ("ray", "torch", "sklearn", "scipy", "pandas", "transformers", "scrapy", "onnxruntime", "sentence_transformers")
@@ -132,6 +133,7 @@ def test_a_home_that_cannot_be_made_is_a_message_of_a_line_or_two(verb, tmp_path
     (tmp_path / "x" / "page.html").write_text("<h1>Page</h1>")
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("RAYDEX_HOME", str(tmp_path / "file" / "home"))
+    monkeypatch.setenv("RAYDEX_PORT", str(free_port()))  # a service may run on this machine while its tests do
     monkeypatch.chdir(tmp_path)
     assert ending(verb, *HOMELESS[verb]) == 1
     said = capsys.readouterr().err
