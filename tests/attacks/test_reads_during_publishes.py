@@ -100,9 +100,10 @@ def test_readers_never_notice_a_publish(database_url, tmp_path: Path, request, r
             retriever.prepare()
             with Readers(retriever, reads) as readers:
                 for number in range(1, PUBLISHES + 1):
-                    seen = sum(readers.ends.values())
                     publish(workshop, number)
-                    while sum(readers.ends.values()) < seen + reads // (2 * PUBLISHES):
+                    # More than the reads in flight: those after them began when the new state was there.
+                    enough = sum(readers.ends.values()) + max(THREADS + 1, reads // (2 * PUBLISHES))
+                    while sum(readers.ends.values()) < enough:
                         time.sleep(0.01)
         finally:
             retriever.close()
