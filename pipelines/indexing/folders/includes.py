@@ -6,7 +6,7 @@ Nothing is read outside the folder, or the repository that it is a part of. The 
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePosixPath
 from posixpath import normpath
 from textwrap import dedent, indent
@@ -41,7 +41,7 @@ class Includes:
     def __call__(self, path: str, body: bytes) -> bytes:
         """Return the content of a file with what it includes; an include of what may not or can't be read goes."""
         text, self._left = body.decode("utf-8", "surrogateescape"), MOST_BYTES
-        if format_of_name(path) not in PAGES or all(place["fence"] for place in _PLACE.finditer(text)):
+        if format_of_name(path) not in PAGES or not any("fence" not in said for _, said in _places(text)):
             return body
         self.pages.add(path)
         return self._fill(text, (path,)).encode("utf-8", "surrogateescape")
@@ -49,19 +49,18 @@ class Includes:
     def _fill(self, text: str, files: tuple[str, ...]) -> str:
         """Return the text of the last of `files`, each of which is included by the one before it."""
         done, at, sign = list[str](), 0, ""
-        for place in _PLACE.finditer(text):
-            if mark := place["fence"]:
+        for place, said in _places(text):
+            if mark := said.get("fence"):
                 if not sign:
                     sign = mark
                 elif mark.startswith(sign) and not place["info"].strip():
                     sign = ""
-                continue
-            done += [text[at : place.start()], self._included(place, files, bool(sign))]
-            at = place.end()
+            elif not (sign and "component" in said):
+                done += [text[at : place.start()], self._included(place, said, files, bool(sign))]
+                at = place.end()
         return "".join([*done, text[at:]])
 
-    def _included(self, place: re.Match[str], files: tuple[str, ...], in_code: bool) -> str:
-        said = {name.rpartition("_")[0]: value for name, value in place.groupdict().items() if value}
+    def _included(self, place: re.Match[str], said: dict[str, str], files: tuple[str, ...], in_code: bool) -> str:
         names = said.get("code") or said["file"]
         parts = [self._part(name, said, files, in_code) for name in map(str.strip, names.split("\n")) if name]
         text = "\n".join(filter(None, parts))
@@ -74,13 +73,12 @@ class Includes:
         path, text = self._read(name, files[-1])
         if not text:
             return ""
-        entry = format_of_name(path)
+        entry, suffix = format_of_name(path), PurePosixPath(path).suffix[1:].lower()
         text = dedent("\n".join(_choose(text.splitlines(), colon + part or said.get("rest", "")))).strip("\n")
         if in_code or path in files or len(files) > DEPTH or not text.strip():
             return text if in_code else ""
-        if entry and "code" not in said:
-            return self._fill(text, (*files, path)) if entry in TEXTS else ""
-        suffix = path.rpartition(".")[2].lower()
+        if (entry or suffix in _TABLE["prose"]) and "code" not in said and not _option("literal", said.get("rest", "")):
+            return self._fill(text, (*files, path)) if entry in (*TEXTS, None) else ""
         language = _TABLE["languages"].get(suffix, suffix)
         if format_of_name(files[0]) is RESTRUCTURED_TEXT:
             return f".. code-block:: {language}\n\n{indent(text, '   ')}\n"
@@ -107,6 +105,17 @@ class Includes:
         *folders, name = path.removeprefix(self._top).split("/")
         hidden = any(folder.startswith(".") for folder in folders)
         return path.startswith(self._top) and not hidden and (name[:1] != "." or format_of_name(name) in TEXTS)
+
+
+def _places(text: str) -> Iterator[tuple[re.Match[str], dict[str, str]]]:
+    """Yield fences and includes, in order, with the groups of their form; a component is one if it is imported."""
+    imported = dict(re.findall(_TABLE["imports"], text, re.MULTILINE))
+    for place in _PLACE.finditer(text):
+        said = {re.sub(r"_\d+$", "", name): value for name, value in place.groupdict().items() if value}
+        if name := said.get("component"):
+            said["file"] = imported.get(name, "")
+        if not name or said["file"]:
+            yield place, said
 
 
 def _choose(lines: Sequence[str], said: str) -> list[str]:

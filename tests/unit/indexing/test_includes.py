@@ -84,6 +84,23 @@ def test_what_a_source_of_sphinx_includes_begins_and_ends_a_paragraph(repository
     assert filled(repository, said, "docs/en/guide/page.rst") == f"Before.\n{part}\n{part}\nAfter."
 
 
+def test_a_fragment_without_a_format_is_text_of_the_page_unless_it_is_asked_for_as_code(repository):
+    (repository / "docs/part.rst.inc").write_text("Part\n====\n\n.. include:: note.md\n")
+    (repository / "docs/LICENSE").write_text("Free.\n")
+    said = ".. include:: ../../part.rst.inc\n.. include:: ../../LICENSE\n   :literal:\n"
+    shown = "\nPart\n====\n\n\nNote *well*.\n\n\n.. code-block:: text\n\n   Free.\n"
+    assert filled(repository, said, "docs/en/guide/page.rst").split() == shown.split()
+    assert filled(repository, '--8<-- "docs/LICENSE"\n') == "Free.\n"
+
+
+def test_a_component_that_is_imported_from_a_page_is_its_text(repository):
+    (repository / "docs/_part.mdx").write_text("import Note from './note.md'\n\nA part.\n\n<Note />\n")
+    said = "import Part from '@site/docs/_part.mdx'\n\n<Part of='it' />\n<Other />\n\n```jsx\n<Part />\n```\n"
+    shown = said.replace("<Part of='it' />", "import Note from './note.md'\n\nA part.\n\nNote *well*.")
+    assert filled(repository, said) == shown
+    assert Includes(LocalFileSystem(), str(repository))("a.mdx", b"<Other />\n") == b"<Other />\n"
+
+
 def test_an_include_of_nothing_goes_but_for_one_that_an_example_shows(repository):
     text = '{* gone.py *}\nProse.\n\n```html\n{% include "header.html" %}\n```\n'
     assert filled(repository, text) == '\nProse.\n\n```html\n{% include "header.html" %}\n```\n'

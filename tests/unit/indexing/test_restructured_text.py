@@ -133,6 +133,11 @@ def test_no_directive_and_no_role_loses_its_text(text, shown):
     assert text in shown
 
 
+@pytest.mark.parametrize(("said", "shows"), [("html", True), ("latex", False), ("not latex", True), ("a_tag", True)])
+def test_only_what_the_published_page_shows_is_read(said, shows):
+    assert ("Shown" in words(read(f"Text.\n\n.. only:: {said}\n\n   Shown.\n"))) is shows
+
+
 def test_code_is_marked_and_the_lines_of_a_block_stay_one_paragraph():
     section = read("Page\n====\n\nUse ``raydex index`` or :option:`-b`:\n\n| ``one``\n| two\n\nLast.\n").sections[0]
     text = section.blocks[0].text

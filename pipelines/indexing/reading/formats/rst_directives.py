@@ -49,7 +49,7 @@ class AnyDirective(Directive):  # type: ignore[misc]
 
     def run(self) -> list[nodes.Node]:
         name, argument = self.name.lower(), "".join(self.arguments).strip()
-        if name in _NAMES["silent"]:
+        if not _NAMES["silent"].isdisjoint((name, f"{name}:{argument}")):
             return self._paragraph(self.options.get("synopsis", ""))
         if name in _NAMES["code"]:
             lines = list(self.content) or argument.split("\n") * (name in ("productionlist", "plot"))
