@@ -60,14 +60,15 @@ class Publishing:
     """How a generator publishes whose configuration need not be read for it: the keys of `publishes` in its table.
 
     `configs` are files of which one configures a site. Its pages lie in the first of `folders` below that has an index,
-    else in the last one; both are names separated by spaces. Their URLs end by `url_style`, bare where the
-    configuration has the regular expression `bare_if`, without capitals if `case` is "lower". `exclude` is as in
-    SourceFolder.
+    else in the last one; both are names separated by spaces. Only a file that has the regular expression `sign`
+    configures it. Their URLs end by `url_style`, bare where the configuration has the regular expression `bare_if`,
+    without capitals if `case` is "lower". `exclude` is as in SourceFolder.
     """
 
     configs: str
     folders: str
     url_style: UrlStyle
+    sign: str = ""
     bare_if: str = ""
     exclude: Sequence[str] = ()
     case: str = ""
@@ -75,7 +76,7 @@ class Publishing:
     def sources(self, name: str, read: Read, place: str) -> SourceFolder | None:
         """Return the folder that a configuration in `place` of the generator `name` publishes, None without one."""
         config = first_file(read, place, *self.configs.split())
-        if config is None:
+        if config is None or not re.search(self.sign, config[1]):
             return None
         folders = [folder_below(place, folder, "") for folder in self.folders.split()]
         root = next((folder for folder in folders if first_file(read, folder, *_INDEXES)), folders[-1])

@@ -63,6 +63,12 @@ def test_mkdocs_publishes_directories_of_its_docs_dir(tmp_path):
         ("hugo.toml", "", {"content/en/_index.md": "", "content/en/docs/a.md": "docs/a/", "content/de/b.md": None}),
         ("config/_default/hugo.yaml", "", {"content/_index.md": "", "content/docs/B/index.md": "docs/b/"}),
         ("astro.config.mjs", "", {"src/content/docs/index.mdx": "", "src/content/docs/404.md": None, "a.md": None}),
+        (
+            "docs.json",
+            '"$schema": "https://mintlify.com/docs.json"',
+            {"index.mdx": "", "a/b.mdx": "a/b", "snippets/c.mdx": None},
+        ),
+        ("docs.json", '"pages": []', {"a/b.mdx": "a/b.mdx"}),  # of another program
         ("astro.config.mjs", "", {"docs/a.md": "docs/a.md"}),  # built otherwise: cited as its files
         ("book.toml", "[book]", {"src/SUMMARY.md": None, "src/README.md": "", "src/a/01-b.md": "a/01-b.html"}),
         ("conf.py", "DEBUG = True", {"a.md": "a.md"}),  # of the same name, and no configuration
