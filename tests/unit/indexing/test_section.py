@@ -52,6 +52,21 @@ def test_an_overload_without_an_id_belongs_to_the_entry_before_it():
     assert section.blocks[0] == Block("code", "f(a)\nf(b)")
 
 
+@pytest.mark.parametrize(
+    ("label", "heads", "title"),
+    [
+        ("Write-Ahead Logging", ("1. Overview", "2. How it works"), "Write-Ahead Logging"),
+        ("Install - Acme", ("Acme 3 docs", "Install"), "Install"),
+        ("Acme", ("Install",), "Install"),
+        ("", ("Install", "Use"), "Install"),
+        ("Acme", (), "Acme"),
+    ],
+)
+def test_a_page_is_called_by_its_own_heading_and_not_by_that_of_a_part(label, heads, title):
+    parts = "".join(f"<h1>{head}</h1><p>Text.</p>" for head in heads)
+    assert read_html(f"<title>{label}</title><body>{parts}<p>Text.</p>").title == title
+
+
 def test_docbook_sections_entries_and_notes():
     found = sections(
         '<body><div class="navheader"><table><tr><th>Nav</th></tr></table></div><div class="sect1" id="S"><div '

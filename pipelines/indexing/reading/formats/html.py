@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from itertools import islice
+from statistics import fmean
 from typing import Any
 
 from lxml.etree import _Element as Element
@@ -34,7 +35,7 @@ def document_of_html(url: str, text: str, title: str = "", language: str = "", o
     language = language or " ".join((root.get("lang") or root.get("xml:lang") or "").split())[:35]
     titles = found(own.title, root)  # which may stand outside the content
     main = main_content(root, names, generators, listed=kind.listed)
-    title = title or _text(*titles[:1]) or _words(main, "h1") or label
+    title = title or _text(*titles[:1]) or _title(main, label)
     sections = () if kind.listed else sections_of(ItemReader(url).items_in(main), url)
     shown = sum(len(block.text) for part in sections for block in part.blocks)
     empty = not shown and not holds_words(main)
@@ -44,6 +45,19 @@ def document_of_html(url: str, text: str, title: str = "", language: str = "", o
         return document_between_tags(url, text, title)
     first = next((section.headings[0] for section in sections if section.headings), "")
     return Document(url, title or first or file_name(url), language, sections, label)
+
+
+def _title(main: Element, label: str) -> str:
+    """Return what a page is called: its h1. Where it has several, which may be its parts, one that its <title> has.
+
+    Else the first one if the <title> has half of its words, as the name of a site; else the <title>.
+    """
+    names = [words for heading in main.iter("h1") if (words := _text(heading))]
+    if len(names) < 2 or not label:
+        return names[0] if names else label
+    called = label.casefold()
+    first = names[0] if fmean(word in called.split() for word in names[0].casefold().split()) >= 0.5 else label
+    return next((name for name in names if name.casefold() in called), first)
 
 
 def _words(element: Element, tag: str) -> str:
