@@ -112,7 +112,7 @@ class Hit:
 
     `ranks` and `scores` are those of the legs (vector, bm25) that found the chunk; `sources` are all places with the
     same text, the hit's own first. `context` is the text joined with its neighbours in the section, "" if none were
-    joined.
+    joined, `below` the text of the sections below it that follow, each under its heading.
     """
 
     chunk_id: str
@@ -128,6 +128,7 @@ class Hit:
     scores: dict[str, float] = field(default_factory=dict)
     sources: tuple[str, ...] = ()
     context: str = ""
+    below: str = ""
     tags: tuple[str, ...] = ()
     version: str | None = None
     language: str = ""

@@ -268,7 +268,10 @@ class Indexes(ChunkTables):
         return self._read(work)
 
     def neighbours(self, index: int, ids: Sequence[str], reach: int) -> dict[str, list[Hit]]:
-        """Return for each chunk those of its section at most `reach` places away and itself, in reading order."""
+        """Return for each chunk those of its section at most `reach` places away and itself, in reading order.
+
+        Behind them stand those of the sections below its own, at most twice as far away.
+        """
         values = {"ids": list(ids), "reach": reach}
         with _existing(index):
             rows = self._all("neighbours", values, chunk=chunk_table(index), **self.columns.parts)

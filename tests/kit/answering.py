@@ -145,7 +145,13 @@ class MemoryStore:
         self._reach()
         chunks = sorted(self.chunks[index], key=lambda chunk: chunk.ordinal)
         return {
-            hit.chunk_id: [c for c in chunks if c.source == hit.source and abs(c.ordinal - hit.ordinal) <= reach]
+            hit.chunk_id: [
+                c
+                for c in chunks
+                if c.url == hit.url
+                and -reach <= c.ordinal - hit.ordinal <= 2 * reach
+                and (c.source == hit.source or c.headings[:-1] == hit.headings)
+            ]
             for hit in chunks
             if hit.chunk_id in set(ids)
         }

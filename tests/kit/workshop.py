@@ -1,7 +1,7 @@
 """Reindexes a site in one process, as a run does, but without Ray, a crawler or HTML.
 
-A site is {path: {anchor: text}}; the body of a page is its sections as JSON. A path whose value is a state ("gone",
-"failed") is a page in that state.
+A site is {path: {anchor: text}}; the body of a page is its sections as JSON. The section "a/b" lies below "a", "/b" has
+no anchor. A path whose value is a state ("gone", "failed") is a page in that state.
 """
 
 import json
@@ -145,7 +145,13 @@ class Workshop:
 
     def chunks(self, url: str, sections: Sections) -> list[Chunk]:
         parts = tuple(
-            Section(url, (anchor,), ("Title", anchor), (Block("prose", text),)) for anchor, text in sections.items()
+            Section(
+                url,
+                (anchor,)[anchor[:1] == "/" :],
+                ("Title", *filter(None, anchor.split("/"))),
+                (Block("prose", text),),
+            )
+            for anchor, text in sections.items()
         )
         return self.chunker(Document(url, "Title", "en", parts))
 

@@ -1,4 +1,4 @@
-"""Joins a hit with its neighbours in the section into one text (small-to-big retrieval).
+"""Joins a hit with its neighbours in the section, and the sections below it (small-to-big retrieval).
 
 Knows texts only; the store finds the neighbours.
 """
@@ -6,7 +6,12 @@ Knows texts only; the store finds the neighbours.
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import reduce
+from itertools import groupby
+from operator import attrgetter
 
+from pipelines.answering.hits import own_heading
+from pipelines.markdown.writing import Part, write
 from pipelines.records import Hit
 
 OMITTED = "…"  # the line of a chunk between what it repeats from the chunk before and where it goes on
@@ -19,14 +24,21 @@ _WORD = re.compile(r"\S+")
 def with_neighbours(hit: Hit, section: Sequence[Hit], overlap: int) -> Hit:
     """Return `hit` with `section`, which is the hit and its neighbours in reading order, as its context.
 
-    A hit without neighbours is unchanged. A chunk repeats at most `overlap` words of the one before.
+    What follows under further headings, the sections below, is its `below`. A hit without neighbours is unchanged. A
+    chunk repeats at most `overlap` words of the one before.
     """
     if len(section) < 2:
         return hit
-    text = section[0].text
-    for following in section[1:]:
-        text = join_chunks(text, following.text, overlap)
-    return replace(hit, context=text)
+    parts = [list(chunks) for _, chunks in groupby(section, key=attrgetter("headings"))]
+    own, *below = parts
+    if below and own[-1].ordinal + 1 < below[0][0].ordinal:  # more of the section lies between
+        below = []
+    texts = [f"**{write([Part('prose', own_heading(part[0]))])}**\n\n{_join(part, overlap)}" for part in below]
+    return replace(hit, context=_join(own, overlap) if len(own) > 1 else "", below="\n\n".join(texts))
+
+
+def _join(section: Sequence[Hit], overlap: int) -> str:
+    return reduce(lambda text, following: join_chunks(text, following.text, overlap), section[1:], section[0].text)
 
 
 def join_chunks(text: str, following: str, overlap: int) -> str:

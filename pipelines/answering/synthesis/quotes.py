@@ -32,6 +32,7 @@ MOST_CODE_LINES = 40  # longer code is cut: the source's own page has all of it
 MOST_ROWS = 8
 CONCERNS = 0.5  # share of the question's words that such a row has, and of the best row's that another one has
 FULL = 250  # words up to which quotes are filled: a cut often leaves out what decides
+INTRODUCTION = 100  # words that a section has at most which leaves the answer to the sections below it
 MOST_PROSE_WORDS = 150  # of a block; a longer one ends after a whole sentence
 
 # Quotes whose best support is below this begin by saying so: of 134 graded answers 6, none of which is good; of 1,306
@@ -75,12 +76,32 @@ def in_order(quotes: Sequence[Quote], hits: Sequence[Hit]) -> tuple[tuple[Quote,
 
 
 def fill(quotes: Sequence[Quote], hits: Sequence[Hit]) -> tuple[Quote, ...]:
-    """Return the quotes with more of their sections, the best one up to FULL words, the others up to what it leaves."""
+    """Return the quotes with more of their sections, the best one up to FULL words, the others up to what it leaves.
+
+    A single one has the sections below its own too, if that only introduces them.
+    """
     filled: list[Quote] = []
     for quote in quotes:
         most = FULL - sum(map(_count_words, filled))
         filled.append(_fill(quote, split_passages(hits[quote.hit].passage), most))
-    return tuple(filled)
+    return tuple([_add_below(filled[0], hits[filled[0].hit])] if len(filled) == 1 else filled)
+
+
+def _add_below(quote: Quote, hit: Hit) -> Quote:
+    """Return a quote of a whole, short section with what fits of the sections below it."""
+    section, room = split_passages(hit.passage), FULL - _count_words(quote)
+    quoted = {passage.place for passage in quote.passages}
+    if FULL - room > INTRODUCTION or any(says_more(one) and one.place not in quoted for one in section):
+        return quote
+    kept: list[Passage] = []
+    for passage in split_passages(hit.below):
+        room -= len(passage.plain.split())
+        if room < 0:
+            break
+        kept.append(replace(passage, place=passage.place + len(section)))
+    while kept and len(kept[-1].plain.split()) <= TITLE_WORDS:  # a heading or a label of what has no room
+        kept.pop()
+    return replace(quote, passages=(*quote.passages, *kept))
 
 
 def _count_words(quote: Quote) -> int:

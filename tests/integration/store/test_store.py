@@ -467,6 +467,15 @@ def test_one_search_returns_neighbours_and_named_chunks_of_one_revision(store, w
     assert search_index(store, workshop.live(), [], some, 5).nearest == []
 
 
+def test_neighbours_are_of_the_section_and_of_those_below_it(store, workshop):
+    workshop.reindex({"p": {"a": "One.", "a/b": "Two.", "c": "Three."}, "q": {"/d": "Four.", "/e": "Five."}})
+    with store.scan_chunks(workshop.live().id) as (_, chunks):
+        texts = {chunk.chunk_id: chunk.text for chunk in chunks}
+    found = store.neighbours(workshop.live().id, list(texts), reach=1)
+    words = {texts[of].split()[0]: [near.text.split()[0] for near in neighbours] for of, neighbours in found.items()}
+    assert words == {"One.": ["One.", "Two."]} | {word: [word] for word in ("Two.", "Three.", "Four.", "Five.")}
+
+
 def test_hits_and_scans_are_of_the_state_that_was_read_first_whatever_is_published_meanwhile(store, workshop):
     site = small_site(6)
     workshop.reindex(site)

@@ -1,5 +1,7 @@
 """Quotations are as long as a reader's glance: rows that concern the question, whole code, whole sentences."""
 
+from dataclasses import replace
+
 import pytest
 from kit.answering import extract, make_hit
 
@@ -126,9 +128,9 @@ def test_sentences_that_send_readers_elsewhere_do_not_count() -> None:
     assert less < more
 
 
-def places(text: str, *chosen: int, after: int = 0) -> list[int]:
+def places(text: str, *chosen: int, after: int = 0, below: str = "") -> list[int]:
     """The places of the passages that a quote of the `chosen` ones is filled to, `after` so many others like it."""
-    hit = make_hit("https://d.test/f#f", text, ("Disks",))
+    hit = replace(make_hit("https://d.test/f#f", text, ("Disks",)), below=below)
     section = split_passages(hit.passage)
     quote = Quote(0, tuple(section[n] for n in chosen), 1.0, 0.5, frozenset())
     return [passage.place for passage in fill([quote] * (after + 1), [hit])[-1].passages]
@@ -149,3 +151,10 @@ def test_a_quote_is_not_filled_with_the_label_of_what_has_no_room_nor_with_other
     assert places(f"{text}\n\nWhat is slow?\n\n{'Disks are. ' * 5}", 0) == [0, 1, 2]
     assert places(f"{text}\n\nWhat is slow?\n\n{'disks ' * 300}.", 0) == [0]
     assert places(f"{text}\n\n**size**\n\n: of a disk\n\n{'disks ' * 300}.", 0) == [0]
+
+
+def test_a_short_section_that_is_all_the_answer_goes_on_with_those_below_it() -> None:
+    text, below = "There are two ways.", f"**One**\n\n{'disks ' * 120}.\n\n**Two**\n\n{'disks ' * 130}."
+    assert places(text, 0, below=below) == [0, 1], "the heading of what has no room is left out"
+    assert places(text, 0, after=1, below=below) == [0]
+    assert places(f"{'disks ' * 101}.", 0, below=below) == [0], "a long section is an answer itself"

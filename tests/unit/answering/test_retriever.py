@@ -514,6 +514,15 @@ def test_a_hits_neighbours_are_its_context(make: Make, store: MemoryStore) -> No
     assert make().retrieve(search_for("part about c")).hits[0].context == ""
 
 
+@pytest.mark.parametrize(("ordinal", "below"), [(1, "**Below**\n\nIts text."), (2, "")], ids=["next", "after more"])
+def test_what_follows_a_section_under_its_headings_is_below_it(make: Make, store: MemoryStore, ordinal, below) -> None:
+    parts = [make_hit("https://d.test/a#s", "About c.", ("Top",)),
+             make_hit("https://d.test/a#t", "Its text.", ("Top", "Below"), ordinal=ordinal)]  # fmt: skip
+    store.publish_index(2, *parts)
+    first, *_ = make(neighbours=1).retrieve(search_for("about c")).hits
+    assert (first.passage, first.below) == ("About c.", below)
+
+
 HEAD = "| name | size |\n| --- | --- |\n"
 
 
