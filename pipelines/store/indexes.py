@@ -265,7 +265,7 @@ class Indexes(ChunkTables):
             with _existing(index.id), snapshot(connection, pipelined=True):
                 return read(IndexSnapshot(connection, index, self.columns, timeout_s))
 
-        return self._read(work)
+        return self._do(work)
 
     def neighbours(self, index: int, ids: Sequence[str], reach: int) -> dict[str, list[Hit]]:
         """Return for each chunk those of its section at most `reach` places away and itself, in reading order.

@@ -10,7 +10,6 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from contextvars import ContextVar
 from operator import itemgetter
 from pathlib import Path
 from typing import Any, Self, TypeVar
@@ -29,7 +28,6 @@ from pipelines.text.cleaning import clean_parameters
 log = logging.getLogger(__name__)
 T = TypeVar("T")
 Connection = psycopg.Connection[DictRow]
-_trusts_sessions: ContextVar[bool] = ContextVar("trusts_sessions", default=False)
 
 # A build that ends the server each time (out of memory) must not go on for ever.
 REPETITIONS = 5
@@ -41,12 +39,6 @@ ATTEMPT_S = 1.0
 # 200. A build by 128 takes twice as long, a search as long as its list.
 EF_CONSTRUCTION, LARGE_EF_CONSTRUCTION, LARGE_GRAPH = 64, 128, 50_000
 EF_SEARCH, HUGE_EF_SEARCH, HUGE_GRAPH = 100, 220, 300_000
-
-
-def check_connection(connection: Connection) -> None:
-    """Raise an error of psycopg if a session of the pool has ended, unless the caller will notice that itself."""
-    if not _trusts_sessions.get():
-        ConnectionPool.check_connection(connection)
 
 
 @functools.cache
@@ -87,7 +79,7 @@ class Database:
             timeout=min(timeout_s, ATTEMPT_S) if retry_s else timeout_s,
             reconnect_timeout=1.0,
             configure=register_vector,
-            check=check_connection,
+            check=ConnectionPool.check_connection,
             open=False,
         )
         self._opening = threading.Lock()
@@ -158,27 +150,6 @@ class Database:
         """Run `statement` once for each row, in the order of their URLs: tasks that do so at once can't deadlock."""
         with connection.cursor() as cursor:
             cursor.executemany(statement, sorted(map(clean_parameters, rows), key=itemgetter("url")))
-
-    def _read(self, work: Callable[[Connection], T]) -> T:
-        """Run `work`, which only reads, in one transaction; a session that has ended is noticed by using it.
-
-        That saves the round trip in which the pool asks whether it has. Then as `_do`.
-        """
-        used: list[Connection] = []
-
-        def watched(connection: Connection) -> T:
-            used.append(connection)
-            return work(connection)
-
-        trusting = _trusts_sessions.set(True)
-        try:
-            return self.in_transaction(watched)
-        except StoreUnavailable:
-            if not (self._retry_s or (used and used[0].closed)):
-                raise
-        finally:
-            _trusts_sessions.reset(trusting)
-        return self._do(work)
 
     def _all(self, name: str, parameters: Mapping[str, Any] | None = None, **parts: sql.Composable) -> list[DictRow]:
         values = parameters and clean_parameters(parameters)
