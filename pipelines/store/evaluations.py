@@ -97,14 +97,6 @@ class Evaluations(Database):
         """Write the scores of an evaluation and mark it as ended."""
         self._run("finish_evaluation", {"id": evaluation, "scores": to_jsonb(scores)})
 
-    def evaluation(self, id: int) -> dict[str, Any] | None:
-        """Return one evaluation: fingerprint, collection, index, revision, dataset, configuration, scores, times.
-
-        `scores` and `ended` are None until it has ended.
-        """
-        row = self._one("evaluation", {"id": id})
-        return dict(row) if row else None
-
     def get_judgements(self, hashes: Sequence[str]) -> dict[str, Judgement]:
         """Return the stored judgements among `hashes` by hash, failed ones included."""
         rows = self._all("get_judgements", {"hashes": list(hashes)}) if hashes else []

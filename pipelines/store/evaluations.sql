@@ -24,9 +24,6 @@ from evaluated_question where evaluation = %(evaluation)s order by asked_at, id;
 -- name: finish_evaluation
 update evaluation set scores = %(scores)s, ended = now() where id = %(id)s;
 
--- name: evaluation
-select * from evaluation where id = %(id)s;
-
 -- name: get_judgements
 select hash, dimension, model, score, reasoning, error from judgement where hash = any(%(hashes)s);
 

@@ -8,10 +8,12 @@ import itertools
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
 import psycopg
 from psycopg import sql
+from psycopg.rows import dict_row
 
 from pipelines.keeper import OWNER, read_url, superuser_url
 from pipelines.store import Store, give_database
@@ -42,6 +44,12 @@ def end_sessions(url: str) -> int:
                where datname = current_database() and pid <> pg_backend_pid() and backend_type = 'client backend'"""
     with psycopg.connect(url, autocommit=True) as connection:
         return connection.execute(query).fetchone()[0]
+
+
+def evaluation_row(store: Store, id: int) -> dict[str, Any]:
+    """Return the row of an evaluation."""
+    with psycopg.connect(store.url, row_factory=dict_row) as connection:
+        return connection.execute("select * from evaluation where id = %s", [id]).fetchone()
 
 
 class DatabaseServer:

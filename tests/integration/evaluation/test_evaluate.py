@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from kit.databases import evaluation_row
 from kit.scripted_llm import Reply, Request, ScriptedLLM
 from kit.workshop import BASE, Workshop, small_site
 
@@ -71,8 +72,8 @@ def test_the_last_line_is_one_object_with_every_score_or_a_table_for_a_person(jo
     live = store.live_index("docs")
     assert (result["index"], result["revision"], result["num_errors"]) == (live.id, live.revision, 0)
     assert result["configuration"]["retrieval.ranking"] == "learned" and result["timings"]["total"]["p50"] > 0
-    kept = store.evaluation(result["evaluation"])
-    assert kept is not None and kept["scores"]["mrr"] == result["mrr"] and kept["ended"]
+    kept = evaluation_row(store, result["evaluation"])
+    assert kept["scores"]["mrr"] == result["mrr"] and kept["ended"]
     assert json.loads((tmp_path / "out" / "results.json").read_text())["mrr"] == result["mrr"]
     assert len((tmp_path / "out" / "questions.jsonl").read_text().splitlines()) == 6
     table = job("--k", "1,3").out.splitlines()

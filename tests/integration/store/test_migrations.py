@@ -10,6 +10,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 import psycopg
 import pytest
+from kit.databases import evaluation_row
 from kit.workshop import BASE, Workshop, small_site
 
 from pipelines.records import Answer, Citation, Claims, Route, Usage
@@ -98,9 +99,8 @@ def test_everything_in_an_old_database_is_readable_and_searchable(old_database_u
         assert [row["comment"] for row in store.feedback("q1")] == ["good"]
         key = store.find_key(key_hash(TOKEN))
         assert key is not None and (key.name, key.rate_per_minute) == ("ci", 60)
-        evaluation = store.evaluation(1)
-        assert evaluation is not None and evaluation["scores"] == {"mrr": 0.5}
-        assert store.evaluated_questions(evaluation["id"])["one"].scores == {"similarity": 0.5}
+        assert evaluation_row(store, 1)["scores"] == {"mrr": 0.5}
+        assert store.evaluated_questions(1)["one"].scores == {"similarity": 0.5}
         assert store.get_judgements(["h1"])["h1"].score == 4.0
 
 
