@@ -4,7 +4,6 @@ Knows no question and no index: whether a section is still the same is not its c
 """
 
 import json
-from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -54,13 +53,16 @@ class VerifiedMark:
     changed: datetime | None = None
 
 
+_ANSWERS = TypeAdapter(list[VerifiedAnswer])
+
+
 class VerifiedAnswers(Database):
     """Verified answers."""
 
     def verified_answers(self, collection: str) -> list[VerifiedAnswer]:
         """Return the verified answers of a collection, the retired ones too; of a copy those of its original."""
         rows = self._all("verified_answers", {"collection": collection}, original=statement("original"))
-        return [_read(row) for row in rows]
+        return _ANSWERS.validate_python(rows)
 
     def verified_mark(self, collection: str) -> VerifiedMark:
         """Return what changes whenever a verified answer of a collection does."""
@@ -72,7 +74,7 @@ class VerifiedAnswers(Database):
         row = self._one("verified_answer", {"id": id})
         if row is None:
             raise NoSuchAnswer(f"there is no verified answer {id}: `raydex answers list` shows what there is")
-        return _read(row)
+        return _ANSWERS.validate_python([row])[0]
 
     def add_verified_answer(self, answer: VerifiedAnswer) -> int:
         """Store a new verified answer; return its number."""
@@ -101,22 +103,10 @@ def restore_answers(connection: Connection, collection: str, dumped: bytes) -> N
     Raises pydantic's ValidationError for anything else.
     """
     rows = [{**row, "collection": collection} for row in TypeAdapter(list[dict[str, Any]]).validate_json(dumped)]
-    for answer in TypeAdapter(list[VerifiedAnswer]).validate_python(rows):
-        values = {**_values(answer), "retired": answer.retired, "written": answer.written}
-        connection.execute(statement("restore_verified_answer"), clean_parameters(values))
+    for answer in _ANSWERS.validate_python(rows):
+        connection.execute(statement("restore_verified_answer"), clean_parameters(_values(answer)))
 
 
 def _values(answer: VerifiedAnswer) -> dict[str, Any]:
-    return {
-        "id": answer.id,
-        "collection": answer.collection,
-        "questions": list(answer.questions),
-        "answer": answer.answer,
-        "sections": to_jsonb([asdict(section) for section in answer.sections]),
-    }
-
-
-def _read(row: Mapping[str, Any]) -> VerifiedAnswer:
-    sections: Sequence[Mapping[str, Any]] = row["sections"]
-    pinned = tuple(PinnedSection(one["source"], one["text_hash"], one["text"]) for one in sections)
-    return VerifiedAnswer(**{**row, "questions": tuple(row["questions"]), "sections": pinned})
+    values = asdict(answer)
+    return values | {"sections": to_jsonb(values["sections"])}
