@@ -16,7 +16,7 @@ from pipelines.indexing.chunking.chunker import Chunker
 from pipelines.indexing.collection import AUTO, INDEX, Collection, IndexChoices
 from pipelines.indexing.reading.read import NO_SELECTORS
 from pipelines.records import Index, IndexSettings
-from pipelines.store import BuildResources, Store
+from pipelines.store import BuildResources, Store, choose_vector_type
 
 
 class WrongDimension(ValueError):
@@ -126,7 +126,7 @@ def index_settings(
     """Complete what a collection chose by what its model needs and knows of itself: its identity and dimension.
 
     `live` is the index that the collection has, `html` are its selectors. Raises ModelNotFound,
-    InvalidChunkSize, WrongDimension.
+    InvalidChunkSize, WrongDimension, ValueError for more dimensions than an index takes.
     """
     model = choose_model(choices.model, live.settings.model if live else "")
     settings = replace(choices.settings(), model=model)
@@ -142,4 +142,6 @@ def index_settings(
         raise WrongDimension(
             f"model {settings.model!r} makes {dimension} dimensions, but index.dimension is {settings.dimension}"
         )
-    return replace(settings, dimension=dimension, identity=counter.identity, html=dict(html))
+    settings = replace(settings, dimension=dimension, identity=counter.identity, html=dict(html))
+    choose_vector_type(settings, 0)  # refuses more dimensions than an index takes
+    return settings

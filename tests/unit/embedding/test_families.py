@@ -3,6 +3,7 @@
 import json
 import shutil
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -124,6 +125,14 @@ def test_models_without_a_family_and_folders_with_prompts_are_used_as_before(mak
         assert settings.embedding == EmbeddingModel(model)
         assert load_tokenizer(model).identity == settings.identity
         assert ":cls" not in settings.identity
+
+
+@pytest.mark.parametrize(("model", "kind"), [("hash:4001", "auto"), ("hash:2001", "vector")])
+def test_more_dimensions_than_an_index_takes_are_refused_before_anything_is_read(
+    model: str, kind: Literal["auto", "vector"]
+) -> None:
+    with pytest.raises(ValueError, match=f"model {model!r} has"):
+        index_settings(IndexChoices(model=model, vector_type=kind), ReindexOptions())
 
 
 def hashes(settings: IndexSettings) -> set[str]:
