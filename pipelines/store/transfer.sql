@@ -30,7 +30,7 @@ on conflict (collection, url) do update set
     charset = excluded.charset, links = excluded.links, canonical = excluded.canonical, title = excluded.title,
     language = excluded.language, tags = excluded.tags, version = excluded.version, attempts = excluded.attempts,
     unreadable = excluded.unreadable, error = excluded.error, fetched_at = excluded.fetched_at, run = excluded.run,
-    file_stamp = null;
+    checked_at = null, changed_at = null, changed_run = null, file_stamp = null;
 
 -- name: incoming_indexed_pages
 create temp table incoming_indexed_page on commit drop as

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from kit.processes import full_disk
 from kit.reindexing import Jobs
-from kit.workshop import Workshop, nearest_hits, restored
+from kit.workshop import BASE, Workshop, nearest_hits, restored
 
 from pipelines.store import DumpNotWritten, NoLiveIndex, NotADump, Store, dump
 
@@ -83,4 +83,5 @@ def test_a_live_collection_is_replaced_only_on_request(store: Store, tmp_path: P
         assert store.status("docs") == state
     assert jobs.run("restore", file, "--collection", "other").code == 0
     assert jobs.run("restore", file, "--replace").summary["chunks"] == 10
+    assert {*store.page_dates("docs", [f"{BASE}page1"])[f"{BASE}page1"].values()} == {f"{BASE}page1", None}
     assert content(store, "docs") == content(store, "other")
