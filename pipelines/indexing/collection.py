@@ -244,9 +244,11 @@ def collection_from(data: Mapping[str, Any], origin: str) -> Collection:
 
 def _read_yaml(path: Path) -> dict[str, Any]:
     try:
-        data = yaml.safe_load(path.read_text())
+        data = yaml.safe_load(path.read_text("utf-8"))
     except OSError as error:
         raise InvalidCollection(f"collection file {path} can't be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise InvalidCollection(f"collection file {path} is not UTF-8 ({error}): save it as UTF-8") from error
     except yaml.YAMLError as error:
         raise InvalidCollection(f"collection file {path} is not YAML: {error}") from error
     if not isinstance(data, dict):

@@ -85,6 +85,13 @@ def test_what_can_not_be_indexed_is_named_with_the_remedy(given, words):
     assert words in str(error.value)
 
 
+def test_a_file_that_is_not_utf8_is_named(tmp_path):
+    file = tmp_path / "café.yaml"
+    file.write_text('title: "Café"', "latin-1")
+    with pytest.raises(InvalidCollection, match=r"café.yaml is not UTF-8"):
+        load_collection(file)
+
+
 def test_only_what_looks_like_a_host_is_taken_for_a_url_without_its_beginning():
     for target in ("/no/such", "./docs", "../docs.d/x", "docs", "my docs.txt"):
         with pytest.raises(InvalidCollection) as error:
