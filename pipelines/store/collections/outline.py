@@ -105,8 +105,10 @@ class Outlines(Documents):
 def order_versions(versions: Sequence[str]) -> list[str]:
     """Return versions, the newest first: `latest` and `stable`, then by their numbers, then those without a number."""
 
-    def rank(version: str) -> tuple[bool, bool, list[int], str]:
-        numbers = [int(number) for number in re.findall(r"\d{1,9}", version)]
-        return version.lower() in _NEWEST, bool(numbers), numbers, version
+    def rank(version: str) -> tuple[bool, bool, list[int], bool, str]:
+        release, *early = re.split(r"(?<=\d)[\W_]*(?=[a-z])", version.lower(), maxsplit=1)  # 10.0rc1 comes before 10.0
+        numbers = [int(number) for number in re.findall(r"\d{1,9}", release)]
+        padded = re.sub(r"\d+", lambda found: found[0].zfill(9), version)  # rc9 comes before rc10
+        return version.lower() in _NEWEST, bool(numbers), numbers, not early, padded
 
     return sorted(versions, key=rank, reverse=True)

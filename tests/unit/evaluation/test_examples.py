@@ -92,8 +92,8 @@ def test_a_collection_without_headings_has_no_examples() -> None:
 
 
 def test_versions_come_newest_first() -> None:
-    assert order_versions(["1.9", "1.10", "dev", "latest", "2.0", "1.10.1"]) == [
-        "latest", "2.0", "1.10.1", "1.10", "1.9", "dev",
+    assert order_versions(["1.9", "1.10", "dev", "latest", "2.0rc1", "2.0", "v2.1-beta", "v2.1", "1.10.1"]) == [
+        "latest", "v2.1", "v2.1-beta", "2.0", "2.0rc1", "1.10.1", "1.10", "1.9", "dev",
     ]  # fmt: skip
 
 
