@@ -13,6 +13,7 @@ from psycopg.rows import dict_row
 from psycopg.types.json import Jsonb
 
 from pipelines.store.chunks import ChunkTables
+from pipelines.store.database.address import conninfo
 from pipelines.store.database.connection import Connection, is_alive, statement
 from pipelines.store.database.errors import StoreUnavailable, translate_errors
 
@@ -41,7 +42,7 @@ class RunLock:
     def try_acquire(self) -> bool:
         """Take the lock if it is free; return whether it is taken. Raises StoreUnavailable."""
         with translate_errors():
-            connection = psycopg.connect(self.store.url, row_factory=dict_row, autocommit=True, connect_timeout=5,
+            connection = psycopg.connect(conninfo(self.store.url), row_factory=dict_row, autocommit=True,
                                          keepalives_idle=10, keepalives_interval=5, keepalives_count=3)  # fmt: skip
             register_vector(connection)
             row = connection.execute(statement("try_lock"), {"collection": self.collection}).fetchone()

@@ -30,6 +30,10 @@ c.language = %(language)s
 -- name: kept_by_url_prefix
 starts_with(c.url collate "C", %(url_prefix)s)
 
+-- name: configure_session
+select set_config('hnsw.iterative_scan', 'relaxed_order', false), set_config('hnsw.ef_search', %(ef_search)s, false),
+    set_config('jit', 'off', false);
+
 -- name: tune_search
 select set_config('statement_timeout', %(timeout_ms)s, true),
     set_config('hnsw.ef_search', least(%(most)s, greatest(%(k)s,

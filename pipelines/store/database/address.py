@@ -11,7 +11,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 import psycopg
-from psycopg.conninfo import conninfo_to_dict
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from pipelines.store.database.errors import StoreUnavailable, UnusableDatabase
 
@@ -22,6 +22,8 @@ URL_FORM = (
 DATABASE_PATIENCE_S = 60.0
 # A person who waits longer for a database wants to know what for.
 TELL_S = 3.0
+# Longer than a handshake with TLS takes across the world; a URL may name another `connect_timeout`.
+CONNECT_S = 5
 # Between a loss and the next attempt: Postgres may accept sessions for a moment while it goes down.
 PAUSE_S = 0.5
 
@@ -41,8 +43,10 @@ def check_url(url: str) -> str:
     """
     if url and not re.match(r"postgres(ql)?://|\s*\w+\s*=", url):
         raise BadDatabaseUrl("it does not begin with postgresql://")
-    user, at, rest = url.partition("://")[2].rpartition("@")
-    if re.search(r"[@/?]", user) or (at and not user):
+    user, _, rest = url.partition("://")[2].rpartition("@")
+    # Parameters, which follow a database's name, may hold any @.
+    named, at, _ = re.sub(r"/[^@/?]*\?\w+=.*", "", url.partition("://")[2]).rpartition("@")
+    if re.search(r"[@/?]", named) or (at and not named):
         raise BadDatabaseUrl("user or password holds a character that must be escaped")
     try:
         parts = conninfo_to_dict(url)
@@ -50,10 +54,15 @@ def check_url(url: str) -> str:
         quoted = re.sub(r'"([^"]*)"', lambda found: found[0] if found[1] in rest and found[1] not in user else '"…"',
                         str(error).strip())  # fmt: skip
         raise BadDatabaseUrl(quoted) from None
-    ports = str(parts.get("port") or 5432)
-    if not all(port.isdecimal() and 0 < int(port) < 1 << 16 for port in ports.split(",")):
+    ports = [port or "5432" for port in str(parts.get("port") or "").split(",")]
+    if not all(port.isdecimal() and 0 < int(port) < 1 << 16 for port in ports):
         raise BadDatabaseUrl("its port is no number from 1 to 65535")
-    return f"{parts.get('host') or 'a local socket'}:{ports}"
+    return f"{parts.get('host') or 'a local socket'}:{','.join(ports)}"
+
+
+def conninfo(url: str) -> str:
+    """Return a URL as the driver takes it, with a time in which to connect."""
+    return make_conninfo(url, connect_timeout=conninfo_to_dict(url).get("connect_timeout", CONNECT_S))
 
 
 def can_connect(url: str) -> bool:
@@ -93,7 +102,7 @@ def _try_to_connect(url: str, answered: "queue.SimpleQueue[psycopg.Error | None]
     deadline = time.monotonic() + DATABASE_PATIENCE_S
     while time.monotonic() < deadline:
         try:
-            psycopg.connect(url, connect_timeout=5).close()
+            psycopg.connect(conninfo(url)).close()
         except psycopg.Error as error:
             answered.put(error)
             time.sleep(PAUSE_S)

@@ -21,7 +21,7 @@ from psycopg import sql
 from psycopg.rows import DictRow, dict_row
 from psycopg_pool import ConnectionPool
 
-from pipelines.store.database.address import PAUSE_S, check_url
+from pipelines.store.database.address import PAUSE_S, check_url, conninfo
 from pipelines.store.database.errors import StoreUnavailable, TransactionConflict, is_worth_waiting, translate_errors
 from pipelines.text.cleaning import clean_parameters
 
@@ -68,17 +68,13 @@ class Database:
         self.url = url
         self._retry_s = retry_s
         self._pool: ConnectionPool[Connection] = ConnectionPool(
-            url,
-            kwargs={
-                "row_factory": dict_row,
-                "options": f"-c hnsw.iterative_scan=relaxed_order -c hnsw.ef_search={EF_SEARCH} -c jit=off",
-                "connect_timeout": 5,
-            },
+            conninfo(url),
+            kwargs={"row_factory": dict_row},
             min_size=0,
             max_size=pool_size,
             timeout=min(timeout_s, ATTEMPT_S) if retry_s else timeout_s,
             reconnect_timeout=1.0,
-            configure=register_vector,
+            configure=_configure,
             check=ConnectionPool.check_connection,
             open=False,
         )
@@ -166,6 +162,13 @@ class Database:
 
     def _run(self, name: str, parameters: Mapping[str, Any]) -> int:
         return self._do(lambda c: c.execute(statement(name), clean_parameters(parameters)).rowcount)
+
+
+def _configure(connection: Connection) -> None:
+    """Make a new session ready. `options` of its connection would replace those that the URL has."""
+    register_vector(connection)
+    with autocommit(connection):
+        connection.execute(statement("configure_session"), {"ef_search": str(EF_SEARCH)})
 
 
 @contextmanager

@@ -15,6 +15,7 @@ import psycopg
 from psycopg.rows import dict_row
 
 from pipelines.store.chunks import ChunkColumns, ChunkTables, add_missing_columns, missing_columns
+from pipelines.store.database.address import conninfo
 from pipelines.store.database.connection import Connection, statement
 from pipelines.store.database.errors import UnusableDatabase, translate_errors
 
@@ -52,7 +53,7 @@ class Schema(ChunkTables):
         migrations = read_migrations(folder)
         with (
             translate_errors(),
-            psycopg.connect(self.url, row_factory=dict_row, autocommit=True, connect_timeout=5) as connection,
+            psycopg.connect(conninfo(self.url), row_factory=dict_row, autocommit=True) as connection,
         ):
             if _has_pgvector(connection) and not pending(connection, migrations):
                 if missing_columns(connection, self.columns):

@@ -6,12 +6,11 @@ from dataclasses import dataclass
 import psycopg
 from psycopg.rows import dict_row
 
-from pipelines.store.database.address import check_url
+from pipelines.store.database.address import check_url, conninfo
 from pipelines.store.database.connection import statement
 from pipelines.store.database.errors import translate_errors
 from pipelines.store.migrations.migrate import OLDEST_PGVECTOR, pending, read_migrations
 
-CONNECT_S = 5
 RECORD = "schema_migration"  # the table of the migrations that were applied
 
 
@@ -61,7 +60,7 @@ def read_state(url: str) -> DatabaseState:
     ]
     with (
         translate_errors(),
-        psycopg.connect(url, row_factory=dict_row, autocommit=True, connect_timeout=CONNECT_S) as connection,
+        psycopg.connect(conninfo(url), row_factory=dict_row, autocommit=True) as connection,
     ):
         row = connection.execute(statement("database_state")).fetchone() or {}
         closed = connection.execute(statement("closed_tables"), {"tables": [RECORD, *tables]}).fetchall()

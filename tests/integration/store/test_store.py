@@ -16,6 +16,7 @@ from kit.api import wait_for
 from kit.databases import end_sessions
 from kit.plain_fusion import fuse_plainly
 from kit.workshop import BASE, Workshop, fetched, nearest_hits, search_index, small_site
+from psycopg.rows import tuple_row
 
 from pipelines.answering.retrieval.ranking.fusion import Fusion, spread_pages
 from pipelines.answering.retrieval.ranking.prior import no_prior
@@ -99,6 +100,13 @@ def test_what_failed_on_a_connection_that_was_lost_is_what_is_raised(store):
     with pytest.raises(ZeroDivisionError), autocommit(connection):
         connection.close()
         raise ZeroDivisionError
+
+
+def test_options_of_the_url_hold_for_every_session_beside_our_own(database_url):
+    with Store(f"{database_url}?options=-c%20work_mem%3D5MB") as store:
+        settings = "select current_setting('work_mem'), current_setting('hnsw.ef_search'), current_setting('jit')"
+        row = store._do(lambda connection: connection.cursor(row_factory=tuple_row).execute(settings).fetchone())
+    assert row == ("5MB", "100", "off")
 
 
 # ---------------------------------------------------------------------------------------------- pages

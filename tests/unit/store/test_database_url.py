@@ -4,9 +4,11 @@ import logging
 from pathlib import Path
 
 import pytest
+from psycopg.conninfo import conninfo_to_dict
 
 from jobs.__main__ import VERBS, raydex
 from pipelines.store import BadDatabaseUrl, Store, check_url
+from pipelines.store.database.address import conninfo
 
 MISSPELT = {
     "bad port": "postgresql://user:s3cret@127.0.0.1:54x2/db",
@@ -79,6 +81,8 @@ def test_a_bad_url_is_refused_before_anything_connects(url: str) -> None:
         ("postgresql://user:s3%40cret@db.test:6543/x?sslmode=require", "db.test:6543"),
         ("postgres://db.test/x", "db.test:5432"),
         ("postgresql://a:b@one.test:1,two.test:2/x", "one.test,two.test:1,2"),
+        ("postgresql://a:b@one.test:1,two.test/x", "one.test,two.test:1,5432"),
+        ("postgresql://db.test/x?user=me@server&password=a@b/c", "db.test:5432"),
         ("postgresql:///x?host=/run/postgresql", "/run/postgresql:5432"),
         ("host=db.test user=me password='a b@/?%'", "db.test:5432"),
         ("", "a local socket:5432"),
@@ -86,3 +90,5 @@ def test_a_bad_url_is_refused_before_anything_connects(url: str) -> None:
 )
 def test_a_good_url_says_where_its_database_is(url: str, place: str) -> None:
     assert check_url(url) == place
+    assert conninfo_to_dict(conninfo(url))["connect_timeout"] == "5"
+    assert conninfo_to_dict(conninfo("host=db.test connect_timeout=9"))["connect_timeout"] == "9"
