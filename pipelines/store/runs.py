@@ -45,6 +45,7 @@ class RunLock:
             connection = psycopg.connect(conninfo(self.store.url), row_factory=dict_row, autocommit=True,
                                          keepalives_idle=10, keepalives_interval=5, keepalives_count=3)  # fmt: skip
             register_vector(connection)
+            connection.execute("set statement_timeout = 0")  # a build takes as long as its index is large
             row = connection.execute(statement("try_lock"), {"collection": self.collection}).fetchone()
         if not (row and row["locked"]):
             connection.close()

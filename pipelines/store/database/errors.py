@@ -19,18 +19,22 @@ class DatabaseFull(StoreUnavailable):
     """The database has no room; nothing was changed. To wait does not help."""
 
 
+class StatementBrokenOff(StoreUnavailable):
+    """Postgres broke a statement off, mostly for a time-out; nothing was changed. To wait does not help."""
+
+
 class UnusableDatabase(RuntimeError):
     """The database can be reached but not used: pgvector is missing or too old, or the schema does not fit."""
 
 
 def is_worth_waiting(error: BaseException) -> bool:
     """Return whether the same call may succeed in a while."""
-    return isinstance(error, StoreUnavailable) and not isinstance(error, DatabaseFull)
+    return isinstance(error, StoreUnavailable) and not isinstance(error, DatabaseFull | StatementBrokenOff)
 
 
 @contextmanager
 def translate_errors() -> Iterator[None]:
-    """Raise StoreUnavailable for errors of a database that can't be reached, DatabaseFull for those of a full one."""
+    """Raise StoreUnavailable, or the kind of it that fits, for what a database could not do now."""
     try:
         yield
     except psycopg.errors.ProgramLimitExceeded:
@@ -39,6 +43,11 @@ def translate_errors() -> Iterator[None]:
         raise DatabaseFull(
             f"the disk of the database is full: {error.diag.message_primary}. Nothing is lost: free space there (old "
             "indexes go with `raydex prune`), then do the same again"
+        ) from error
+    except psycopg.errors.QueryCanceled as error:
+        raise StatementBrokenOff(
+            f"the database broke a statement off: {error}. If that was a time-out, raise `statement_timeout` of the "
+            "role (`alter role NAME set statement_timeout = '10min'`), then do the same again"
         ) from error
     except PoolTimeout as error:
         raise StoreUnavailable(f"no database connection in time: {error}") from error

@@ -109,6 +109,30 @@ def test_options_of_the_url_hold_for_every_session_beside_our_own(database_url):
     assert row == ("5MB", "100", "off")
 
 
+def test_a_statement_that_was_broken_off_is_not_tried_again_and_says_what_to_raise(database_url):
+    tried = []
+
+    def broken_off(connection):
+        tried.append(connection)
+        raise psycopg.errors.QueryCanceled("canceling statement due to statement timeout")
+
+    with Store(database_url, retry_s=60) as store, hold_collection(store, "docs") as lock:
+        run = lock.begin("reindex", {})
+        for attempt in (store._do, lambda work: lock.once(run, "build", work)):
+            with pytest.raises(StoreUnavailable, match="raise `statement_timeout`"):
+                attempt(broken_off)
+    assert len(tried) == 2
+
+
+def test_what_a_run_builds_has_no_time_out(database_url):
+    url = f"{database_url}?options=-c%20statement_timeout%3D1min"
+    with Store(url) as store, hold_collection(store, "docs") as lock:
+        run = lock.begin("reindex", {})
+        assert lock.once(run, "build", lambda c: c.execute("show statement_timeout").fetchone()) == {
+            "statement_timeout": "0"
+        }
+
+
 # ---------------------------------------------------------------------------------------------- pages
 
 
