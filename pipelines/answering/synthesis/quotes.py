@@ -99,9 +99,7 @@ def _add_below(quote: Quote, hit: Hit) -> Quote:
         if room < 0:
             break
         kept.append(replace(passage, place=passage.place + len(section)))
-    while kept and len(kept[-1].plain.split()) <= TITLE_WORDS:  # a heading or a label of what has no room
-        kept.pop()
-    return replace(quote, passages=(*quote.passages, *kept))
+    return replace(quote, passages=(*quote.passages, *_without_label(kept)))
 
 
 def _count_words(quote: Quote) -> int:
@@ -111,20 +109,27 @@ def _count_words(quote: Quote) -> int:
 def _fill(quote: Quote, section: Sequence[Passage], most: int) -> Quote:
     """Return a quote with the whole section if that fits, else with what stands between its passages and behind."""
     passages = {passage.place: passage for passage in quote.passages}
-    whole = {passage.place: passage for passage in section if says_more(passage)} | passages
+    said = sorted({passage.place for passage in section if says_more(passage)} | passages.keys())
+    whole = {passage.place: passage for passage in section[said[0] : said[-1] + 1]} | passages
     if sum(len(passage.plain.split()) for passage in whole.values()) <= most:
         return replace(quote, passages=tuple(whole[place] for place in sorted(whole)))
     room = most - _count_words(quote)
     for passage in section[quote.passages[0].place :]:
         if passage.place not in passages:
             room -= len(passage.plain.split())
-            if room < 0 or is_definition(passage.blocks[0]) or not says_more(passage):
+            if room < 0 or is_definition(passage.blocks[0]):
                 break
             passages[passage.place] = passage
-    last = passages[max(passages)]
-    if last not in quote.passages and len(last.plain.split()) <= TITLE_WORDS:  # the label of what has no room
-        del passages[last.place]
-    return replace(quote, passages=tuple(passages[place] for place in sorted(passages)))
+    last = quote.passages[-1].place
+    behind = _without_label([passages[place] for place in sorted(passages) if place > last])
+    return replace(quote, passages=(*(passages[place] for place in sorted(passages) if place <= last), *behind))
+
+
+def _without_label(passages: list[Passage]) -> list[Passage]:
+    """Return passages without an end that says nothing: the label of what has no room, an aside."""
+    while passages and (len(passages[-1].plain.split()) <= TITLE_WORDS or not says_more(passages[-1])):
+        passages.pop()
+    return passages
 
 
 def supports(quotes: Sequence[Quote]) -> dict[int, Support]:

@@ -153,6 +153,13 @@ def test_a_quote_is_not_filled_with_the_label_of_what_has_no_room_nor_with_other
     assert places(f"{text}\n\n**size**\n\n: of a disk\n\n{'disks ' * 300}.", 0) == [0]
 
 
+def test_an_aside_is_quoted_between_two_passages_and_not_at_the_end() -> None:
+    aside = f"See the readme. {'If one of them is logged, it stays so. ' * 4}"
+    said = "Disk one is one of the others. " * 5
+    text = "\n\n".join([said, aside, said, aside])
+    assert places(text, 0) == places(f"{text}\n\n{'disks ' * 300}.", 0) == [0, 1, 2]
+
+
 def test_a_short_section_that_is_all_the_answer_goes_on_with_those_below_it() -> None:
     text, below = "There are two ways.", f"**One**\n\n{'disks ' * 120}.\n\n**Two**\n\n{'disks ' * 130}."
     assert places(text, 0, below=below) == [0, 1], "the heading of what has no room is left out"
