@@ -6,7 +6,7 @@ nothing about retries.
 
 from dataclasses import dataclass, field
 from email.message import Message
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import urlsplit
 
 from pipelines.fetched import FetchedPage, KnownPage, PageState
 from pipelines.indexing.crawling.scope import normalize_url
@@ -68,13 +68,8 @@ def redirect_target(reply: HttpReply) -> str | None:
 
     It keeps tracking parameters: a server that adds them would send the URL without them back here.
     """
-    location = reply.headers.get("location", "")
-    if reply.status not in REDIRECTS or not location:
-        return None
-    try:
-        return normalize_url(urljoin(reply.url, location), keep_tracking=True)
-    except ValueError:
-        return None
+    location = reply.headers.get("location") if reply.status in REDIRECTS else None
+    return normalize_url(location, reply.url, keep_tracking=True) if location else None
 
 
 def page_from_reply(reply: HttpReply, known: KnownPage | None) -> FetchedPage:

@@ -21,14 +21,14 @@ _TRACKING = read_phrases(__name__)["tracking"]
 
 
 @lru_cache(maxsize=1 << 16)  # every page of a site repeats its navigation, and a link takes 30 µs
-def normalize_url(url: str, *, keep_tracking: bool = False) -> str | None:
+def normalize_url(url: str, base: str = "", *, keep_tracking: bool = False) -> str | None:
     """Return the URL that a page is known by: escaped, lower-case host, no fragment, default port or tracking.
 
-    None for a URL that may not be fetched: another scheme than http(s), a user name, no host, too long. Dot segments
-    are resolved as in a browser; no other rule rewrites the path.
+    None for a URL that may not be fetched: another scheme than http(s), a user name, no host or one that none can have,
+    too long. It may be relative to `base`. Dot segments are resolved as in a browser; no other rule rewrites the path.
     """
     try:
-        parts = urlsplit(safe_url_string(url.strip()))
+        parts = urlsplit(safe_url_string(urljoin(base, url.strip())))
         port = parts.port
     except ValueError:
         return None

@@ -5,7 +5,6 @@ Every input is limited in size. Decides nothing about scope.
 
 import re
 from collections.abc import AsyncIterator, Iterable
-from urllib.parse import urljoin
 
 from lxml.etree import LxmlError
 from scrapy.utils.gz import gunzip
@@ -27,7 +26,7 @@ async def read_sitemaps(fetch: Fetch, sitemaps: Iterable[str], max_bytes: int) -
     while waiting and len(seen) <= MAX_SITEMAPS:
         url = waiting.pop(0)
         kind, found = parse_sitemap(await _fetch_body(fetch, url), max_bytes)
-        pages = [page for page in (normalize_url(urljoin(url, location)) for location in found) if page]
+        pages = [page for page in (normalize_url(location, url) for location in found) if page]
         if kind == "sitemapindex":
             fresh = [page for page in pages if page not in seen and site(page) in sites]
             waiting += fresh
@@ -42,7 +41,7 @@ async def read_llms_txt(fetch: Fetch, url: str) -> list[str]:
     text = (await _fetch_body(fetch, url)).decode("utf-8", "replace")
     if text.lstrip().startswith("<"):  # a site that answers every URL with its front page
         return []
-    found = (normalize_url(urljoin(url, link)) for link in _MARKDOWN_LINK.findall(text))
+    found = (normalize_url(link, url) for link in _MARKDOWN_LINK.findall(text))
     return list(dict.fromkeys(filter(None, found)))
 
 

@@ -9,7 +9,6 @@ import time
 from collections import Counter
 from collections.abc import AsyncIterator, Iterable
 from dataclasses import replace
-from urllib.parse import urljoin
 
 from pipelines.fetched import FetchedPage, KnownPage
 from pipelines.indexing.crawling.crawl import CrawlFailed, CrawlReport, CrawlSettings, PageLedger
@@ -115,8 +114,8 @@ class SiteCrawl:
             rules = await self._robots.rules(base)
             if rules.unreachable and not self._settings.ignore_robots:
                 continue
-            sitemaps = [f"{base}/sitemap.xml", *(urljoin(base, url) for url in rules.parsed.sitemaps)]
-            on_site = filter(self._scope.same_site, filter(None, map(normalize_url, sitemaps)))
+            sitemaps = (normalize_url(url, base) for url in ("/sitemap.xml", *rules.parsed.sitemaps))
+            on_site = filter(self._scope.same_site, filter(None, sitemaps))
             async for url in read_sitemaps(self._fetch_allowed, on_site, self._settings.max_page_bytes):
                 yield url
         for folder in dict.fromkeys(

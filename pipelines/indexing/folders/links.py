@@ -3,11 +3,11 @@
 import re
 from collections.abc import Callable
 from functools import partial
-from urllib.parse import urldefrag, urljoin, urlsplit
 
 from markdown_it.common.utils import unescapeAll
 
 from pipelines.indexing.reading.formats import MARKDOWN, MDX, NOTEBOOK, RESTRUCTURED_TEXT, format_of_name
+from pipelines.indexing.reading.links import absolute_url
 
 _SOURCES = (MARKDOWN, MDX, NOTEBOOK, RESTRUCTURED_TEXT)
 # Code comes first: what looks like a link in it is none.
@@ -30,8 +30,8 @@ def lead_links(body: bytes, place: str, root: str, publish: Callable[[str], str]
 
 def _lead(place: str, root: str, publish: Callable[[str], str], match: re.Match[str]) -> str:
     target = unescapeAll(match["target"] or "")
-    if format_of_name(target) not in _SOURCES or urlsplit(target).scheme:
+    if format_of_name(target) not in _SOURCES:
         return match[0]
-    url = urljoin(root, target[1:]) if target[0] == "/" else urljoin(place, target)
-    published = publish(urldefrag(url).url)
+    url = absolute_url(root, target[1:]) if target[0] == "/" else absolute_url(place, target)
+    published = publish(url) if url else ""
     return f"{match['before']}{published}" if published else match[0]

@@ -76,12 +76,13 @@ def _join(base: str, href: str) -> str | None:
     if len(href) > _MAX_URL:
         return None
     if href[:1] in ("", "#", "?") or "?" in base:  # relative to the page itself
-        return _absolute_url(base, href)
-    return _absolute_url(base[: base.rfind("/", base.find("//") + 2) + 1] or base, href)
+        return absolute_url(base, href)
+    return absolute_url(base[: base.rfind("/", base.find("//") + 2) + 1] or base, href)
 
 
 @lru_cache(1 << 16)  # pages of one folder have the same links in their menus
-def _absolute_url(base: str, href: str) -> str | None:
+def absolute_url(base: str, href: str) -> str | None:
+    """Return `href` relative to `base` as a URL without fragment, None if that is no http(s) URL of a host."""
     try:
         url = urldefrag(urljoin(base, href)).url.replace(" ", "%20")
         parts = urlsplit(url)

@@ -174,7 +174,7 @@ def test_sitemaps_and_llms_txt_bring_pages_that_nothing_links_to(ledger):
         xml = {"Content-Type": "application/xml"}
         index = sitemap("sitemapindex", "sitemap", f"{site.url}/one.xml.gz", "http://x.test/s")
         site.routes |= {
-            "/robots.txt": Answer("User-agent: *\nDisallow: /docs/no\nSitemap: /more.xml\n"),
+            "/robots.txt": Answer("User-agent: *\nDisallow: /docs/no\nSitemap: https://[host]/x\nSitemap: /more.xml\n"),
             "/sitemap.xml": Answer(index, headers=xml),
             "/one.xml.gz": Answer(packed, headers={"Content-Type": "application/gzip"}),
             "/more.xml": Answer(sitemap("urlset", "url", f"{site.url}/docs/more", f"{site.url}/docs/no"), headers=xml),

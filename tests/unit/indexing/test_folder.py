@@ -92,7 +92,8 @@ def test_an_unchanged_file_is_left_where_it_is() -> None:
 
 LINKS = """A [page](../other/page.md#part "title") and [its neighbour](<next one.md>), [the first](/index.md),
 [snake](a\\_b.md), [a picture](x.png), [there](https://elsewhere.test/a.md), [here](#part),
-[a notebook](run.ipynb) and [outside](../../../README.md).
+[a notebook](run.ipynb) and [outside](../../../README.md),
+[a host to fill in](https://[your-host]/a.md) or [a name](//[your-host]/a.md).
 
 [later]: ../other/page.md
 
@@ -114,6 +115,7 @@ def test_links_to_sources_lead_to_where_those_are_published(tmp_path: Path) -> N
         "[there](https://elsewhere.test/a.md), [here](#part)" in text
     )
     assert "[a notebook](https://x.org/docs/guide/run/) and [outside](../../../README.md)" in text
+    assert "(https://[your-host]/a.md) or [a name](//[your-host]/a.md)" in text
     assert "[later]: https://x.org/docs/other/page/\n" in text
     assert text.count("[code](../other/page.md)") == 2
     kept = folder.model_copy(update={"url_style": "keep"})

@@ -38,7 +38,7 @@ def test_an_index_of_packed_sitemaps_is_followed():
     files = {
         "http://h/s.xml": index("http://h/a.xml.gz", "/b.xml", "http://other/c.xml"),
         "http://h/a.xml.gz": gzip.compress(urlset("http://h/1", "/2#part")),
-        "http://h/b.xml": urlset("http://h/3"),
+        "http://h/b.xml": urlset("https://[your-host]/", "http://h/3"),
     }
     found, asked = pages(files, "http://h/s.xml", "http://h/missing.xml")
     assert sorted(found) == ["http://h/1", "http://h/2", "http://h/3"]
@@ -102,7 +102,7 @@ def test_a_plain_list_is_a_sitemap_too():
     ("text", "found"),
     [
         ("# T\n- [A](/a.md): x\n- [B](http://h/b#c) [A](/a.md)\n", ["http://h/a.md", "http://h/b"]),
-        ("[x](<http://h/y>) ![img](i.png) [m](mailto:a@b)", ["http://h/y", "http://h/i.png"]),
+        ("[x](<http://h/y>) ![img](i.png) [m](mailto:a@b) [h](https://[your-host]/)", ["http://h/y", "http://h/i.png"]),
         ("<!doctype html><a href='/a'>", []),
         ("", []),
     ],
