@@ -24,7 +24,7 @@ from pipelines.indexing.collection import INDEX, Collection, Folder
 from pipelines.indexing.crawling.crawl import CrawlSettings
 from pipelines.indexing.crawling.reachable import SiteUnreachable, find_unreachable
 from pipelines.indexing.crawling.scope import spellings
-from pipelines.indexing.crawls import CrawlEnds
+from pipelines.indexing.crawls import mark_unseen, note_ends
 from pipelines.indexing.folders.files import limit_files, save_files
 from pipelines.indexing.layouts import SAMPLE, find_unmatched, known_layouts, learn_layouts
 from pipelines.indexing.publish import find_live_index
@@ -57,8 +57,8 @@ MOST_RETRIED = 16
 class Gatherer:
     """Stages the pages of a collection that `base` lacks.
 
-    `base` is the index that the run brings up to date, None if it builds a new one. `hosts` are the crawls, `ends` says
-    afterwards how they ended, `layouts` what is left out of their pages.
+    `base` is the index that the run brings up to date, None if it builds a new one. `hosts` are the crawls, `early` are
+    afterwards the reasons why some ended before they were complete, `layouts` what is left out of their pages.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class Gatherer:
         self._watch = RunWatch(store, collection.name, run, log.tell)
         self._read_attempts = 10**6 if options.retry_failed else READ_ATTEMPTS
         self.hosts = self._choose_hosts()
-        self.ends = CrawlEnds(store, collection.name, run, log)
+        self.early: list[str] = []
         self._too_long = 0
         self.layouts = known_layouts(store, collection.name)
         self._free: dict[str, Node] = {}
@@ -106,10 +106,13 @@ class Gatherer:
             for folder in self._collection.folders:
                 with self._log.timed("read_files"):
                     self._read_files(folder)
+            complete: list[CrawlSettings] = []
             if self.hosts:
                 with self._log.timed("crawl_and_embed"), self._watch.crawling(lambda: self._input_rules):
                     self._crawl()
-                    self.ends.note(self.hosts)
+                    complete, self.early = note_ends(self._store, self._run, self.hosts, self._log)
+            if not self._changes:
+                mark_unseen(self._store, self._collection, self._run, complete)
             self._store.mark_duplicates(self._name, self._run)
             if not self._changes:
                 self._learn_layouts()
@@ -306,9 +309,6 @@ class Gatherer:
             listing = limit_files(settings, listing, spellings(self._changes.changed))
         self._log.count_files(listing.skipped, listing.excluded)
         pages = save_files(settings, listing, self._store, self._name, self._run, self._options.read_all)
-        if not self._changes:
-            reason = f"its file under {folder.path} is gone"
-            self._store.mark_unseen(self._name, self._run, settings.base_url, reason)
         self._log.tell(f"{pages:,} files under {folder.path}")
 
     def _choose_hosts(self) -> list[CrawlSettings]:

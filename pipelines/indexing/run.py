@@ -193,10 +193,10 @@ class ReindexRun:
             gatherer.check_sites()
             gatherer()
             staged, pages = store.staged_counts(self.run), store.page_counts(name, self.run)
-            if gatherer.ends.failed and not any(pages[state] for state in READ) and not staged["pages"]:
-                raise NothingRead(
-                    f"nothing was read, nothing is changed: {gatherer.ends.stopped_by.removeprefix('error: ')}"
-                )
+            stopped_by = gatherer.early[-1] if gatherer.early else ""
+            failed = any(reason.startswith("error") for reason in gatherer.early)
+            if failed and not any(pages[state] for state in READ) and not staged["pages"]:
+                raise NothingRead(f"nothing was read, nothing is changed: {stopped_by.removeprefix('error: ')}")
             self._warn_of_scripts()
             self._warn_of_unread()
             reused = store.reused_chunks(self.run)
@@ -204,8 +204,8 @@ class ReindexRun:
             log.tell(Passing(f"{staged['pages']:,} pages, publishing {staged['chunks']:,} chunks{left}"))
             with log.timed("publish"):
                 live = publish.find_live_index(store, name)
-                deletion = self._decide_deletion(live or base, gatherer.ends.stopped_by)
-                needs_look = gatherer.ends.failed or not (deletion.allowed or gatherer.ends.stopped_by)
+                deletion = self._decide_deletion(live or base, stopped_by)
+                needs_look = failed or not (deletion.allowed or stopped_by)
                 may_publish = self._may_publish(base, live, deletion, needs_look)
                 publication = self._publish(base, live, deletion, may_publish)
                 if publication:

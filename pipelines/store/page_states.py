@@ -4,7 +4,7 @@ Knows neither chunks nor indexes, except to find the pages that an index does no
 """
 
 import zlib
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -51,19 +51,13 @@ class Pages(Database):
         rows = self._all("content_hashes", {"collection": collection, "urls": list(urls)})
         return {row["url"]: row["content_hash"] for row in rows}
 
-    def known_urls(self, collection: str) -> Iterator[str]:
-        """Yield every URL that existed, or failed, when it was last fetched."""
-        return self._urls("known_urls", collection)
+    def known_urls(self, collection: str) -> list[str]:
+        """Return every URL that existed, or failed, when it was last fetched."""
+        return [row["url"] for row in self._all("known_urls", {"collection": collection})]
 
-    def failed_urls(self, collection: str) -> Iterator[str]:
-        """Yield every URL whose last fetch or reading failed."""
-        return self._urls("failed_urls", collection)
-
-    def _urls(self, name: str, collection: str) -> Iterator[str]:
-        after = ""
-        while rows := self._all(name, {"collection": collection, "after": after}):
-            yield from (row["url"] for row in rows)
-            after = rows[-1]["url"]
+    def failed_urls(self, collection: str) -> list[str]:
+        """Return every URL whose last fetch or reading failed."""
+        return [row["url"] for row in self._all("failed_urls", {"collection": collection})]
 
     def gone_pages(self, collection: str, urls: Collection[str]) -> set[str]:
         """Return those of `urls` that are no longer pages of the site: gone, moved, or copies of others."""
@@ -75,9 +69,10 @@ class Pages(Database):
         if rows:
             self._do(lambda connection: self._for_each(connection, statement("fail_page"), rows))
 
-    def mark_unseen(self, collection: str, run: int, prefix: str, reason: str) -> int:
-        """Mark pages under `prefix` that a complete `run` did not see as gone; return how many."""
-        return self._run("mark_unseen", {"collection": collection, "run": run, "prefix": prefix, "error": reason})
+    def mark_unseen(self, collection: str, run: int, prefix: str, reason: str, kept: Sequence[str] = ()) -> int:
+        """Mark pages under `prefix` that `run` did not see as gone, but those at the URLs `kept`; return how many."""
+        values = {"collection": collection, "run": run, "prefix": prefix, "error": reason}
+        return self._run("mark_unseen", values | {"kept": list(kept)})
 
     def mark_deleted(self, collection: str, run: int, urls: Sequence[str]) -> int:
         """Mark the pages at `urls` as gone; return how many there are."""

@@ -64,12 +64,10 @@ select url from page where collection = %(collection)s and url = any(%(urls)s)
   and state in ('gone', 'skipped', 'redirect', 'duplicate');
 
 -- name: known_urls
-select url from page
-where collection = %(collection)s and state in ('ok', 'failed', 'duplicate') and url > %(after)s order by url limit 1000;
+select url from page where collection = %(collection)s and state in ('ok', 'failed', 'duplicate') order by url;
 
 -- name: failed_urls
-select url from page
-where collection = %(collection)s and state = 'failed' and url > %(after)s order by url limit 1000;
+select url from page where collection = %(collection)s and state = 'failed' order by url;
 
 -- name: fail_page
 update page set state = 'failed', error = %(error)s, attempts = attempts + 1, unreadable = content_hash
@@ -86,7 +84,7 @@ from forgiven where p.collection = forgiven.collection and p.url = forgiven.url;
 -- name: mark_unseen
 update page set state = 'gone', error = %(error)s
 where collection = %(collection)s and run <> %(run)s and state in ('ok', 'failed', 'duplicate')
-  and starts_with(url, %(prefix)s);
+  and starts_with(url, %(prefix)s) and url <> all(%(kept)s::text[]);
 
 -- name: mark_deleted
 update page set state = 'gone', error = 'it was said to be deleted', run = %(run)s

@@ -2,7 +2,7 @@
 
 import base64
 import json
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TypeVar
@@ -45,11 +45,11 @@ class FileLedger:
         etag = row["etag"] if row["state"] == "ok" else None
         return KnownPage(url, row["state"], etag, row["content_hash"], tuple(row["links"]))
 
-    def known_urls(self, collection: str) -> Iterator[str]:
-        return (url for url, row in self._rows.items() if row["state"] in ("ok", "failed"))
+    def known_urls(self, collection: str) -> list[str]:
+        return [url for url, row in self._rows.items() if row["state"] in ("ok", "failed")]
 
-    def failed_urls(self, collection: str) -> Iterator[str]:
-        return (url for url, row in self._rows.items() if row["state"] == "failed")
+    def failed_urls(self, collection: str) -> list[str]:
+        return [url for url, row in self._rows.items() if row["state"] == "failed"]
 
     def save_pages(self, collection: str, run: int, pages: Sequence[FetchedPage]) -> None:
         batch = [_row(page, run, self._rows.get(page.url)) for page in pages]

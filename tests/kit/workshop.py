@@ -124,7 +124,7 @@ class Workshop:
     def stage(self, run: int) -> None:
         """Cut the pages that the index lacks, embed the texts that have no vector."""
         base = self.base()
-        urls = list(self.store.known_urls(self.name))
+        urls = self.store.known_urls(self.name)
         todo = self.store.pages_to_index(self.name, run, base.id if base else None, self.rules.digest, urls)
         staged = [self.read(entry.page, entry.input_hash) for entry in todo]
         if not staged:

@@ -36,8 +36,8 @@ class PageLedger(Protocol):
     """Stores the pages of a crawl. Called from threads; `save_pages` is one transaction."""
 
     def known_page(self, collection: str, url: str, run: int) -> KnownPage | None: ...
-    def known_urls(self, collection: str) -> Iterator[str]: ...
-    def failed_urls(self, collection: str) -> Iterator[str]: ...
+    def known_urls(self, collection: str) -> list[str]: ...
+    def failed_urls(self, collection: str) -> list[str]: ...
     def save_pages(self, collection: str, run: int, pages: Sequence[FetchedPage]) -> None: ...
 
 
@@ -103,9 +103,14 @@ class CrawlSettings(Site, frozen=True):
         """Whether pages lead to others, as in a crawl of the whole site."""
         return not (self.retry_failed_only or self.only)
 
+    @property
+    def scope(self) -> Scope:
+        """The URLs that belong to the crawl."""
+        return Scope(self.start_urls, self.include, self.exclude, self.no_parent)
+
     def limited_to(self, urls: Iterable[str]) -> "CrawlSettings | None":
         """Return the crawl of those of `urls` alone that belong to it, None if none does."""
-        scope = Scope(self.start_urls, self.include, self.exclude, self.no_parent)
+        scope = self.scope
         only = tuple(url for url in map(normalize_url, urls) if url and url in scope)
         return self.model_copy(update={"only": only}) if only else None
 

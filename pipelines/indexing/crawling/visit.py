@@ -18,7 +18,7 @@ from pipelines.indexing.crawling.frontier.traps import LinkTraps, reduced
 from pipelines.indexing.crawling.outbox import Outbox
 from pipelines.indexing.crawling.reply import HttpReply, page_from_reply
 from pipelines.indexing.crawling.robots import Robots
-from pipelines.indexing.crawling.scope import Scope, directory, normalize_url
+from pipelines.indexing.crawling.scope import directory, normalize_url
 from pipelines.indexing.crawling.seeds import read_llms_txt, read_sitemaps
 from pipelines.indexing.reading.links import origin, page_pointers
 from pipelines.indexing.reading.text import decode
@@ -40,7 +40,7 @@ class SiteCrawl:
     ):
         self._settings, self._fetcher, self._ledger = settings, fetcher, ledger
         self._collection, self._run, self._outbox = collection, run, outbox
-        self._scope = Scope(settings.start_urls, settings.include, settings.exclude, settings.no_parent)
+        self._scope = settings.scope
         self._robots = Robots(self._fetch_file, settings.user_agent)
         self._frontier = Frontier(settings.max_pages, settings.max_depth)
         self._traps = LinkTraps()
@@ -98,7 +98,7 @@ class SiteCrawl:
         if self._settings.only:
             return
         if self._settings.retry_failed_only:
-            for url in await asyncio.to_thread(lambda: list(self._ledger.failed_urls(self._collection))):
+            for url in await asyncio.to_thread(self._ledger.failed_urls, self._collection):
                 if url in self._scope:
                     yield url
             return
@@ -126,7 +126,7 @@ class SiteCrawl:
 
     async def _known_urls(self) -> list[str]:
         """Return the URLs of earlier crawls, in the spelling that links have today."""
-        known = await asyncio.to_thread(lambda: list(self._ledger.known_urls(self._collection)))
+        known = await asyncio.to_thread(self._ledger.known_urls, self._collection)
         return [url for url in known if url in self._scope and normalize_url(url) == url]
 
     async def _drain(self) -> None:

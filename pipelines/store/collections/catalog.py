@@ -161,7 +161,7 @@ class Catalog(Database):
         def work(connection: Connection) -> int:
             copied = connection.execute(statement("copy_pages"), values).rowcount
             gone = {"collection": copy, "run": run, "prefix": "", "error": f"is no longer a page of {collection}"}
-            connection.execute(statement("mark_unseen"), gone)
+            connection.execute(statement("mark_unseen"), gone | {"kept": []})
             return copied
 
         return self._do(work)

@@ -145,7 +145,7 @@ def test_a_failed_fetch_keeps_the_body_and_counts_its_attempts(store):
     row = page_row(store, "a")
     assert (row["state"], row["attempts"], row["http_status"], row["body"]) == ("failed", 2, 500, body)
     assert row["links"] == ["https://docs.test/b"]
-    assert list(store.failed_urls("docs")) == [BASE + "a"]
+    assert store.failed_urls("docs") == [BASE + "a"]
     store.save_pages("docs", fourth, [FetchedPage(BASE + "a", "ok", 304)])
     row = page_row(store, "a")
     assert (row["state"], row["attempts"], row["error"], row["changed_run"]) == ("ok", 0, None, first)
@@ -177,7 +177,7 @@ def test_an_etag_is_offered_only_for_a_body_that_is_stored(store):
 def test_known_urls_come_in_full_however_many(store):
     run = begin(store)
     store.save_pages("docs", run, [fetched(f"{n:04}", {"s": str(n)}) for n in range(2_050)])
-    urls = list(store.known_urls("docs"))
+    urls = store.known_urls("docs")
     assert urls == sorted(urls)
     assert len(urls) == 2_050
     ranges = store.ranges_to_index("docs", run, None, "", 200)
@@ -303,7 +303,7 @@ def test_what_was_staged_of_a_duplicate_is_dropped(store, workshop):
 def test_tasks_that_stage_the_same_at_once_store_once(store, workshop):
     run = begin(store)
     workshop.save(run, small_site(30))
-    todo = store.pages_to_index("docs", run, None, "", list(store.known_urls("docs")))
+    todo = store.pages_to_index("docs", run, None, "", store.known_urls("docs"))
     pages = [workshop.read(entry.page, entry.input_hash) for entry in todo]
     chunks = {chunk.embed_hash: chunk for page in pages for chunk in page.chunks}
     wanted = {name: chunk.url for name, chunk in chunks.items()}
