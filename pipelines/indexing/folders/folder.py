@@ -101,10 +101,9 @@ class FolderSettings(Folder, frozen=True):
         """The part of a file's path that `base_url` replaces: the folder, for a glob the one before its wildcards."""
         if "://" in self.path:
             return str(FileSystem.from_uri(self.path)[1]).rstrip("/") + "/"
-        fixed = re.split(r"[*?\[]", self.path, maxsplit=1)[0]
-        folder = (
-            Path(fixed) if Path(fixed).is_dir() and fixed in (self.path, str(Path(fixed)) + "/") else Path(fixed).parent
-        )
+        fixed = self.path if Path(self.path).exists() else re.split(r"[*?\[]", self.path, maxsplit=1)[0]
+        is_whole = fixed == self.path or fixed.endswith("/")
+        folder = Path(fixed) if is_whole and Path(fixed).is_dir() else Path(fixed).parent
         return str(folder.absolute()) + "/"
 
     def files(self) -> Listing:

@@ -17,7 +17,9 @@ from pipelines.records import content_hash
     ],
 )
 def test_a_file_stands_for_the_base_url_and_its_path_quoted_where_a_url_must_be(base, path, url, tmp_path):
-    assert FolderSettings(path=str(tmp_path), base_url=base).url_of(f"{tmp_path}/{path}") == url
+    for folder in (tmp_path, tmp_path / "docs [v2]"):  # one that is there is no glob
+        folder.mkdir(exist_ok=True)
+        assert FolderSettings(path=str(folder), base_url=base).url_of(f"{folder}/{path}") == url
 
 
 @pytest.fixture
