@@ -11,6 +11,7 @@ from pathlib import Path
 
 from pyarrow.fs import FileInfo, FileSystem, LocalFileSystem
 
+from pipelines.fetched import FetchedPage
 from pipelines.indexing.folders.folder import FolderSettings, Listing
 from pipelines.indexing.folders.includes import Includes
 from pipelines.records import digest
@@ -40,15 +41,16 @@ def save_files(
     todo = [path for path in listing.paths if stamps.get(path) not in same]
     with ThreadPoolExecutor(READERS) as readers:
         for paths in _batches(todo, listing.infos):
-            found = zip(paths, readers.map(lambda path: read_file(listing.system, path), paths), strict=True)
-            bodies = {path: includes(path, body) for path, body in found if body is not None}
+            found = dict(zip(paths, readers.map(lambda path: read_file(listing.system, path), paths), strict=True))
+            bodies = {path: includes(path, body) for path, body in found.items() if isinstance(body, bytes)}
             stamps |= dict.fromkeys(includes.pages)  # what they include changes without them
             files = _last_of_each_url(folder, bodies, held)
             hashes = store.content_hashes(collection, list(files))
             pages = [
                 folder.page(path, url, bodies[path], hashes.get(url), stamps.get(path)) for url, path in files.items()
             ]
-            store.save_pages(collection, run, pages)
+            failed = [_failed(folder, path, error) for path, error in found.items() if isinstance(error, OSError)]
+            store.save_pages(collection, run, pages + failed)
     return len(listing.paths)
 
 
@@ -58,7 +60,7 @@ def limit_files(folder: FolderSettings, listing: Listing, urls: Collection[str])
 
     def is_wanted(path: str) -> bool:
         body = read_file(listing.system, path) if named_within else None
-        return folder.url_of(path, body or b"") in urls
+        return folder.url_of(path, body if isinstance(body, bytes) else b"") in urls
 
     paths = [path for path in listing.paths if is_wanted(path)]
     return listing._replace(paths=paths, infos={path: listing.infos[path] for path in paths})
@@ -99,13 +101,22 @@ def _batches(paths: Sequence[str], infos: Mapping[str, FileInfo]) -> Iterator[li
         yield batch
 
 
-def read_file(system: FileSystem, path: str) -> bytes | None:
-    """Return the content of a file, None if it has gone since it was listed."""
+def read_file(system: FileSystem, path: str) -> bytes | OSError | None:
+    """Return the content of a file, or why it can't be read; None if it has gone since it was listed."""
     try:
         with system.open_input_stream(path, compression=None) as file:
             return bytes(file.read())
     except FileNotFoundError:
         return None
+    except OSError as error:
+        return error
+
+
+def _failed(folder: FolderSettings, path: str, error: OSError) -> FetchedPage:
+    """Return a file that can't be read as a page. Raises `error` where front matter may say its URL."""
+    if folder.sources and folder.sources.routes:
+        raise error  # else the page that it has been until now would be taken for gone
+    return FetchedPage(folder.url_of(path), "failed", error=str(error))
 
 
 def _last_of_each_url(folder: FolderSettings, bodies: Mapping[str, bytes], held: Mapping[str, str]) -> dict[str, str]:

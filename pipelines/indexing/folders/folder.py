@@ -102,8 +102,7 @@ class FolderSettings(Folder, frozen=True):
         if "://" in self.path:
             return str(FileSystem.from_uri(self.path)[1]).rstrip("/") + "/"
         fixed = self.path if Path(self.path).exists() else re.split(r"[*?\[]", self.path, maxsplit=1)[0]
-        is_whole = fixed == self.path or fixed.endswith("/")
-        folder = Path(fixed) if is_whole and Path(fixed).is_dir() else Path(fixed).parent
+        folder = Path(fixed) if Path(fixed).is_dir() and fixed in (self.path, f"{Path(fixed)}/") else Path(fixed).parent
         return str(folder.absolute()) + "/"
 
     def files(self) -> Listing:

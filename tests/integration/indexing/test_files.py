@@ -139,6 +139,21 @@ def test_a_page_that_came_from_elsewhere_meanwhile_is_read(runs: Runs) -> None:
     assert runs.read == ["a"]
 
 
+def test_a_file_that_cannot_be_read_is_a_failed_page_and_the_others_are_indexed(runs: Runs) -> None:
+    runs()
+    (runs.root / "a.html").unlink()
+    (runs.root / "a.html").symlink_to("/proc/self/mem")  # which root may not read either
+    (runs.root / "b.html").write_text(html_page("b", {"s": "Another text."}))
+    for _ in range(2):
+        counts = runs()
+        [failed] = runs.store.failed_pages("docs", 5)
+        assert (failed["url"], failed["error"].endswith("Input/output error")) == (BASE + "a.html", True)
+        assert (counts["failed"], counts["changed"] + counts["unchanged"]) == (1, 2)
+    sources = SourceFolder("", "", f"{runs.root}/", "keep", routes=(("", ""),))
+    with pytest.raises(OSError, match="Input/output error"):  # its URL may stand in it: it is that of no other page
+        runs(sources=sources)
+
+
 def test_an_unreadable_page_stays_a_failure_with_its_attempts(runs: Runs) -> None:
     runs()
     runs.store.fail_pages("docs", [(BASE + "a.html", "no text")])
