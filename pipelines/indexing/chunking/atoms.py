@@ -32,7 +32,7 @@ _SENTENCE_END = re.compile(r"[.!?。！？](?:(?<=[。！？])|\s(?=[^\sa-z]))")
 _ITEM = re.compile(r"\s*(?:[-*•]|\w{1,4}[.)])\s")
 _GOES_ON = re.compile(r"\s*[a-z]+,? [a-z]")  # a sentence, after the code in its middle; no signature
 _CAPTION = re.compile(r"\s*\w+ \d[\d.–-]*: ")  # "Listing 7-13: ", below the listing
-_BLANK_LINES = re.compile(r"\A(?:[^\S\n]*\n)+")
+BLANK_LINES = re.compile(r"\A(?:[^\S\n]*\n)+")
 
 
 class Atom(NamedTuple):
@@ -83,11 +83,11 @@ def join_atoms(atoms: Sequence[Atom]) -> str:
     if not atoms:
         return ""
     text = atoms[0].text + "".join(atom.gap + atom.text for atom in atoms[1:])
-    return text.strip() if atoms[0].kind == "prose" else _BLANK_LINES.sub("", text).rstrip()
+    return text.strip() if atoms[0].kind == "prose" else BLANK_LINES.sub("", text).rstrip()
 
 
 def _whole_atom(block: Block) -> Iterator[Atom]:
-    (text,) = divide(block.text, [_BLANK_LINES.sub("", block.text).rstrip()])
+    (text,) = divide(block.text, [BLANK_LINES.sub("", block.text).rstrip()])
     if not text and not block.header:
         return
     has_header = not block.header or text == block.header or text.startswith(block.header + "\n")

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
-from pipelines.indexing.chunking.atoms import Atom, join_atoms
+from pipelines.indexing.chunking.atoms import BLANK_LINES, Atom, join_atoms
 from pipelines.markdown.text import Mark, Text, divide, join_texts, marks_of
 from pipelines.markdown.writing import GAP, Part, write
 from pipelines.records import BlockKind
@@ -90,13 +90,8 @@ def _without_blank_ends(parts: list[Part]) -> list[Part]:
 
 def _stripped(part: Part) -> Part:
     """Return the first part of a chunk: prose without spaces before it, anything else without empty lines."""
-    text = part.text.lstrip() if part.kind == "prose" else part.text[_empty_lines(part.text) :]
+    text = part.text.lstrip() if part.kind == "prose" else BLANK_LINES.sub("", part.text)
     return part._replace(text=divide(part.text, [text])[0])
-
-
-def _empty_lines(text: str) -> int:
-    """Return the length of the empty lines that `text` begins with."""
-    return text.rfind("\n", 0, len(text) - len(text.lstrip())) + 1
 
 
 def _with_repeated(parts: list[Part], repeated: Repeated) -> list[Part]:
