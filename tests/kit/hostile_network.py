@@ -37,8 +37,8 @@ class HostileLedger(FileLedger):
         last = {name: addresses[-1] for name, addresses in network["names"].items()}
         real = socket.getaddrinfo
 
-        def getaddrinfo(host: str, port: Any, *args: Any, **more: Any) -> Any:
-            name = str(host).rstrip(".").lower()
+        def getaddrinfo(host: bytes, port: Any, *args: Any, **more: Any) -> Any:
+            name = host.decode().rstrip(".").lower()
             return real(next(answers[name], last[name]) if name in answers else host, port, *args, **more)
 
         class Routed(socket.socket):

@@ -53,7 +53,8 @@ def name_refusal(host: str) -> str:
 
 def system_lookup(host: str, port: int) -> Sequence[str]:
     """Return the addresses of a host as the system resolves it (also 127.1, 0x7f.1 and 2130706433); blocks."""
-    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    # As bytes: of a name that none can have (an empty label), the codec of a str raises what is no OSError.
+    found = socket.getaddrinfo(host.encode(), port, type=socket.SOCK_STREAM)
     return list(dict.fromkeys(str(info[4][0]) for info in found))
 
 

@@ -10,7 +10,13 @@ from twisted.internet.protocol import Factory, Protocol
 from twisted.internet.testing import MemoryReactorClock
 from twisted.python.failure import Failure
 
-from pipelines.indexing.crawling.network import GuardedResolver, address_refusal, name_refusal, resolve_permitted
+from pipelines.indexing.crawling.network import (
+    GuardedResolver,
+    address_refusal,
+    name_refusal,
+    resolve_permitted,
+    system_lookup,
+)
 from pipelines.indexing.crawling.scope import normalize_url
 
 # fmt: off
@@ -85,6 +91,11 @@ def test_public_addresses_are_permitted(address):
 def test_odd_spellings_are_refused_as_what_they_mean(host):
     addresses, reason = resolve_permitted(host, 80)
     assert not addresses and reason
+
+
+def test_a_name_that_none_can_have_is_not_found():
+    with pytest.raises(socket.gaierror):
+        system_lookup("docs..example.com", 443)
 
 
 @pytest.mark.parametrize("host", NAMES)
