@@ -54,10 +54,11 @@ def test_an_endless_url_is_no_page():
 BELOW = [
     *("http://h/docs/", "http://h/docs/a/b.html?x", "https://h/docs/a", "http://h/docs/v1.2"),
     *("http://h/docs/manual.pdf", "http://h/docs/zip", "http://h/docs/a.b/"),
+    *("http://h/docs/Node.js", "http://h/docs/package.json", "http://h/docs/ld.so"),  # their types tell
 ]
 OUTSIDE = [
     *("http://h/docs", "http://h/docs2/", "http://h/", "http://www.h/docs/", "http://h:8000/docs/"),
-    *("http://h/docs/logo.PNG", "http://h/docs/app.js?v=1", "http://h/docs/a.zip"),  # no pages, by their suffixes
+    *("http://h/docs/logo.PNG", "http://h/docs/app.zip?v=1", "http://h/docs/a.zip"),  # no pages, by their suffixes
 ]
 
 
