@@ -14,6 +14,7 @@ from pipelines import tracing
 from pipelines.llm import protocol
 from pipelines.llm.errors import ErrorTranslator, LLMFailed, LLMKeyRefused, check_key
 from pipelines.llm.pace import Stopwatch, pace_of
+from pipelines.llm.replies import ThoughtFilter
 from pipelines.llm.tokens import make_counter
 from pipelines.records import FINISHED, Message, Usage
 
@@ -110,7 +111,7 @@ class LLM:
     async def _answer(
         self, messages: Sequence[Message], max_tokens: int | None, schema: Mapping[str, Any] | None = None
     ) -> AsyncGenerator[str | Completion, None]:
-        request, stopwatch = self._request(messages, max_tokens, schema), Stopwatch()
+        request, stopwatch, thoughts = self._request(messages, max_tokens, schema), Stopwatch(), ThoughtFilter()
         text, why = "", ""
         with protocol.traced(request, self.base_url) as span, _Translation(self, messages) as translation:
             async with _deadline(self.settings.first_token_s, "did not begin to answer", "first_token_s"):
@@ -121,8 +122,9 @@ class LLM:
                     delta, ended = protocol.delta_of(chunk)
                     why = ended or why
                     if delta or protocol.has_token(chunk):
-                        translation.text = text = text + delta
-                        yield delta
+                        said = thoughts.feed(delta)
+                        translation.text = text = text + said
+                        yield said
             usage = self._usage(stopwatch.usage, messages, text)
             protocol.note_reply(span, text, usage, why)
         self._measure(stopwatch, messages, text)

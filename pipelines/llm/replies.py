@@ -12,6 +12,7 @@ from typing import Any
 from pipelines.text.cleaning import clean_for_model
 from pipelines.text.phrases import read_phrases
 
+OPENING, CLOSING = "<think>", "</think>"  # of thoughts
 _FENCE = re.compile(r"^\s*```\w*\s*$", re.MULTILINE)
 # Where a JSON list or object may begin: a bracket, and behind it a string, a key or the closing bracket.
 _JSON_BEGINS = re.compile(r"[\[{]\s*(?:[\"'{\]]|\}|\w+\s*:)")
@@ -27,7 +28,29 @@ _QUOTES = {'"': '"', "'": "'", "`": "`", "“": "”", "‘": "’", "«": "»",
 
 def strip_reasoning(text: str) -> str:
     """Return what follows the thoughts of a reasoning model; their opening mark is often left out by its template."""
-    return text.rpartition("</think>")[2]
+    return text.rpartition(CLOSING)[2]
+
+
+class ThoughtFilter:
+    """Takes the thoughts before an answer out of it while it comes, with the blanks around them.
+
+    Some servers leave them in the text. Without their opening mark they can't be told from an answer.
+    """
+
+    def __init__(self) -> None:
+        self._held, self._thought, self._answers = "", False, False
+
+    def feed(self, delta: str) -> str:
+        """Return what of the answer has come with `delta`, "" while it may be thoughts."""
+        if self._answers:
+            return delta
+        self._held += delta
+        while (begun := self._held.lstrip()).startswith(OPENING) and CLOSING in begun:
+            self._held, self._thought = begun.partition(CLOSING)[2], True
+        self._answers = not OPENING.startswith(begun[: len(OPENING)])
+        if not self._answers:
+            return ""
+        return begun if self._thought else self._held
 
 
 # ---------------------------------------------------------------------------------------------- JSON

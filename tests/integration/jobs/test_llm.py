@@ -91,6 +91,12 @@ def test_a_server_that_counts_nothing_leaves_an_estimate(stream: bool) -> None:
     assert usage.calls == 1 and usage.prompt_tokens > 4 and usage.completion_tokens >= 2
 
 
+def test_thoughts_in_the_text_are_no_part_of_an_answer() -> None:
+    with serve_replies(Reply(deltas=["<thi", "nk>Or", "4?</think>\n", "\n4", " it is."])) as server:
+        assert ask(server).text == "4 it is."
+        assert read(server)[:-1] == ["", "", "", "4", " it is."]
+
+
 def test_an_answer_cut_off_by_max_tokens_is_an_answer_with_all_its_white_space() -> None:
     deltas = ["def f():", "\n", "    ", "return 1", "\n\n", "🦄"]
     with serve_replies(Reply(deltas=deltas, finish_reason="length")) as server:
@@ -302,6 +308,7 @@ def test_a_key_in_any_other_error_is_hidden_and_so_is_a_password_in_the_url() ->
 @pytest.mark.parametrize(("reply", "why"), [
     (Reply(text=""), "stop"), (Reply(text=None), "stop"), (Reply(text=" \n"), "stop"),
     (Reply(text="", finish_reason="length"), "raise max_tokens"),
+    (Reply(text="<think>Or", finish_reason="length"), "raise max_tokens"),
     (Reply(text=None, refusal="I cannot help with that."), "I cannot help with that")
 ])  # fmt: skip
 def test_an_empty_answer_is_an_error_that_says_why(stream: bool, reply: Reply, why: str) -> None:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.llm.replies import read_items, read_json, read_objects, strip_reasoning
+from pipelines.llm.replies import ThoughtFilter, read_items, read_json, read_objects, strip_reasoning
 
 
 @pytest.mark.parametrize(
@@ -18,6 +18,21 @@ from pipelines.llm.replies import read_items, read_json, read_objects, strip_rea
 )
 def test_reasoning_ends_at_its_closing_mark(text, rest):
     assert strip_reasoning(text) == rest
+
+
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [
+        ("<think>\n1 or 2?\n</think>\n\n2 [1].\n", "2 [1].\n"),
+        (" \n<think></think><think>2</think>  2", "2"),
+        ("\n  <thin> `<think>2</think>`", "\n  <thin> `<think>2</think>`"),
+        ("<think>cut off </thi", ""),
+    ],
+)
+@pytest.mark.parametrize("size", [1, 3, 99])
+def test_thoughts_before_an_answer_are_taken_out_while_it_comes(text, answer, size):
+    thoughts = ThoughtFilter()
+    assert "".join(thoughts.feed(text[n : n + size]) for n in range(0, len(text), size)) == answer
 
 
 @pytest.mark.parametrize(
