@@ -79,7 +79,7 @@ class ErrorTranslator:
             case openai.APIConnectionError():
                 cause = self._quote(str(error.__cause__ or error))
                 failed = LLMUnreachable(f"{self.name} cannot be reached: {cause}", usage)
-            case openai.APIError() | ValueError():
+            case _ if isinstance(error, (openai.APIError, *protocol.UNREADABLE)):
                 failed = LLMFailed(f"{self.name} answered with an error or with no chat completion: {message}", usage)
             case _:
                 failed = LLMUnreachable(f"{self.name} broke off ({type(error).__name__}: {message})", usage)

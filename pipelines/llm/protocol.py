@@ -23,6 +23,8 @@ Request = dict[str, Any]
 
 # Waits between tries without Retry-After: the openai client's own, 0.5 s doubling up to 8 s.
 FIRST_WAIT_S, LONGEST_WAIT_S = 0.5, 8.0
+# What reading a reply raises that is no chat completion.
+UNREADABLE = (ValueError, TypeError, AttributeError, LookupError)
 
 
 def joined(messages: Sequence[Message]) -> str:
@@ -101,7 +103,14 @@ def delta_of(chunk: Any) -> tuple[str, str]:
     if said is None:
         return "", ""
     refusal, ended = getattr(said, "refusal", None), chunk.choices[0].finish_reason
-    return getattr(said, "content", None) or "", f"it refuses: {refusal}" if refusal else ended or ""
+    return _text(getattr(said, "content", None)), f"it refuses: {refusal}" if refusal else ended or ""
+
+
+def _text(content: Any) -> str:
+    """Return the text of a content; Mistral sends one with thoughts in parts, of which those of text have a `text`."""
+    if isinstance(content, list):
+        return "".join(part.get("text") or "" for part in content)
+    return content or ""
 
 
 def has_token(chunk: Any) -> bool:
@@ -177,7 +186,7 @@ def is_passing(error: BaseException) -> bool:
         return passing and error.code != "insufficient_quota"
     if isinstance(error, openai.OpenAIError):
         return isinstance(error, openai.APIConnectionError) and not isinstance(error, openai.APITimeoutError)
-    return isinstance(error, Exception) and not isinstance(error, TimeoutError | ValueError)
+    return isinstance(error, Exception) and not isinstance(error, (TimeoutError, *UNREADABLE))
 
 
 def wait(state: "RetryCallState") -> float:

@@ -97,6 +97,14 @@ def test_thoughts_in_the_text_are_no_part_of_an_answer() -> None:
         assert read(server)[:-1] == ["", "", "", "4", " it is."]
 
 
+def test_content_in_parts_is_the_text_of_the_parts_that_have_one() -> None:
+    thinking = {"type": "thinking", "thinking": [{"type": "text", "text": "Or 4?"}]}  # as Mistral streams them
+    contents = ("", [thinking], [{"type": "text", "text": "4"}, {"type": "reference", "reference_ids": [1]}], " it is.")
+    events = [{"choices": [{"index": 0, "delta": {"content": content}}]} for content in contents]
+    with serve_replies(Reply(raw="".join(f"data: {json.dumps(event)}\n\n" for event in events))) as server:
+        assert read(server)[:-1] == ["", "4", " it is."]
+
+
 def test_an_answer_cut_off_by_max_tokens_is_an_answer_with_all_its_white_space() -> None:
     deltas = ["def f():", "\n", "    ", "return 1", "\n\n", "🦄"]
     with serve_replies(Reply(deltas=deltas, finish_reason="length")) as server:
@@ -320,13 +328,15 @@ def test_an_empty_answer_is_an_error_that_says_why(stream: bool, reply: Reply, w
 @pytest.mark.parametrize(("raw", "words"), [
     *((raw, "scripted at") for raw in (
         "{not json", "[]", '{"choices": []}', '{"detail": "not here"}', '"text"', "null", "data: {broken\n\n",
+        'data: {"choices": 5}\n\n', 'data: {"choices": [{"delta": 5}]}\n\n',
     )),
     ('data: {"error": {"message": "CUDA out of memory"}}\n\n', "CUDA out of memory"),
 ])  # fmt: skip
 @pytest.mark.parametrize("stream", [False, True])
 def test_what_is_no_chat_completion_is_an_error(raw: str, words: str, stream: bool) -> None:
-    with serve_replies(Reply(raw=raw)) as server, pytest.raises(LLMFailed, match=words):
+    with serve_replies(Reply(raw=raw)) as server, pytest.raises(LLMFailed, match=words) as failed:
         read(server) if stream else ask(server)
+    assert type(failed.value) is LLMFailed and len(server.asked) == 1
 
 
 def test_a_context_that_is_too_long_is_told_with_both_numbers() -> None:
