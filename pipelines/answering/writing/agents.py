@@ -7,6 +7,7 @@ from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import dropwhile
 from typing import Protocol
 
 import numpy as np
@@ -133,13 +134,14 @@ class LLMAgent:
         send(AgentResult(session.usage, tuple(session.exchanges), failed))
 
     def _recent(self, history: Sequence[Message]) -> Sequence[Message]:
-        """Return the newest turns that leave the passages their room."""
+        """Return the newest turns that leave the passages their room, from a question on, as some templates want."""
         left = int(self._llm.context_window * HISTORY_SHARE)
         for n, message in enumerate(reversed(history)):
             left -= self._llm.count(message.content)
             if left < 0:
-                return history[len(history) - n :]
-        return history
+                history = history[len(history) - n :]
+                break
+        return list(dropwhile(lambda turn: turn.role == "assistant", history))
 
 
 class CollectionEmbed(Protocol):

@@ -87,6 +87,13 @@ def test_a_synthesizer_and_a_model_answer_with_every_prompt_that_was_sent(make: 
     assert str(answer).startswith("Topic 3 is about datasets [1].\n\n[1] ") and answer.citations[0].supported
 
 
+def test_turns_before_the_question_are_the_newest_from_a_question_on(make: Make) -> None:
+    said = [Message("assistant", "So."), Message("user", "And?"), Message("assistant", "That.")]
+    for history in (said, [Message("user", "word " * 1_000), *said]):
+        asked = make(None, Says("Topic 3 [1].")).query("topic 3 datasets?", history=tuple(history)).exchanges[0]
+        assert list(asked.messages[1:-1]) == said[1:]
+
+
 def test_deltas_make_up_the_answer_and_hits_come_first(make: Make) -> None:
     model = Says("Topic 3 ", "is about ", "datasets [1]", "[9]. See http", "s://evil.test/x?q=1 or not.")
     first, status, *deltas, answer = events(make(None, model), Question("topic 3 datasets?"))
