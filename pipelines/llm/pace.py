@@ -79,7 +79,8 @@ class Pace:
         return (self.seconds_to_read(prompt, tokens) or 0.0) + (written / writing if writing else 0.0)
 
     def _shared(self, prompt: str) -> float:
-        longest = max((_common(prompt, other) for other in self._recent), default=0)
+        # A copy, as calls in other threads end meanwhile.
+        longest = max((_common(prompt, other) for other in list(self._recent)), default=0)
         return longest / len(prompt) if prompt else 0.0
 
 

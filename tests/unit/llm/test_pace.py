@@ -67,6 +67,18 @@ def test_a_server_that_keeps_nothing_reads_all_again() -> None:
     assert pace.unread("rules" + "c" * 5, 100) == 50
 
 
+def test_a_call_may_end_in_another_thread_while_a_prompt_is_compared() -> None:
+    class Prompt(str):
+        def __getitem__(self, part: Any) -> str:
+            read(pace, "b", 60)
+            return super().__getitem__(part)
+
+    pace = Pace()
+    for prompt in "ab":
+        read(pace, prompt, 60)
+    assert pace.unread(Prompt("c"), 100) == 100
+
+
 # ---------------------------------------------------------------------------------------------- of a stream
 
 LONG = (Message("user", "word " * 400),)
