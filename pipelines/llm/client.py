@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pipelines import tracing
 from pipelines.llm import protocol
-from pipelines.llm.errors import ErrorTranslator, LLMFailed, LLMKeyRefused, check_key
+from pipelines.llm.errors import ErrorTranslator, LLMKeyRefused, check_key
 from pipelines.llm.pace import Stopwatch, pace_of
 from pipelines.llm.replies import ThoughtFilter
 from pipelines.llm.tokens import make_counter
@@ -113,18 +113,24 @@ class LLM:
     ) -> AsyncGenerator[str | Completion, None]:
         request, stopwatch, thoughts = self._request(messages, max_tokens, schema), Stopwatch(), ThoughtFilter()
         text, why = "", ""
-        with protocol.traced(request, self.base_url) as span, _Translation(self, messages) as translation:
-            async with _deadline(self.settings.first_token_s, "did not begin to answer", "first_token_s"):
-                head, chunks = await self._send(request, partial(self._open, stopwatch, span))
-            async with aclosing(chunks):
-                while (chunk := next(head, None) or await self._next(chunks)) is not None:
-                    stopwatch.note(chunk)
-                    delta, ended = protocol.delta_of(chunk)
-                    why = ended or why
-                    if delta or protocol.has_token(chunk):
-                        said = thoughts.feed(delta)
-                        translation.text = text = text + said
-                        yield said
+        with protocol.traced(request, self.base_url) as span:
+            try:
+                async with _deadline(self.settings.first_token_s, "did not begin to answer", "first_token_s"):
+                    head, chunks = await self._send(request, partial(self._open, stopwatch, span))
+                async with aclosing(chunks):
+                    while (chunk := next(head, None) or await self._next(chunks)) is not None:
+                        stopwatch.note(chunk)
+                        delta, ended = protocol.delta_of(chunk)
+                        why = ended or why
+                        if delta or protocol.has_token(chunk):
+                            said = thoughts.feed(delta)
+                            text += said
+                            yield said
+            except Exception as error:
+                charged = text or isinstance(error, TimeoutError)
+                failure = self._errors.translate(error, self.estimate(messages, text) if charged else Usage(calls=1))
+                # A server may repeat the key when it refuses it: then not even the traceback quotes the server.
+                raise failure from (None if isinstance(failure, LLMKeyRefused) else error)
             usage = self._usage(stopwatch.usage, messages, text)
             protocol.note_reply(span, text, usage, why)
         self._measure(stopwatch, messages, text)
@@ -142,10 +148,6 @@ class LLM:
         """Estimate the cost of a call whose server does not report it: every prompt token and those of `text`."""
         prompt = sum(self.count(message.content) + FRAMING for message in messages)
         return self._price(prompt, self.count(text) if text else 0)
-
-    def translate(self, error: Exception, usage: Usage) -> LLMFailed:
-        """Return an error of the openai client as LLMFailed."""
-        return self._errors.translate(error, usage)
 
     # ------------------------------------------------------------------------------------------ requests
 
@@ -273,22 +275,3 @@ async def _deadline(seconds: float, what: str, setting: str) -> AsyncGenerator[N
             yield
     except TimeoutError as error:
         raise TimeoutError(f"{what} within {seconds:g} s (`{setting}`)") from error
-
-
-class _Translation:
-    """A context in which errors become LLMFailed. `text` is what came of a stream before the error."""
-
-    def __init__(self, llm: LLM, messages: Sequence[Message]) -> None:
-        self._llm, self._messages, self.text = llm, messages, ""
-
-    def __enter__(self) -> "_Translation":
-        return self
-
-    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
-        if not isinstance(error, Exception) or isinstance(error, LLMFailed):
-            return
-        charged = self.text or isinstance(error, TimeoutError)
-        usage = self._llm.estimate(self._messages, self.text) if charged else Usage(calls=1)
-        failure = self._llm.translate(error, usage)
-        # A server may repeat the key when it refuses it: then not even the traceback quotes the server.
-        raise failure from (None if isinstance(failure, LLMKeyRefused) else error)
