@@ -141,33 +141,22 @@ def finish_reason(ended: str | None) -> str:
 _CUT_OFF = frozenset({"length", "model_length", "max_tokens", "abort", "error"})
 
 
-async def chunks(reply: Any) -> AsyncGenerator[Any, None]:
-    """Yield the chunks of a stream; closing the generator closes it. A server that does not stream sends one, whole."""
-    from openai import AsyncStream
+async def chunks(reply: "AsyncStream[Any]") -> AsyncGenerator[Any, None]:
+    """Yield the chunks of a stream; closing the generator closes it. A server that does not stream sends one, whole.
 
-    if not isinstance(reply, AsyncStream):
-        yield check_whole(reply)
-        return
+    Raises ValueError for a whole reply that is no chat completion.
+    """
+    from openai.types.chat import ChatCompletion
+
     async with reply:
         if "json" in reply.response.headers.get("content-type", ""):
-            yield check_whole(await _read_whole(reply))
+            body = json.loads(await reply.response.aread())
+            if not (isinstance(body, dict) and body.get("choices")):
+                raise ValueError(f"it sent {str(body)[:200]!r}")
+            yield ChatCompletion.construct(**body)
             return
         async for chunk in reply:
             yield chunk
-
-
-async def _read_whole(stream: "AsyncStream[Any]") -> Any:
-    from openai.types.chat import ChatCompletion
-
-    body = json.loads(await stream.response.aread())
-    return ChatCompletion.construct(**body) if isinstance(body, dict) else body
-
-
-def check_whole(reply: Any) -> Any:
-    """Return a whole chat completion. Raises ValueError for anything else."""
-    if not getattr(reply, "choices", None):
-        raise ValueError(f"it sent {str(reply)[:200]!r}")
-    return reply
 
 
 # ---------------------------------------------------------------------------------------------- retries
