@@ -7,6 +7,7 @@ import json
 import re
 import threading
 from collections.abc import Callable, Mapping
+from concurrent.futures import Future, wait
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
@@ -15,6 +16,9 @@ from pipelines.text.phrases import read_table
 T = TypeVar("T")
 
 SIGNS: list[tuple[str, str]] = read_table(__name__)["signs"]
+# A server on this machine lists its models in milliseconds, and in up to a second where a model takes all processors;
+# elsewhere a TLS handshake and a slow list come on top.
+HERE_S, ELSEWHERE_S = 1.5, 3.0
 LARGEST = 4_000_000  # bytes of a reply; OpenRouter's list of models, the longest known, has 0.6 MB
 
 
@@ -35,26 +39,21 @@ def within(seconds: float, work: Callable[[], T]) -> T:
 
     It runs in a thread of its own: no time limit of a library covers the resolver and a reply that drips.
     """
-    results: list[T] = []
-    errors: list[BaseException] = []
+    done: Future[T] = Future()
 
     def run() -> None:
         try:
-            results.append(work())
+            done.set_result(work())
         except BaseException as error:  # raised again by the caller's thread
-            errors.append(error)
+            done.set_exception(error)
 
-    thread = threading.Thread(target=run, daemon=True)
-    thread.start()
-    thread.join(seconds)
-    if errors:
-        raise errors[0]
-    if not results:
+    threading.Thread(target=run, daemon=True).start()
+    if not wait([done], seconds).done:
         raise OutOfTime(f"nothing came within {seconds:g} s")
-    return results[0]
+    return done.result()
 
 
-def ask(base: str, path: str, *, key: str = "", body: Mapping[str, Any] | None = None, timeout_s: float) -> Any:
+def ask(base: str, path: str, *, key: str = "", body: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """Return the JSON object that a GET of `base` and `path` gives, or a POST of `body`. Raises NoAnswer.
 
     `key` is sent as a bearer token; no error repeats it.
@@ -64,6 +63,7 @@ def ask(base: str, path: str, *, key: str = "", body: Mapping[str, Any] | None =
     shown = without_password(base)
     if not re.match(r"https?://[^/]", base):
         raise NoAnswer(f"{shown!r} is no URL: write http://HOST:PORT/v1")
+    timeout_s = HERE_S if is_loopback(base) else ELSEWHERE_S
     try:
         status, kind, text = within(timeout_s, lambda: _send(base + path, key, body, timeout_s))
     except (OutOfTime, httpx.TimeoutException):  # whichever notices first

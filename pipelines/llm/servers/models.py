@@ -10,12 +10,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import urlsplit
 
-from pipelines.llm.servers.http import NoAnswer, ask, is_loopback, without_password
+from pipelines.llm.servers.http import NoAnswer, ask, without_password
 from pipelines.text.phrases import read_phrases
 
-# A server on this machine lists its models in milliseconds, and in up to a second where a model takes all processors;
-# elsewhere a TLS handshake and a slow list come on top.
-HERE_S, ELSEWHERE_S = 1.5, 3.0
 OLLAMA_PORT = 11434
 # Ollama's context for a model that sets none, with less than 24 GiB of GPU memory (docs/context-length.mdx); with more
 # it is larger, so a prompt that fits this always fits.
@@ -69,39 +66,34 @@ def root_of(base_url: str) -> str:
     return re.sub(r"/v1/?$", "", base_url.rstrip("/"))
 
 
-def look_at(base_url: str, key: str = "", timeout_s: float = 0.0) -> Server:
-    """Return the server at `base_url`, which may lack the `/v1` at its end. Raises NoAnswer.
-
-    `timeout_s` 0 takes the usual limit for a server here or elsewhere; it holds for each of up to four requests.
-    """
-    timeout_s = timeout_s or (HERE_S if is_loopback(base_url) else ELSEWHERE_S)
+def look_at(base_url: str, key: str = "") -> Server:
+    """Return the server at `base_url`, which may lack the `/v1` at its end. Raises NoAnswer."""
     base_url = base_url.strip().rstrip("/")
     try:
-        rows = _listed(base_url, key, timeout_s)
+        rows = _listed(base_url, key)
     except NoAnswer as error:
         if base_url.endswith("/v1") or error.status in (0, 401, 403):
             raise
         try:
-            rows = _listed(f"{base_url}/v1", key, timeout_s)
+            rows = _listed(f"{base_url}/v1", key)
         except NoAnswer:
             raise error from None
         base_url = f"{base_url}/v1"
     if _is_ollama(base_url, rows):
         with suppress(NoAnswer):
-            return look_at_ollama(root_of(base_url), timeout_s, base_url)
+            return look_at_ollama(root_of(base_url), base_url)
     models = tuple(_read_model(row) for row in rows)
     if any(row.get("owned_by") == "llamacpp" for row in rows) and not all(model.context for model in models):
-        models = tuple(replace(model, context=_slot_context(base_url, key, timeout_s)) for model in models)
+        models = tuple(replace(model, context=_slot_context(base_url, key)) for model in models)
     return Server(base_url, models)
 
 
-def look_at_ollama(root: str, timeout_s: float = 0.0, base_url: str = "") -> Server:
+def look_at_ollama(root: str, base_url: str = "") -> Server:
     """Return the Ollama at `root`, its models as `ollama list` orders them. Raises NoAnswer."""
-    timeout_s = timeout_s or (HERE_S if is_loopback(root) else ELSEWHERE_S)
-    rows = _rows(ask(root, "/api/tags", timeout_s=timeout_s), "models", root)
+    rows = _rows(ask(root, "/api/tags"), "models", root)
     loaded: dict[str, int] = {}
     with suppress(NoAnswer):
-        running = _rows(ask(root, "/api/ps", timeout_s=timeout_s), "models", root)
+        running = _rows(ask(root, "/api/ps"), "models", root)
         loaded = {_name(row): _tokens(row.get("context_length")) for row in running}
     models = [
         ServedModel(
@@ -117,39 +109,37 @@ def look_at_ollama(root: str, timeout_s: float = 0.0, base_url: str = "") -> Ser
     return Server(base_url or f"{root}/v1", tuple(models), ollama=True)
 
 
-def context_of(server: Server, model: ServedModel, timeout_s: float = 0.0) -> int:
+def context_of(server: Server, model: ServedModel) -> int:
     """Return the tokens that the context of `model` holds, as far as its server tells, else 0.
 
     An Ollama says it of a loaded model and of one that sets `num_ctx`; of any other the least of its defaults is taken.
     """
     if model.context or not server.ollama:
         return model.context
-    shown = _show(server, model, timeout_s)
+    shown = _show(server, model)
     own = re.search(r"^num_ctx\s+(\d+)", str(shown.get("parameters") or ""), re.MULTILINE)
     info = shown.get("model_info")
     trained = [_tokens(value) for name, value in _items(info) if name.endswith(".context_length")]
     return min([int(own[1]) if own else OLLAMA_CONTEXT, *filter(None, trained)])
 
 
-def can_chat(server: Server, model: ServedModel, timeout_s: float = 0.0) -> bool:
+def can_chat(server: Server, model: ServedModel) -> bool:
     """Return whether a model answers questions: by its name, and by its capabilities where an Ollama lists them."""
     if not model.chat or not server.ollama:
         return model.chat
-    capabilities = _show(server, model, timeout_s).get("capabilities")
+    capabilities = _show(server, model).get("capabilities")
     return not isinstance(capabilities, list) or "completion" in capabilities
 
 
-def _show(server: Server, model: ServedModel, timeout_s: float) -> Mapping[str, Any]:
+def _show(server: Server, model: ServedModel) -> Mapping[str, Any]:
     """Return what an Ollama says of one model; nothing if it does not answer."""
-    timeout_s = timeout_s or (HERE_S if is_loopback(server.root) else ELSEWHERE_S)
     with suppress(NoAnswer):
-        shown: Mapping[str, Any] = ask(server.root, "/api/show", body={"model": model.name}, timeout_s=timeout_s)
-        return shown
+        return ask(server.root, "/api/show", body={"model": model.name})
     return {}
 
 
-def _listed(base_url: str, key: str, timeout_s: float) -> list[Mapping[str, Any]]:
-    return _rows(ask(base_url, "/models", key=key, timeout_s=timeout_s), "data", base_url)
+def _listed(base_url: str, key: str) -> list[Mapping[str, Any]]:
+    return _rows(ask(base_url, "/models", key=key), "data", base_url)
 
 
 def _rows(reply: Mapping[str, Any], field: str, url: str) -> list[Mapping[str, Any]]:
@@ -174,10 +164,10 @@ def _read_model(row: Mapping[str, Any]) -> ServedModel:
     return ServedModel(_name(row), next(filter(None, contexts), 0), _chats(_name(row), row))
 
 
-def _slot_context(base_url: str, key: str, timeout_s: float) -> int:
+def _slot_context(base_url: str, key: str) -> int:
     """Return the context of one slot of a llama.cpp, whose older versions tell it beside the list; else 0."""
     with suppress(NoAnswer):
-        reply = ask(root_of(base_url), "/props", key=key, timeout_s=timeout_s)
+        reply = ask(root_of(base_url), "/props", key=key)
         settings = reply.get("default_generation_settings")
         return next((_tokens(value) for name, value in _items(settings) if name == "n_ctx"), 0)
     return 0
