@@ -32,13 +32,13 @@ def strip_reasoning(text: str) -> str:
 
 
 class ThoughtFilter:
-    """Takes the thoughts before an answer out of it while it comes, with the blanks around them.
+    """Takes thoughts and blanks before an answer out of it while it comes.
 
     Some servers leave them in the text. Without their opening mark they can't be told from an answer.
     """
 
     def __init__(self) -> None:
-        self._held, self._thought, self._answers = "", False, False
+        self._held, self._answers = "", False
 
     def feed(self, delta: str) -> str:
         """Return what of the answer has come with `delta`, "" while it may be thoughts."""
@@ -46,11 +46,9 @@ class ThoughtFilter:
             return delta
         self._held += delta
         while (begun := self._held.lstrip()).startswith(OPENING) and CLOSING in begun:
-            self._held, self._thought = begun.partition(CLOSING)[2], True
+            self._held = begun.partition(CLOSING)[2]
         self._answers = not OPENING.startswith(begun[: len(OPENING)])
-        if not self._answers:
-            return ""
-        return begun if self._thought else self._held
+        return begun if self._answers else ""
 
 
 # ---------------------------------------------------------------------------------------------- JSON
@@ -165,10 +163,7 @@ def _lines(text: str) -> list[str]:
 
 def _strings(text: str) -> list[str]:
     """Return the strings of a JSON list, alone or under some key; [] for any other text."""
-    try:
-        value = json.loads(text) if text.startswith(("[", "{")) else None
-    except (ValueError, RecursionError):
-        return []
+    value = read_json(text)
     lists = value.values() if isinstance(value, dict) else [value]
     return [item for items in lists if isinstance(items, list) for item in items if isinstance(item, str)]
 

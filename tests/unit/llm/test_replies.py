@@ -25,7 +25,7 @@ def test_reasoning_ends_at_its_closing_mark(text, rest):
     [
         ("<think>\n1 or 2?\n</think>\n\n2 [1].\n", "2 [1].\n"),
         (" \n<think></think><think>2</think>  2", "2"),
-        ("\n  <thin> `<think>2</think>`", "\n  <thin> `<think>2</think>`"),
+        ("\n  <thin> `<think>2</think>`", "<thin> `<think>2</think>`"),
         ("<think>cut off </thi", ""),
     ],
 )
@@ -94,6 +94,7 @@ def test_items_keep_their_order_and_count_once():
         '["a b", "c d", "e f"]',
         '```json\n[\n  "a b",\n  "c d",\n  "e f"\n]\n```',
         '[\n"a b",\n"c d",\n"e f",\n]',
+        'Here are the queries:\n["a b", "c d", "e f"]',
         '{"queries": ["a b", "c d", "e f", 7], "n": 3}',
         "<think>\nLet me see.\nMaybe x y?\n</think>\n\na b\nc d\ne f",
         "As an AI, I do my best. Here you are:\n1. a b\n2. c d\n3. e f",
