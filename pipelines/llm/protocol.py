@@ -35,12 +35,11 @@ def joined(messages: Sequence[Message]) -> str:
 @contextmanager
 def traced(request: Request, base_url: str) -> Iterator[tracing.Span]:
     """Yield the span of a call, with the names that the conventions of GenAI give to what is sent."""
-    model, server = request["model"], urlsplit(base_url)
-    with tracing.span(f"chat {model}", tracing.GEN_AI, kind="CLIENT", current=False) as span:
+    with tracing.span(f"chat {request['model']}", tracing.GEN_AI, kind="CLIENT", current=False) as span:
         if span:
-            sent = {
-                f"gen_ai.request.{name}": request[name] for name in ("model", "max_tokens", "temperature", "stream")
-            }
+            server = urlsplit(base_url)
+            names = ("model", "max_tokens", "temperature", "stream")
+            sent = {f"gen_ai.request.{name}": request[name] for name in names}
             port = server.port or (443 if server.scheme == "https" else 80)
             where = {"server.address": server.hostname or "", "server.port": port}
             tracing.note({"gen_ai.operation.name": "chat", **sent, **where}, of=span)

@@ -61,7 +61,7 @@ def ask(base: str, path: str, *, key: str = "", body: Mapping[str, Any] | None =
     import httpx  # takes a second on a busy machine, which is not the server's
 
     shown = without_password(base)
-    if not re.match(r"https?://[^/]", base):
+    if not _is_url(base):
         raise NoAnswer(f"{shown!r} is no URL: write http://HOST:PORT/v1")
     timeout_s = HERE_S if is_loopback(base) else ELSEWHERE_S
     try:
@@ -82,6 +82,14 @@ def ask(base: str, path: str, *, key: str = "", body: Mapping[str, Any] | None =
         what = kind or "something"
         raise NoAnswer(f"{shown}{path} answers with {what}, not with JSON: no language model's server", status)
     return reply
+
+
+def _is_url(text: str) -> bool:
+    try:
+        parts = urlsplit(text)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # of brackets and of the port
+        return False
 
 
 def is_loopback(url: str) -> bool:

@@ -84,7 +84,8 @@ def look_at(base_url: str, key: str = "") -> Server:
             return look_at_ollama(root_of(base_url), base_url)
     models = tuple(_read_model(row) for row in rows)
     if any(row.get("owned_by") == "llamacpp" for row in rows) and not all(model.context for model in models):
-        models = tuple(replace(model, context=_slot_context(base_url, key)) for model in models)
+        slot = _slot_context(base_url, key)
+        models = tuple(replace(model, context=model.context or slot) for model in models)
     return Server(base_url, models)
 
 

@@ -10,7 +10,7 @@ import pytest
 from kit.scripted_server import HANG, Raw, ScriptedServer
 
 from pipelines.answering.settings import AnswerSettings, all_agents
-from pipelines.llm.servers import find_llm, http
+from pipelines.llm.servers import find_llm, http, look_at
 from pipelines.llm.servers.discovery import ollama_url
 from serve.settings import Settings
 
@@ -213,6 +213,15 @@ def test_the_context_of_a_llama_cpp_is_that_of_a_slot(rows: Mapping[str, Any]) -
     assert find(rows, "OPENAI_BASE_URL")[0]["llm_context_window"] == "4096"
 
 
+def test_a_llama_cpp_with_many_models_is_asked_once_and_what_it_lists_stands() -> None:
+    rows = listed("a", "b", "c", owned_by="llamacpp")
+    rows["/v1/models"]["data"][2]["meta"] = {"n_ctx": 16_384}
+    rows["/props"] = {"default_generation_settings": {"n_ctx": 4_096}}
+    with ScriptedServer(rows) as server:
+        assert [model.context for model in look_at(f"{server.url}/v1").models] == [4_096, 4_096, 16_384]
+    assert len(server.asked) == 2
+
+
 def test_a_missing_v1_is_added() -> None:
     with ScriptedServer(listed("m")) as server:
         found = find_llm({"OPENAI_BASE_URL": server.url, "OLLAMA_HOST": DEAD})
@@ -268,6 +277,22 @@ def test_a_model_without_url_is_openais_only_with_a_key() -> None:
     with_key = find_llm({"OLLAMA_HOST": DEAD, "RAYDEX_LLM_MODEL": "gpt-4.1", "RAYDEX_LLM_KEY": "sk-1"})
     assert with_key.settings == {} and "gpt-4.1 of OpenAI" in with_key.lines[-1]
     assert find_llm({"OLLAMA_HOST": DEAD, "RAYDEX_LLM_MODEL": "qwen3:4b"}).settings == {"llm_off": True}
+
+
+@pytest.mark.parametrize(
+    ("variable", "url"),
+    [
+        ("RAYDEX_LLM_URL", "http://[::1:8080/v1"),
+        ("OPENAI_BASE_URL", "http://127.0.0.1:99999/v1"),
+        ("OLLAMA_HOST", "[::1"),
+        ("OLLAMA_HOST", "127.0.0.1:99999"),
+    ],
+)
+def test_what_is_no_url_is_said_with_its_variable(variable: str, url: str) -> None:
+    [line] = find_llm({"OLLAMA_HOST": DEAD, variable: url}).lines
+    assert f"{url}" in line and f"is no URL: write http://HOST:PORT/v1 ({variable})" in line
+    [_, line] = find_llm({"RAYDEX_LLM_URL": "http://[::1:8080/v1", "RAYDEX_LLM_MODEL": "m"}).lines
+    assert "is no URL" in line
 
 
 def test_agents_stand_and_no_llm_does_without_all() -> None:
