@@ -107,9 +107,8 @@ def delta_of(chunk: Any) -> tuple[str, str]:
 
 def _text(content: Any) -> str:
     """Return the text of a content; Mistral sends one with thoughts in parts, of which those of text have a `text`."""
-    if isinstance(content, list):
-        return "".join(part.get("text") or "" for part in content)
-    return content or ""
+    parts = content if isinstance(content, list) else [{"text": content}]
+    return "".join(part.get("text") or "" for part in parts)
 
 
 def has_token(chunk: Any) -> bool:

@@ -162,8 +162,9 @@ def _lines(text: str) -> list[str]:
 
 
 def _strings(text: str) -> list[str]:
-    """Return the strings of a JSON list, alone or under some key; [] for any other text."""
-    value = read_json(text)
+    """Return the strings of a JSON list that begins a line, alone or under some key; [] for any other text."""
+    begins = re.search(r"^[\[{]", text, re.MULTILINE)
+    value = read_json(text[begins.start() :]) if begins else None
     lists = value.values() if isinstance(value, dict) else [value]
     return [item for items in lists if isinstance(items, list) for item in items if isinstance(item, str)]
 

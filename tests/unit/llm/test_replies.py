@@ -126,6 +126,7 @@ def test_refusals_and_marks_alone_are_no_items(text):
         "8:30 schedule of a job", "I can't connect to the cluster", '"num_cpus" and "num_gpus"', "ray.init()",
         "query.limit(5) of a table", "[a-z] in a runtime_env", '{"env_vars": {}}', "how does `ray.get` block?",
         "Wie skaliere ich ein Deployment?", "東京でのデプロイ", "a b [1]",
+        'How do I pass ["a", "b"] on?',
     ],
 )  # fmt: skip
 def test_items_that_look_like_marks_are_left_as_they_are(item):
