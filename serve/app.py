@@ -33,10 +33,10 @@ from pipelines.store import Place, Store
 from serve.bots import Bot, wanted_bots
 from serve.changes.runner import ChangeRunner
 from serve.chat.running import BackgroundBot
+from serve.failure import RETRY_AFTER_S
 from serve.guard.policy import Policy, protect
 from serve.port import url_of
 from serve.proxy.listening import keep_ports_on_loopback, running_address
-from serve.proxy.replica_loss import RETRY_AFTER_S
 from serve.recorder import Recorder
 from serve.remote import Handle, Headers, RemoteAgent, RemoteReranker, RemoteRetriever, stream_answer
 from serve.settings import Settings

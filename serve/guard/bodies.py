@@ -15,6 +15,7 @@ from serve.failure import Failure
 MOST_BODY_BYTES = 1_000_000
 # Longer than a slow connection needs for that many bytes; a sender of one byte a minute is cut off.
 BODY_TIMEOUT_S = 30.0
+CLOSE = {"Connection": "close"}
 
 
 class BodyLimit:
@@ -34,14 +35,17 @@ class BodyLimit:
         try:
             body = await self._body(scope, receive)
         except TimeoutError:
-            await _refuse(408, self._too_late, scope, receive, send)
+            await self._refuse(Failure(408, self._too_late, headers=CLOSE), scope, receive, send)
         except _TooLarge:
             message = f"the request is larger than {self._most} bytes: send a smaller one"
-            await _refuse(413, message, scope, receive, send)
+            await self._refuse(Failure(413, message, headers=CLOSE), scope, receive, send)
         except _SenderLeft:
             return
         else:
             await self._app(scope, replay(body, receive), send)
+
+    async def _refuse(self, failure: Failure, scope: Scope, receive: Receive, send: Send) -> None:
+        await failure.response(scope)(scope, receive, send)
 
     async def _body(self, scope: Scope, receive: Receive) -> bytes:
         """Return the whole body. Raises TimeoutError."""
@@ -88,7 +92,3 @@ def replay(body: bytes, receive: Receive) -> Receive:
         return message
 
     return again
-
-
-async def _refuse(status: int, message: str, scope: Scope, receive: Receive, send: Send) -> None:
-    await Failure(status, message, headers={"Connection": "close"}).response(scope)(scope, receive, send)

@@ -56,7 +56,7 @@ class CrossOrigin:
     No reply is for every origin (`*`), and none allows credentials: a key is in a header that the page must know.
     """
 
-    def __init__(self, app: ASGIApp, bound: BoundOrigins, named: Collection[str] = ()) -> None:
+    def __init__(self, app: ASGIApp, bound: BoundOrigins | None = None, named: Collection[str] = ()) -> None:
         self._app, self._bound, self._named = app, bound, frozenset(named)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -76,7 +76,9 @@ class CrossOrigin:
         await self._app(scope, receive, with_headers(send, complete))
 
     async def _may_read(self, origin: str, scope: Scope) -> bool:
-        return origin in self._named or (scope_of(path_of(scope)) == ASK and await self._bound.contain(origin))
+        if origin in self._named or self._bound is None:
+            return origin in self._named
+        return scope_of(path_of(scope)) == ASK and await self._bound.contain(origin)
 
 
 def _is_preflight(scope: Scope) -> bool:

@@ -37,20 +37,20 @@ def middlewares() -> list[Any]:
     A replica awaits bodies and bounds its connections too, as it can be reached past the proxy; all that the proxy, or
     an HAProxy, passes on comes to it from one address.
     """
-    from serve.proxy.address import Addresses
+    from serve.proxy.address import trusted_proxies
     from serve.proxy.bodies import MOST, MOST_BODY_BYTES, WholeBodies
     from serve.proxy.connections import MOST_IDLE, bound_connections
 
-    addresses = Addresses.of_environment(os.environ)
+    trusted = trusted_proxies(os.environ)
     most_bytes = int(os.environ.get("RAYDEX_MAX_BODY_BYTES", MOST_BODY_BYTES))  # the setting max_body_bytes
-    bodies: dict[str, Any] = {"most_bytes": most_bytes, "addresses": addresses}
+    bodies: dict[str, Any] = {"most_bytes": most_bytes, "trusted": trusted}
     if _in_replica():
-        bound_connections(addresses, MOST_IDLE)
+        bound_connections(trusted, MOST_IDLE)
         return [Middleware(WholeBodies, most_of_address=MOST, **bodies)]
     from serve.proxy.direct import DirectToReplica
     from serve.proxy.replicas import RunningReplicas
 
-    bound_connections(addresses)
+    bound_connections(trusted)
     direct = Middleware(DirectToReplica, replicas=RunningReplicas())
     return [direct, Middleware(WholeBodies, **bodies), Middleware(AnswerReplicaLoss, absent=no_replica)]
 

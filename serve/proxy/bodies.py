@@ -5,11 +5,15 @@ connection costs a few kilobytes: bodies that never come hold up nobody.
 """
 
 import asyncio
+from collections.abc import Sequence
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from serve.failure import Failure
 from serve.guard.bodies import BODY_TIMEOUT_S, MOST_BODY_BYTES, BodyLimit, replay
-from serve.proxy.address import Addresses
+from serve.guard.origin import Network, network_of
+from serve.proxy.address import PRIVATE
+from serve.proxy.refusal import refuse
 from serve.proxy.waiting import Waiting
 
 # Bodies that are late, or large: of one address, as many as a browser has connections to one host, for three readers
@@ -35,12 +39,12 @@ class WholeBodies(BodyLimit):
         most_bytes: int = MOST_BODY_BYTES,
         most_of_address: int = MOST_OF_ADDRESS,
         most: int = MOST,
-        addresses: Addresses | None = None,
+        trusted: Sequence[Network] = PRIVATE,
         late_s: float = LATE_S,
     ) -> None:
         super().__init__(app, most_bytes, timeout_s)
         self._too_late = "the request's body did not arrive in time: send it at once"
-        self._late_s, self._addresses = late_s, addresses or Addresses()
+        self._late_s, self._trusted = late_s, trusted
         self._awaited = Waiting(_end, most_of_address, most)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -50,9 +54,12 @@ class WholeBodies(BodyLimit):
         else:
             await super().__call__(scope, receive, send)
 
+    async def _refuse(self, failure: Failure, scope: Scope, receive: Receive, send: Send) -> None:
+        await refuse(failure, scope, receive, send)
+
     async def _body(self, scope: Scope, receive: Receive) -> bytes:
         async with asyncio.timeout(self._timeout_s) as limit:
-            address = self._addresses.of(scope)
+            address = network_of(scope, self._trusted)
             late = asyncio.get_running_loop().call_later(self._late_s, self._awaited.add, limit, address)
 
             def count_if_large(size: int) -> None:

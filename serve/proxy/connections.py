@@ -7,12 +7,14 @@ length. A reply that is not read holds a place of a replica; a connection holds 
 import asyncio
 import http
 import resource
+from collections.abc import Sequence
 from typing import ClassVar
 
 import uvicorn.config
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
-from serve.proxy.address import Addresses
+from serve.guard.origin import Network, network_of
+from serve.proxy.address import PRIVATE
 from serve.proxy.waiting import Waiting
 
 # A head is there within milliseconds; a browser that opens a connection before it needs one opens another.
@@ -35,7 +37,7 @@ class BoundedConnection(HttpToolsProtocol):
     """
 
     head_timeout_s, stall_s, slow_s = HEAD_TIMEOUT_S, STALL_S, SLOW_S
-    addresses = Addresses()
+    trusted: ClassVar[Sequence[Network]] = PRIVATE
     idle: ClassVar[Waiting["BoundedConnection"]]
     stalled: ClassVar[Waiting["BoundedConnection"]]
 
@@ -47,7 +49,7 @@ class BoundedConnection(HttpToolsProtocol):
         self._unread: asyncio.TimerHandle | None = None
         self._slow: asyncio.TimerHandle | None = None
         self._wait_for_head()
-        self.idle.add(self, self.addresses.of_peer(self.client))
+        self.idle.add(self, network_of({"client": self.client, "headers": []}))
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.idle.remove(self)
@@ -80,7 +82,7 @@ class BoundedConnection(HttpToolsProtocol):
     def on_response_complete(self) -> None:
         super().on_response_complete()
         if self.timeout_keep_alive_task is not None:  # no other request has come already
-            self.idle.add(self, self.addresses.of_peer(self.client))
+            self.idle.add(self, network_of({"client": self.client, "headers": []}))
 
     def handle_websocket_upgrade(self) -> None:
         self._stop_waiting()
@@ -92,7 +94,7 @@ class BoundedConnection(HttpToolsProtocol):
 
     def pause_writing(self) -> None:
         super().pause_writing()
-        address = self.addresses.of(dict(self.scope)) if self.scope else ""
+        address = network_of(dict(self.scope), self.trusted) if self.scope else ""
         self._slow = self.loop.call_later(self.slow_s, self.stalled.add, self, address)
         self._watch_reader()
 
@@ -143,10 +145,10 @@ def _cancel(timer: asyncio.TimerHandle | None) -> None:
         timer.cancel()
 
 
-def bound_connections(addresses: Addresses, idle_of_address: int = IDLE_OF_ADDRESS) -> None:
+def bound_connections(trusted: Sequence[Network], idle_of_address: int = IDLE_OF_ADDRESS) -> None:
     """Make every server that uvicorn starts in this process close what its clients keep open."""
     descriptors, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    BoundedConnection.addresses = addresses
+    BoundedConnection.trusted = trusted
     BoundedConnection.stalled = Waiting(BoundedConnection.end, STALLED_OF_ADDRESS, MOST_STALLED)
     BoundedConnection.idle = Waiting(BoundedConnection.end, idle_of_address, min(MOST_IDLE, descriptors // 2))
     uvicorn.config.HTTP_PROTOCOLS["auto"] = f"{__name__}:{BoundedConnection.__name__}"

@@ -1,42 +1,32 @@
 """Passes requests to the port on which a replica listens itself, past Ray's calls of actors.
 
 Through Ray each request, each part of its reply and its end are calls of actors: 9 ms of CPU for a list of collections
-that costs 2 this way. Bodies are there when it is asked (bodies.py). What is not plain goes through Ray as before: a
-request whose body is long, and one for which no replica is known, or none takes the connection.
+that costs 2 this way. Bodies are there when it is asked (bodies.py). What is not plain goes through Ray as before, and
+so does a request for which no replica is known, or none takes the connection.
 """
 
 import asyncio
-import uuid
-from contextlib import AbstractContextManager, suppress
-from typing import Protocol
+from contextlib import suppress
 
 import aiohttp
 from multidict import CIMultiDict
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 from yarl import URL
 
 from serve.failure import Failure
+from serve.guard.bodies import replay
+from serve.proxy.refusal import refuse
+from serve.proxy.replicas import RunningReplicas
 
 LOOPBACK = "127.0.0.1"
 OF_SERVE = "/-/"  # the proxy's own: its health is everybody's, its table of applications is not
 HEALTH = "/-/healthz"
-# What a question with its conversation has; Ray carries longer bodies in pieces, and the replica limits both.
-MOST_BODY_BYTES = 64_000
 # Of one connection, not of its request (RFC 9110, 7.6.1); the server of each side writes its own.
 OF_CONNECTION = {b"connection", b"keep-alive", b"proxy-connection", b"te", b"trailer", b"transfer-encoding", b"upgrade"}
 # Of the body: it is passed on in one piece, and its length is counted here (one beside chunks would be wrong).
 OF_BODY = {b"content-length", b"expect"}
 OF_SERVER = {b"date", b"server"}
 FORWARDED = {b"x-forwarded-for", b"x-forwarded-proto"}
-REQUEST_ID = b"x-request-id"
-
-
-class Replicas(Protocol):
-    """Says where the replicas listen, and counts their requests."""
-
-    def ports_for(self, path: str, /) -> list[int]: ...
-
-    def counted(self, port: int, /) -> AbstractContextManager[None]: ...
 
 
 class DirectToReplica:
@@ -45,20 +35,19 @@ class DirectToReplica:
     A replica that dies under a request raises aiohttp.ClientError or leaves the reply unended: see replica_loss.py.
     """
 
-    def __init__(self, app: ASGIApp, replicas: Replicas) -> None:
+    def __init__(self, app: ASGIApp, replicas: RunningReplicas) -> None:
         self._app, self._replicas = app, replicas
         self._client: aiohttp.ClientSession | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and _path(scope).startswith(OF_SERVE) and _path(scope) != HEALTH:
-            await Failure(404, "there is nothing here").response(scope)(scope, receive, send)
+            await refuse(Failure(404, "there is nothing here"), scope, receive, send)
             return
-        if _is_plain(scope) and self._replicas.ports_for(_path(scope)):
-            _name(scope)
-            request = await _Request.read(scope, receive)
-            receive = request.receive
-            # Asked once more, as other requests have gone to replicas while this one's body came.
-            for port in self._replicas.ports_for(_path(scope)) if request.whole else ():
+        if _is_plain(scope):
+            body = (await receive())["body"]  # whole, and there at once: see bodies.py
+            request = _Request(scope, receive, body)
+            receive = replay(body, receive)
+            for port in self._replicas.ports_for(_path(scope)):
                 with self._replicas.counted(port), suppress(aiohttp.ClientConnectorError):
                     await self._pass(port, request, send)
                     return
@@ -105,29 +94,11 @@ class DirectToReplica:
 
 
 class _Request:
-    """A request with its body, or the beginning of a long one; `receive` gives all of it again."""
+    """A request with its whole body."""
 
-    def __init__(self, scope: Scope, receive: Receive, messages: list[Message]) -> None:
-        self._scope, self._receive, self._messages = scope, receive, messages
+    def __init__(self, scope: Scope, receive: Receive, body: bytes) -> None:
+        self._scope, self._receive, self.body = scope, receive, body
         self.method: str = scope["method"]
-
-    @classmethod
-    async def read(cls, scope: Scope, receive: Receive) -> "_Request":
-        request, more = cls(scope, receive, []), True
-        while more and len(request.body) < MOST_BODY_BYTES:
-            request._messages.append(message := await receive())
-            more = message.get("more_body", False)
-        return request
-
-    @property
-    def whole(self) -> bool:
-        """Whether the body has come to its end; it has not if its client left before."""
-        last = self._messages[-1:]
-        return any(message["type"] == "http.request" and not message.get("more_body", False) for message in last)
-
-    @property
-    def body(self) -> bytes:
-        return b"".join(message.get("body", b"") for message in self._messages)
 
     @property
     def headers(self) -> CIMultiDict[str]:
@@ -145,9 +116,6 @@ class _Request:
         target = _target(self._scope).decode("ascii")
         query = self._scope["query_string"].decode("ascii")
         return URL(f"http://{LOOPBACK}:{port}{target}{'?' if query else ''}{query}", encoded=True)
-
-    async def receive(self) -> Message:
-        return self._messages.pop(0) if self._messages else await self._receive()
 
     async def until_client_leaves(self) -> None:
         while (await self._receive())["type"] != "http.disconnect":
@@ -171,9 +139,3 @@ def _is_plain(scope: Scope) -> bool:
     target = _target(scope) + scope["query_string"]
     ascii = target.isascii() and all(value.isascii() for _, value in scope["headers"])
     return ascii and target.startswith(b"/") and b"#" not in target
-
-
-def _name(scope: Scope) -> None:
-    """Give a request an id unless it has one, as Ray's proxy does: also a 503 in place of its reply carries it."""
-    if not any(name == REQUEST_ID for name, _ in scope["headers"]):
-        scope["headers"] = [*scope["headers"], (REQUEST_ID, uuid.uuid4().hex.encode())]

@@ -10,25 +10,28 @@ from collections.abc import Callable
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from serve.failure import Failure
+from serve.failure import RETRY_AFTER_S, Failure, is_openai, path_of
+from serve.proxy.refusal import id_of, refuse
 
 log = logging.getLogger(__name__)
 
-# A replica is replaced within a few seconds, most of which load its models.
-RETRY_AFTER_S = 2
 # While no replica of the ingress runs, the proxy would hold every question: seconds between two checks for that.
 ABSENCE_CHECK_S = 5.0
 INGRESS = "Raydex"
 # An answer that is not streamed begins when it is whole: 1,024 tokens by a model that writes one in three seconds.
 LONGEST_S = 3600.0
-DIED = "the replica that had this question died, or none was available in time: ask again"
-Headers = list[tuple[bytes, bytes]]
+# A replica is replaced within a few seconds, most of which load its models.
+DIED = Failure(
+    503,
+    "the replica that had this question died, or none was available in time: ask again",
+    retry_after=RETRY_AFTER_S,
+)
 
 
 class AnswerReplicaLoss:
     """Ends unfinished replies: with a 503 before the first byte, with an `error` event in a stream of events.
 
-    A 503 of the proxy itself gets a Retry-After. A reply must begin within `longest_s` seconds; it is given up earlier
+    A 503 of Ray's own becomes such a one too. A reply must begin within `longest_s` seconds; it is given up earlier
     when `absent`, called every `check_s` seconds, returns that no replica can begin it.
     """
 
@@ -45,9 +48,10 @@ class AnswerReplicaLoss:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+        id_of(scope)  # the replica logs the id that a 503 in place of its reply carries
         try:
             async with asyncio.timeout(self._longest_s) as limit:
-                reply = _Reply(scope, send, limit)
+                reply = _Reply(send, limit)
                 watching = asyncio.create_task(self._watch(reply, limit))
                 try:
                     await self._app(scope, receive, reply)
@@ -55,7 +59,10 @@ class AnswerReplicaLoss:
                     watching.cancel()
         except Exception as error:
             log.warning("a request got no answer: %s: %s", type(error).__name__, error)
-        await reply.end()
+        if not reply.begun:
+            await refuse(DIED, scope, receive, send)
+        elif reply.cut:
+            await send({"type": "http.response.body", "body": _last_event(path_of(scope)).encode()})
 
     async def _watch(self, reply: "_Reply", limit: asyncio.Timeout) -> None:
         """End the time limit once no replica can begin the reply."""
@@ -72,16 +79,25 @@ class _Reply:
     Its start is held back until the first byte of its body: a replica that dies in between has not answered.
     """
 
-    def __init__(self, scope: Scope, send: Send, limit: asyncio.Timeout) -> None:
-        self._scope, self._send, self._limit = scope, send, limit
+    def __init__(self, send: Send, limit: asyncio.Timeout) -> None:
+        self._send, self._limit = send, limit
         self._start: Message | None = None
         self.begun = self._ended = self._events = False
+
+    @property
+    def cut(self) -> bool:
+        """Whether it is a stream of events that has begun and did not end."""
+        return self._events and not self._ended
 
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             self._start = message
             return
         if self._start is not None:
+            headers = {name.lower(): value for name, value in self._start.get("headers", ())}
+            if self._start["status"] == 503 and b"x-content-type-options" not in headers:
+                return  # Ray's own: replies of the service have this header
+            self._events = headers.get(b"content-type", b"").startswith(b"text/event-stream")
             await self._begin(self._start)
         self._ended = message["type"] == "http.response.body" and not message.get("more_body", False)
         await self._send(message)
@@ -90,38 +106,13 @@ class _Reply:
         self._start, self.begun = None, True
         if not self._limit.expired():
             self._limit.reschedule(None)
-        headers: Headers = list(start.get("headers", ()))
-        self._events = any(n.lower() == b"content-type" and v.startswith(b"text/event-stream") for n, v in headers)
-        if start["status"] == 503 and not any(name.lower() == b"retry-after" for name, _ in headers):
-            start = {**start, "headers": [*headers, _retry_after()]}
         await self._send(start)
 
-    async def end(self) -> None:
-        """Send what the application did not."""
-        if not self.begun:
-            named = [(name, value) for name, value in self._scope["headers"] if name == b"x-request-id"]
-            headers = [(b"content-type", b"application/json"), _retry_after(), *named]
-            await self._send({"type": "http.response.start", "status": 503, "headers": headers})
-            await self._send({"type": "http.response.body", "body": json.dumps(self._body()).encode()})
-        elif self._events and not self._ended:
-            await self._send({"type": "http.response.body", "body": self._event().encode()})
 
-    @property
-    def _openai(self) -> bool:
-        return "/v1/" in self._scope["path"]
-
-    def _body(self) -> dict[str, object]:
-        failure = Failure(503, DIED, retry_after=RETRY_AFTER_S)
-        return failure.openai_body if self._openai else failure.body
-
-    def _event(self) -> str:
-        if self._openai:
-            return f"data: {json.dumps(self._body())}\n\n"
-        return f"event: error\ndata: {json.dumps(self._body())}\n\n"
-
-
-def _retry_after() -> tuple[bytes, bytes]:
-    return b"retry-after", str(RETRY_AFTER_S).encode()
+def _last_event(path: str) -> str:
+    if is_openai(path):
+        return f"data: {json.dumps(DIED.openai_body)}\n\n"
+    return f"event: error\ndata: {json.dumps(DIED.body)}\n\n"
 
 
 def no_replica() -> bool:

@@ -12,7 +12,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.types import Receive, Scope, Send
 
-from serve.proxy.address import Addresses
+from serve.guard.origin import network_of
+from serve.proxy.address import PRIVATE
 from serve.proxy.bodies import WholeBodies
 
 LATE = b"Content-Length: 5000\r\n\r\nx"
@@ -136,4 +137,4 @@ async def test_one_address_that_is_late_does_not_end_the_wait_of_another():
 )
 def test_an_address_is_believed_of_a_proxy_beside_us_alone(peer, forwarded, address):
     headers = [(b"x-forwarded-for", forwarded.encode())] if forwarded else []
-    assert Addresses().of({"type": "http", "client": (peer, 1), "headers": headers}) == address
+    assert network_of({"type": "http", "client": (peer, 1), "headers": headers}, PRIVATE) == address

@@ -2,15 +2,22 @@
 
 import asyncio
 import json
+from types import SimpleNamespace
 from typing import Any
 
+import pytest
+from kit.guarded import DOCS
 from ray.serve._private.http_util import validate_http_proxy_callback_return
 from starlette.responses import JSONResponse, StreamingResponse
+from starlette.testclient import TestClient
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from serve import proxy
+from serve.failure import MCP_PATH, RETRY_AFTER_S
 from serve.proxy import middlewares
-from serve.proxy.replica_loss import RETRY_AFTER_S, AnswerReplicaLoss
+from serve.proxy.bodies import WholeBodies
+from serve.proxy.direct import DirectToReplica
+from serve.proxy.replica_loss import AnswerReplicaLoss
 
 EVENTS = [(b"content-type", b"text/event-stream; charset=utf-8")]
 
@@ -98,11 +105,35 @@ def test_openais_clients_are_told_in_their_own_shape():
     assert json.loads(broken[-1]["body"].decode().removeprefix("data: "))["error"]["type"] == "server_error"
 
 
-def test_a_503_of_the_proxys_own_says_when_to_come_back():
-    first, _ = reply_of(app_sending(start(503), body(b"unavailable")))
-    assert dict(first["headers"])[b"retry-after"].isdigit()
-    first, _ = reply_of(app_sending(start(503, [(b"Retry-After", b"9")]), body(b"saturated")))
-    assert first["headers"] == [(b"Retry-After", b"9")]
+def test_a_503_of_rays_own_is_said_in_the_services_words():
+    assert is_come_back(reply_of(app_sending(start(503, [(b"retry-after", b"9")]), body(b"Request dropped"))))
+    ours = [start(503, [(b"Retry-After", b"9"), (b"x-content-type-options", b"nosniff")]), body(b"saturated")]
+    assert reply_of(app_sending(*ours)) == ours
+
+
+@pytest.mark.parametrize(
+    ("path", "size", "status", "shape"),
+    [
+        ("/query", 10, 503, "kind"),
+        ("/query", 2_000, 413, "kind"),
+        ("/v1/chat/completions", 10, 503, "error.code"),
+        ("/v1/collections/docs/changes", 10, 503, "kind"),
+        (MCP_PATH, 10, 503, "jsonrpc"),
+        ("/-/routes", 0, 404, "kind"),
+    ],
+)
+def test_a_refusal_of_the_proxy_has_the_headers_and_the_shape_of_the_services(path, size, status, shape):
+    direct = DirectToReplica(app_sending(), SimpleNamespace(ports_for=lambda path: []))
+    asking = TestClient(AnswerReplicaLoss(WholeBodies(direct, most_bytes=1_000)), headers={"Origin": DOCS})
+    reply = asking.post(path, content=b"x" * size)
+    outer, _, inner = shape.partition(".")
+    assert reply.status_code == status and (reply.json()[outer][inner] if inner else reply.json()[outer])
+    assert reply.headers["access-control-allow-origin"] == DOCS  # the page reads that it may ask again
+    assert "Retry-After" in reply.headers["access-control-expose-headers"] and len(reply.headers["x-request-id"]) == 32
+    assert {"x-content-type-options", "content-security-policy", "referrer-policy"} <= set(reply.headers)
+    assert reply.headers["cache-control"] == "no-store"
+    preflight = asking.options(path, headers={"Access-Control-Request-Method": "POST"})
+    assert preflight.status_code == 204 and preflight.headers["access-control-allow-origin"] == DOCS
 
 
 def test_what_never_begins_is_given_up():

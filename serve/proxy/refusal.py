@@ -1,0 +1,29 @@
+"""Refusals of the proxy itself, with the headers that those of the service have."""
+
+import uuid
+from dataclasses import replace
+
+from starlette.datastructures import Headers
+from starlette.types import Receive, Scope, Send
+
+from serve.failure import Failure
+from serve.guard.cors import CrossOrigin
+from serve.guard.headers import SecurityHeaders
+from serve.guard.origin import origin_of
+from serve.telemetry import REQUEST_ID
+
+
+def id_of(scope: Scope) -> str:
+    """Return the id of a request, which is given one unless it has one, as Ray's proxy does."""
+    if REQUEST_ID not in Headers(scope=scope):
+        scope["headers"] = [*scope["headers"], (REQUEST_ID.lower().encode(), uuid.uuid4().hex.encode())]
+    return Headers(scope=scope)[REQUEST_ID]
+
+
+async def refuse(failure: Failure, scope: Scope, receive: Receive, send: Send) -> None:
+    """Send a refusal that a page of any origin may read: it says nothing of what the service holds.
+
+    Which origins the service allows stands in its database. A preflight is allowed too, so that its page gets to ask.
+    """
+    reply = replace(failure, headers={**failure.headers, REQUEST_ID: id_of(scope)}).response(scope)
+    await SecurityHeaders(CrossOrigin(reply, named=[origin_of(scope)]))(scope, receive, send)
