@@ -9,11 +9,9 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
 
-from pipelines.store import StoreUnavailable, UnusableDatabase
+from pipelines.store import Store, StoreUnavailable, UnusableDatabase
 from serve.settings import Settings
 
 log = logging.getLogger(__name__)
@@ -26,16 +24,10 @@ BUSY = 75  # exit code: another run has taken the collection meanwhile
 LAST_WORDS = 500  # characters of what a run that failed said
 
 
-class AnnouncementStore(Protocol):
-    """The part of the store that knows what is to be indexed."""
-
-    def announced_collections(self) -> Sequence[Mapping[str, Any]]: ...
-
-
 class ChangeRunner:
     """Indexes announced changes, one run at a time. Thread-safe; `close` ends the run in progress."""
 
-    def __init__(self, store: AnnouncementStore, settings: Settings) -> None:
+    def __init__(self, store: Store, settings: Settings) -> None:
         self._store = store
         self._environment = {"DATABASE_URL": settings.database_url, "RAYDEX_HOME": str(settings.home)}
         self._awake, self._closing, self._starting = threading.Event(), threading.Event(), threading.Lock()
