@@ -101,23 +101,19 @@ class RemoteRetriever:
 
     async def aretrieve(self, search: Search) -> Retrieval:
         """See `Retriever.aretrieve`."""
-        retrieval: Retrieval = await self._call(lambda: self._handle.aretrieve.remote(search, tracing.headers()))
-        return retrieval
+        return await self._call(lambda: self._handle.aretrieve.remote(search, tracing.headers()))
 
     async def aplace(self, url: str, collection: str | None = None) -> Place | None:
         """See `Retriever.aplace`."""
-        place: Place | None = await self._call(lambda: self._handle.aplace.remote(url, collection))
-        return place
+        return await self._call(lambda: self._handle.aplace.remote(url, collection))
 
     async def aready(self, collection: str | None = None) -> Index:
         """See `Retriever.aready`."""
-        index: Index = await self._call(lambda: self._handle.aready.remote(collection))
-        return index
+        return await self._call(lambda: self._handle.aready.remote(collection))
 
     async def aembed(self, texts: Sequence[str], collection: str | None = None) -> np.ndarray:
         """See `Retriever.aembed`."""
-        vectors: np.ndarray = await self._call(lambda: self._handle.aembed.remote(list(texts), collection))
-        return vectors
+        return await self._call(lambda: self._handle.aembed.remote(list(texts), collection))
 
     async def _call(self, call: Callable[[], Any]) -> Any:
         return await call_step("the retriever", call, self._timeout_s)
@@ -133,10 +129,9 @@ class RemoteReranker:
     async def rerank(self, question: str, hits: Sequence[Hit]) -> tuple[Hit, ...]:
         """See `Reranker.rerank`."""
         trace = tracing.headers()
-        reranked: tuple[Hit, ...] = await call_step(
+        return await call_step(
             "the reranker", lambda: self._handle.rerank.remote(question, tuple(hits), trace), self._timeout_s
         )
-        return reranked
 
 
 async def stream_answer(agent: Agent, task: Task) -> AsyncGenerator[AgentPart, None]:

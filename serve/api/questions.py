@@ -84,9 +84,6 @@ class AnswerEvents:
         whole = AnswerOut.of(answer, self._inquiry.conversation, self._prompts, reading=self._reading)
         return [*citations, make_event("answer", whole)]
 
-    def end(self) -> Iterable[ServerSentEvent]:
-        return ()
-
     def fail(self, error: Exception) -> ServerSentEvent:
         return make_event("error", failure_of(error).body)
 

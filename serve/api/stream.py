@@ -36,8 +36,6 @@ class EventEncoder(Protocol):
 
     def encode(self, event: Event, /) -> Iterable[ServerSentEvent]: ...
 
-    def end(self) -> Iterable[ServerSentEvent]: ...
-
     def fail(self, error: Exception, /) -> ServerSentEvent: ...
 
 
@@ -67,8 +65,6 @@ async def _encode_all(encoder: EventEncoder, first: Event, events: Events) -> As
         async for event in events:
             for sent in encoder.encode(event):
                 yield sent
-        for sent in encoder.end():
-            yield sent
     except Exception as error:
         yield encoder.fail(error)
 

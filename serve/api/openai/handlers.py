@@ -192,10 +192,7 @@ class ChatChunks:
         last = self._chunk({}, answer.finish_reason, raydex=raydex)
         usage = _token_counts(answer, self._asked).model_dump()
         used = [self._event({"choices": [], "usage": usage})] if self._usage else []
-        return [*self._text(rest), last, *used]
-
-    def end(self) -> Iterable[ServerSentEvent]:
-        return [ServerSentEvent("[DONE]", sep="\n")]
+        return [*self._text(rest), last, *used, ServerSentEvent("[DONE]", sep="\n")]
 
     def fail(self, error: Exception) -> ServerSentEvent:
         return make_event(None, failure_of(error).openai_body)
