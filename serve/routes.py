@@ -93,7 +93,7 @@ def create_app(
     _add(app, "POST /session", SessionRoutes(store, threads).open, _errors(ErrorOut, 401, 403, 429, 503))
     _add_state_routes(app, StateRoutes(engine, store, threads, collection))
     _add_openai_routes(app, OpenAIRoutes(engine, store, threads, inquiries, v1_sources, heartbeat_s))
-    _add_llms_routes(app, LlmsRoutes(store, threads, collection))
+    _add_llms_routes(app, LlmsRoutes(store, threads, collections))
     _add_admin_routes(app, AdminRoutes(engine, store, threads))
     _add_changes_routes(app, ChangesRoutes(store, threads, announced))
     mcp = McpEndpoint(make_server(Handlers(Toolbox(engine, store, threads, inquiries, collection))))
@@ -134,13 +134,9 @@ def _add_state_routes(app: FastAPI, routes: StateRoutes) -> None:
 
 def _add_llms_routes(app: FastAPI, routes: LlmsRoutes) -> None:
     replies: Replies = {200: PLAIN_TEXT, **ASKED}
-    for path, handler in (
-        ("/llms.txt", routes.links),
-        ("/llms-full.txt", routes.full),
-        ("/collections/{name}/llms.txt", routes.links_of),
-        ("/collections/{name}/llms-full.txt", routes.full_of),
-    ):
-        _add(app, f"GET {path}", handler, replies, response_class=PlainTextResponse)
+    for place in ("", "/collections/{collection}"):
+        for name, handler in (("llms.txt", routes.links), ("llms-full.txt", routes.full)):
+            _add(app, f"GET {place}/{name}", handler, replies, response_class=PlainTextResponse)
 
 
 def _add_openai_routes(app: FastAPI, routes: OpenAIRoutes) -> None:

@@ -53,19 +53,27 @@ class AskedCollections:
         question, key = asked.to_question(), key_of(request.scope)
         if key is None or not key.collections:
             return question
-        if question.collection is not None:
-            check_collection(key, question.collection)
-            return question
-        if self._default and key.sees(self._default):
-            return replace(question, collection=self._default)
-        rows = await self._threads.run(self._store.collections)
-        return replace(question, collection=choose_collection(seen(key, rows)))
+        return replace(question, collection=await self.name(question.collection, request))
+
+    async def name(self, named: str | None, request: Request) -> str:
+        """Return the collection `named`, or the one that is meant without a name. Raises as `question` does."""
+        key = key_of(request.scope)
+        if named:
+            check_collection(key, named)
+            return named
+        default = own_default(key, self._default)
+        return default or choose_collection(seen(key, await self._threads.run(self._store.collections)))
 
 
 def check_collection(key: Key | None, name: str) -> None:
     """Raise HTTPException if `key` may not ask the collection; it says the same of one that does not exist."""
     if key and not key.sees(name):
         raise HTTPException(404, f"there is no collection {name!r} that this key may ask")
+
+
+def own_default(key: Key | None, default: str) -> str:
+    """Return the service's own collection if `key` may ask it, else ""."""
+    return default if key is None or key.sees(default) else ""
 
 
 def seen(key: Key | None, rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:

@@ -21,7 +21,7 @@ from pipelines.indexing.site_name import SiteNames
 from pipelines.store import NoLiveIndex, Outline, Store
 from serve.api.replies import Text
 from serve.api.requests import Name, examples_of
-from serve.api.sessions import check_collection, meant_collection, seen
+from serve.api.sessions import check_collection, meant_collection, own_default, seen
 from serve.guard.keys import key_of
 from serve.threads import DatabaseThreads
 
@@ -105,8 +105,9 @@ class StateRoutes:
         self._names = SiteNames(store)
 
     async def collections(self, request: Request) -> list[CollectionOut]:
-        rows = seen(key_of(request.scope), await self._threads.run(self._store.collections))
-        default = meant_collection(rows, self._collection)
+        key = key_of(request.scope)
+        rows = seen(key, await self._threads.run(self._store.collections))
+        default = meant_collection(rows, own_default(key, self._collection))
         titles = [await self._threads.run(self._names.get, row) for row in rows]
         return [CollectionOut.of(row, title, row["name"] == default) for row, title in zip(rows, titles, strict=True)]
 

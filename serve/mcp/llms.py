@@ -12,16 +12,14 @@ from fastapi.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from pipelines.answering.hits import snippet
-from pipelines.answering.retrieval.live import choose_collection
 from pipelines.indexing.site_name import SiteNames
 from pipelines.markdown.plain import plain_text
 from pipelines.records import Index
 from pipelines.store import ListedPage, Store
 from pipelines.text.cleaning import clean_for_model
 from serve.api.requests import Name
-from serve.api.sessions import check_collection, seen
+from serve.api.sessions import AskedCollections
 from serve.failure import RETRY_AFTER_S, Failure
-from serve.guard.keys import key_of
 from serve.mcp.pages import PageShelf
 from serve.threads import DatabaseThreads
 
@@ -35,10 +33,10 @@ FRONT = "Pages"  # the section of pages that lie in no folder
 
 
 class LlmsRoutes:
-    """The handlers; each answers its route in routes.py. `default` is the service's own collection."""
+    """The handlers; each answers its route in routes.py."""
 
-    def __init__(self, store: Store, threads: DatabaseThreads, default: str = "") -> None:
-        self._store, self._threads, self._default = store, threads, default
+    def __init__(self, store: Store, threads: DatabaseThreads, collections: AskedCollections) -> None:
+        self._store, self._threads, self._collections = store, threads, collections
         self._pages, self._names = PageShelf(store), SiteNames(store)
         self._writing, self._places = asyncio.Semaphore(FULL_AT_ONCE), asyncio.Semaphore(MOST_FULL)
 
@@ -61,19 +59,9 @@ class LlmsRoutes:
             return Response(status_code=304, headers=headers)
         return _FewAtOnce(self._write(index), self._places, headers)
 
-    async def links_of(self, request: Request, name: Name) -> Response:
-        return await self.links(request, name)
-
-    async def full_of(self, request: Request, name: Name) -> Response:
-        return await self.full(request, name)
-
     async def _index(self, request: Request, collection: str | None) -> Index:
-        """Return the live index. Raises CollectionNotNamed, NoLiveIndex and StoreUnavailable."""
-        key, name = key_of(request.scope), collection or self._default
-        if not name:
-            name = choose_collection(seen(key, await self._threads.run(self._store.collections)))
-        check_collection(key, name)
-        return await self._threads.run(self._store.live_index, name)
+        """Return the live index. Raises HTTPException, CollectionNotNamed, NoLiveIndex and StoreUnavailable."""
+        return await self._threads.run(self._store.live_index, await self._collections.name(collection, request))
 
     async def _list(self, index: Index) -> AsyncIterator[ListedPage]:
         after, more = "", True

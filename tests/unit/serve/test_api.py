@@ -446,7 +446,7 @@ def test_every_route_is_described_with_examples_and_errors(client: TestClient) -
         "/v1/chat/completions", "/v1/models", "/v1/models/{model}", "/v1/embeddings",
         "/v1/collections/{name}/changes", "/v1/collections/{name}/changes/{id}",
         "/admin/questions", "/admin/status", "/answers/{id}", "/answers/{id}/share", "/collections/{name}",
-        "/llms.txt", "/llms-full.txt", "/collections/{name}/llms.txt", "/collections/{name}/llms-full.txt",
+        "/llms.txt", "/llms-full.txt", "/collections/{collection}/llms.txt", "/collections/{collection}/llms-full.txt",
         "/admin/insights",
     }  # fmt: skip
     models = schema["components"]["schemas"]
@@ -462,7 +462,7 @@ def test_every_route_is_described_with_examples_and_errors(client: TestClient) -
 
 def test_head_is_answered_wherever_get_is(client: TestClient) -> None:
     paths = [path for path, methods in client.get("/openapi.json").json()["paths"].items() if "get" in methods]
-    named = [path.format(model="docs", id="x", name="docs") for path in paths]
+    named = [path.format(model="docs", id="x", name="docs", collection="docs") for path in paths]
     for path in [*named, "/", "/docs", "/docs/swagger-ui.css", "/nowhere"]:
         head, get = client.head(path), client.get(path)
         assert (head.status_code, head.content) == (get.status_code, b""), path

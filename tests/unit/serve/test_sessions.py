@@ -5,6 +5,7 @@ import time
 from dataclasses import replace
 
 import pytest
+from kit.api import FakeEngine
 from kit.guarded import (
     BLOG,
     DOCS,
@@ -23,6 +24,7 @@ from starlette.testclient import TestClient
 
 from pipelines.store import key_hash
 from serve.guard.sessions import NO_KEY, RENEW_S, SECRET_S, SESSION_S, ServiceSecret, Session, SessionTokens
+from serve.routes import create_app
 from serve.threads import DatabaseThreads
 
 QUESTION = {"question": "How do I load csv files?"}
@@ -229,9 +231,12 @@ def test_a_key_asks_its_collections_and_learns_of_no_other(asking: TestClient, p
 
 def test_a_question_that_names_none_goes_to_the_keys_own_collection(asking, store, page_of_docs):
     store.default = "inside"
-    reply = asking.post("/search", json=QUESTION, headers=page_of_docs)
-    assert reply.status_code == 200 and reply.json()["index"] == store.live["docs"].id
-    assert asking.get("/collections", headers=page_of_docs).json()[0]["default"]
+    for own in ("", "inside"):
+        service = client(guarded(store, create_app(FakeEngine(store), store, collection=own)))
+        reply = service.post("/search", json=QUESTION, headers=page_of_docs)
+        assert reply.status_code == 200 and reply.json()["index"] == store.live["docs"].id
+        assert service.get("/collections", headers=page_of_docs).json()[0]["default"]
+        assert "The docs" in service.get("/llms.txt", headers=page_of_docs).text
 
 
 def test_of_several_collections_only_the_keys_own_are_offered(asking, store, page_of_docs):
