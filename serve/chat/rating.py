@@ -9,7 +9,7 @@ from serve.chat.service import AskFailed, ServiceClient
 
 log = logging.getLogger(__name__)
 
-REASONS, THANKS, NOT_TAKEN = (TEXTS[name] for name in ("reasons", "thanks", "not_taken"))
+REASONS, THANKS, NOT_TAKEN, NOT_ALLOWED = (TEXTS[name] for name in ("reasons", "thanks", "not_taken", "not_allowed"))
 
 
 async def store_rating(
@@ -20,7 +20,7 @@ async def store_rating(
         await service.rate(answer, rating, rater, comment, [reason for reason in reasons if reason in REASONS])
     except AskFailed as error:
         log.warning("a rating was not stored: %s", error.detail)
-        return NOT_TAKEN
+        return NOT_ALLOWED if error.detail.startswith(("401", "403")) else NOT_TAKEN
     return THANKS
 
 

@@ -11,7 +11,7 @@ from serve.chat.channel import ChannelRefused, MessageGone, WritingTurns
 from serve.chat.inbox import Inbox
 from serve.chat.packing import Fragment, pack
 from serve.chat.question import Asked
-from serve.chat.rating import NOT_TAKEN, THANKS, rater_of, store_rating
+from serve.chat.rating import NOT_ALLOWED, NOT_TAKEN, THANKS, rater_of, store_rating
 from serve.chat.reply import HELP
 from serve.chat.running import BackgroundBot, ChatRefused, check_service
 from serve.chat.service import ServiceClient
@@ -112,8 +112,9 @@ def test_a_rating_names_no_person_and_what_became_of_it_is_told():
     (body,) = bodies
     assert body.pop("rater") == rater_of("secret", "a1", "ann") != rater_of("secret", "a1", "bob")
     assert body == {"id": "a1", "rating": -1, "comment": "old", "reasons": ["outdated"]}
-    with served(Raw(503)) as service:
-        assert asyncio.run(rated(service)) == NOT_TAKEN
+    for status, told in ((503, NOT_TAKEN), (403, NOT_ALLOWED)):  # a public service takes a `rater` of a key alone
+        with served(Raw(status)) as service:
+            assert asyncio.run(rated(service)) == told
 
 
 def test_a_service_without_the_named_collections_is_said():
