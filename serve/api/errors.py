@@ -3,6 +3,7 @@
 import logging
 import uuid
 from dataclasses import replace
+from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
@@ -25,7 +26,8 @@ log = logging.getLogger(__name__)
 # An error names what is wrong in the input; it does not send the whole input back.
 MOST_MESSAGE_CHARACTERS = 1_000
 
-
+# Where a value may be of several types, pydantic puts the name of one into the path of the field.
+TAGS = ("function-", "list[")
 # What is said of every other path under /v1, such as /v1/responses and /v1/completions.
 NO_ROUTE = (404, 405)
 V1_ROUTES = "use POST /v1/chat/completions, POST /v1/embeddings or GET /v1/models"
@@ -110,13 +112,26 @@ class Failsafe:
 
 
 def _invalid(error: RequestValidationError) -> Failure:
-    problems = [(_path(e["loc"]), e["msg"]) for e in error.errors()]
-    return Failure(422, _shorten("; ".join(f"{path}: {why}" for path, why in problems)), problems[0][0])
+    """Say of each field once what is wrong with it.
+
+    A value that may be of several types has a complaint of each; where one is about a part of the value, that one says
+    more.
+    """
+    problems: dict[str, dict[str, Any]] = {}
+    for problem in error.errors():
+        problems.setdefault(_path(problem["loc"]), problem)
+    wholes = {path[:end] for path in problems for end, sign in enumerate(path) if sign == "."}
+    said = [f"{path}: {problem['msg']}" for path, problem in problems.items() if path not in wholes]
+    first = next(path for path in problems if path not in wholes)
+    expected = problems[first].get("ctx", {}).get("expected", "") if problems[first]["type"] == "literal_error" else ""
+    choices = tuple(choice.strip("'") for choice in expected.replace(" or ", ", ").split(", ") if choice)
+    return Failure(422, _shorten("; ".join(said)), first, choices)
 
 
 def _path(loc: tuple[int | str, ...]) -> str:
     """Return a field's path, such as `filters.tags.0`; "body" for a body that is no JSON (its loc is a position)."""
-    return _shorten(".".join(str(part) for part in loc[1:] if not (len(loc) == 2 and isinstance(part, int)))) or "body"
+    parts = [str(part) for part in loc[1:] if not (len(loc) == 2 and isinstance(part, int))]
+    return _shorten(".".join(part for part in parts if not part.startswith(TAGS))) or "body"
 
 
 def _shorten(text: str) -> str:

@@ -221,6 +221,10 @@ def test_bad_input_is_422_and_names_the_field(client: TestClient, body: dict[str
     reply = ask(client, **body)
     assert reply.status_code == 422 and reply.json()["field"] == field
     assert field in reply.json()["error"] or field == "mode"
+    if field in ("channel", "history.0.role"):
+        assert reply.json()["choices"] == (
+            ["user", "assistant"] if field != "channel" else ["page", "widget", "slack", "mcp", "api", "openai"]
+        )
 
 
 @pytest.mark.parametrize("content", [
