@@ -54,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
                 collections=args.collection or (),
             )
             print_new(key, token, as_json=args.json)
-            note_missing(key.collections, [row["name"] for row in store.collections()])
+            note_missing(key, [row["name"] for row in store.collections()])
         elif args.action == "secret":
             store.find_collection(args.name)
             made = store.make_announcing_secret(args.name)
@@ -85,11 +85,12 @@ def print_new(key: Key, token: str, *, as_json: bool) -> None:
     say(f"{summary_of_key(key)}\nThis is the only time the key is shown. {use}.")
 
 
-def note_missing(wanted: Sequence[str], existing: Sequence[str]) -> None:
+def note_missing(key: Key, existing: Sequence[str]) -> None:
     """Say which collections of a key do not exist yet."""
-    for name in wanted:
+    may = "announce its changes" if CHANGES in key.scopes else "ask it"
+    for name in key.collections:
         if name not in existing:
-            say(f"there is no collection {name!r} yet: the key may ask it once `raydex index` has made it")
+            say(f"there is no collection {name!r} yet: the key may {may} once `raydex index` has made it")
 
 
 def _fields(key: Key) -> dict[str, object]:

@@ -38,6 +38,8 @@ def test_a_publishable_key_says_where_it_may_be_and_what_it_asks(jobs: Jobs) -> 
     (key,) = jobs.run("keys", "list").summary["keys"]
     assert key["origins"] == ["https://docs.test"] and key["collections"] == ["docs"] and key["scopes"] == ["ask"]
     assert "session" not in key
+    announcing = jobs.run("keys", "create", "merges", "--scope", "changes", "--collection", "docs").messages
+    assert "the key may announce its changes once" in announcing
 
 
 @pytest.mark.parametrize(("words", "said"), [
