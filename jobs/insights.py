@@ -7,7 +7,7 @@ that is kept. Exit codes: 0 done, 1 failed, 2 bad input.
 import argparse
 import time
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -46,21 +46,10 @@ def read_time(text: str) -> datetime:
     return found if found.tzinfo else found.replace(tzinfo=UTC)
 
 
-def read_period(days: float | None, since: datetime | None, until: datetime | None) -> Period:
-    """Return the period that the flags give. Raises BadInput."""
-    check_range("--days", days, 0.01, 36_500)
-    if days is not None and since is not None:
-        raise BadInput("--days and --since are two beginnings: give one of them")
-    if since and until and since >= until:
-        raise BadInput(f"--since {since:%Y-%m-%d %H:%M} is not before --until {until:%Y-%m-%d %H:%M}")
-    if days is not None:
-        since = (until or datetime.now(UTC)) - timedelta(days=days)
-    return Period(since, until)
-
-
 def run(args: argparse.Namespace) -> int:
     started = time.monotonic()
-    period = read_period(args.days, args.since, args.until)
+    check_range("--days", args.days, 0.01, 36_500)
+    period = Period.of(args.days, args.since, args.until)
     if args.changed_answers:
         if args.out:
             raise BadInput("--out writes the whole report: leave it out, or --changed-answers")

@@ -34,8 +34,19 @@ class Period:
     until: datetime | None = None
 
     @classmethod
-    def last(cls, days: float, now: datetime | None = None) -> "Period":
-        return cls((now or datetime.now(UTC)) - timedelta(days=days))
+    def of(cls, days: float | None, since: datetime | None, until: datetime | None) -> "Period":
+        """Return what lies between two times, or the last `days` before `until`, by default now. Raises BadPeriod."""
+        if days is not None and since is not None:
+            raise BadPeriod("days and since are two beginnings: give one of them")
+        if since and until and since >= until:
+            raise BadPeriod(f"since {since:%Y-%m-%d %H:%M} is not before until {until:%Y-%m-%d %H:%M}")
+        if days is not None:
+            since = (until or datetime.now(UTC)) - timedelta(days=days)
+        return cls(since, until)
+
+
+class BadPeriod(ValueError):
+    """A period has two beginnings, or ends before it begins."""
 
 
 class Insights:

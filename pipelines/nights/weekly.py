@@ -31,13 +31,12 @@ def report_on(
     Raises NoLiveIndex.
     """
     now = datetime.now(UTC)
-    period = Period.last(days, now)
     live, status = store.live_index(collection), store.status(collection, RUNS)
     since = now - timedelta(days=days)
     updates = [run for run in status["runs"] if run["kind"] in UPDATING]
     good = status["freshness"]["last_run"]
     published = [row for row in store.publications(live.id) if row["published_at"] >= since]
-    view = gather_insights(store, embedders_of(store, settings), period, collection, say).view(collection)
+    view = gather_insights(store, embedders_of(store, settings), Period(since), collection, say).view(collection)
     return {
         "collection": collection,
         "days": days,

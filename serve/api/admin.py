@@ -76,7 +76,7 @@ class AdminRoutes:
         since: Annotated[datetime | None, Query(description="only questions from then on")] = None,
         until: Annotated[datetime | None, Query(description="only questions before")] = None,
     ) -> dict[str, Any]:
-        period = Period.last(days) if days and not since else Period(since and in_utc(since), until and in_utc(until))
+        period = Period.of(days, since and in_utc(since), until and in_utc(until))
         loop = asyncio.get_running_loop()
 
         def make() -> dict[str, Any]:

@@ -16,6 +16,7 @@ from pipelines.answering.retrieval.live import CollectionNotNamed, NotReady
 from pipelines.answering.synthesis.base import ModeNeedsModel, UnknownMode
 from pipelines.answering.synthesis.prompts import TemplateError
 from pipelines.answering.writing.agents import StepUnavailable
+from pipelines.insights.insights import BadPeriod
 from pipelines.store import NoLiveIndex, NoSuchCollection, StoreUnavailable
 from pipelines.text.cleaning import clean_for_storage
 from serve.failure import RETRY_AFTER_S, Failure, is_openai, path_of
@@ -51,6 +52,8 @@ def failure_of(error: Exception) -> Failure:  # noqa: PLR0911
             return Failure(422, message, "collection", tuple(error.names), kind="" if error.names else "no_index")
         case NoLiveIndex() | NoSuchCollection():
             return Failure(404, message, "collection", kind="no_index")
+        case BadPeriod():
+            return Failure(422, message, "since")
         case QuestionTooLong():
             return Failure(413, message, "question")
         case ModeNeedsModel():

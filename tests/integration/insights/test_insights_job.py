@@ -114,8 +114,8 @@ def test_the_command_prints_a_summary_and_writes_a_report(jobs: Jobs, asked: dic
 def test_the_command_says_what_is_wrong_with_its_flags(jobs: Jobs, asked: dict[str, str], tmp_path: Path) -> None:
     for words, message in [
         (("--collection", "wrong"), "there is no collection 'wrong'; there are: docs"),
-        (("--days", "3", "--since", "2026-01-01"), "--days and --since are two beginnings"),
-        (("--since", "2026-02-01", "--until", "2026-01-01"), "is not before --until"),
+        (("--days", "3", "--since", "2026-01-01"), "days and since are two beginnings"),
+        (("--since", "2026-02-01", "--until", "2026-01-01"), "is not before until"),
         (("--days", "-1"), "--days is -1.0: it must be 0.01 to 36500"),
         (("--out", tmp_path / "report.pdf"), "name a folder, or a file that ends with .html or .json"),
     ]:

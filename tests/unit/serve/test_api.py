@@ -3,6 +3,7 @@
 import logging
 import re
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -440,6 +441,17 @@ def test_insights_of_an_unknown_collection_name_those_there_are(client: TestClie
     reply = client.get("/admin/insights", params={"collection": "nope"})
     assert (reply.status_code, reply.json()["field"]) == (404, "collection")
     assert "there is no collection 'nope'; there are: docs" in reply.json()["error"]
+
+
+def test_insights_are_of_the_period_that_is_asked_for(client: TestClient, store: FakeStore, monkeypatch) -> None:
+    counted = []
+    monkeypatch.setattr(store, "count_asked", lambda *period: counted.append(period[1:]) or 0)
+    until = datetime(2026, 1, 31, tzinfo=UTC)
+    assert client.get("/admin/insights", params={"days": 7, "until": until.isoformat()}).status_code == 200
+    assert counted == [(until - timedelta(days=7), until)]
+    for times in ({"days": 1, "since": "2026-01-31"}, {"since": "2026-01-31", "until": "2026-01-30"}):
+        reply = client.get("/admin/insights", params=times)
+        assert (reply.status_code, reply.json()["field"]) == (422, "since")
 
 
 def test_every_route_is_described_with_examples_and_errors(client: TestClient) -> None:
