@@ -90,9 +90,8 @@ def may_mean_same(one: Meaning, other: Meaning, shared: float = SHARED_WORDS) ->
         and _same_kind(one.kind, other.kind)
         and _same_names(one, other)
         and not _crossed(one, other)
-        and min(_share(one, other), _share(other, one)) >= shared
         and not _opposed(one.words, other.words)
-        and not _replaced(_missing(one, other), _missing(other, one))
+        and _same_content(one, other, shared)
     )
 
 
@@ -154,22 +153,33 @@ def _opposed(one: frozenset[str], other: frozenset[str]) -> bool:
     return any((a <= one and b <= other - one) or (a <= other and b <= one - other) for a, b in pairs)
 
 
+def _same_content(one: Meaning, other: Meaning, shared: float) -> bool:
+    """Return whether each has `shared` of the other's content words, and no word in place of another one."""
+    only, others = _missing(one, other), _missing(other, one)
+    least = min(_share(one.content, only, others), _share(other.content, others, only))
+    return least >= shared and not _replaced(only, others)
+
+
 def _missing(one: Meaning, other: Meaning) -> frozenset[str]:
     """Return the content words of one that the other lacks, also in two words for one ("shut down", "shutdown")."""
-    joined = {a + b for a in one.words for b in one.words} & other.words
+    joined = [word for word in other.words if _is_joined(word, one.words, 1)]
     return frozenset(
         word
         for word in one.content - other.words
-        if not any(word[:cut] in other.words and word[cut:] in other.words for cut in range(2, len(word) - 1))
+        if not _is_joined(word, other.words, 2)
         and not any(compound.startswith(word) or compound.endswith(word) for compound in joined)
     )
 
 
-def _share(one: Meaning, other: Meaning) -> float:
-    """Return the share of the content words of one that the other has too, itself or by a synonym."""
-    missing, others = _missing(one, other), _missing(other, one)
+def _is_joined(word: str, words: frozenset[str], least: int) -> bool:
+    """Return whether `word` is two of `words` in one, each of at least so many letters."""
+    return any(word[:cut] in words and word[cut:] in words for cut in range(least, len(word) - least + 1))
+
+
+def _share(content: frozenset[str], missing: frozenset[str], others: frozenset[str]) -> float:
+    """Return the share of `content` that is not `missing`, or means one of `others`."""
     synonyms = {word for word in missing if _means_one_of(word, others)}
-    return words_share(one.content, one.content - missing | synonyms)
+    return words_share(content, content - missing | synonyms)
 
 
 def _replaced(only: frozenset[str], others: frozenset[str]) -> bool:

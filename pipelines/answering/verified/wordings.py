@@ -3,6 +3,7 @@
 Knows wordings and their vectors; nothing of what belongs to them.
 """
 
+import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol, TypeVar
 
@@ -38,11 +39,11 @@ async def find_closest(
     It is the last one with the same words, else the one of the highest cosine, from `similarity` on. `vectors` are
     those of wordings, and get those that are new.
     """
-    same = next((one for one in reversed(wordings) if wording_key(one.text) == wording_key(question)), None)
+    key = wording_key(question)
+    same = next((one for one in reversed(wordings) if wording_key(one.text) == key), None)
     if same:
         return same, 1.0
-    meaning = Meaning.of(question) if wordings else None
-    near = [one for one in wordings if meaning and may_mean_same(meaning, one.meaning)]
+    near = await asyncio.to_thread(_find_near, question, wordings) if wordings else []
     if not near:
         return None
     new = [one.text for one in near if one.text not in vectors]
@@ -51,3 +52,8 @@ async def find_closest(
     cosines = np.array([vectors[one.text] @ vector for one in near], np.float32)
     best = int(np.argmax(cosines))
     return (near[best], float(cosines[best])) if cosines[best] >= similarity else None
+
+
+def _find_near(question: str, wordings: Sequence[WordingT]) -> list[WordingT]:
+    meaning = Meaning.of(question)
+    return [one for one in wordings if may_mean_same(meaning, one.meaning)]

@@ -1,6 +1,7 @@
 """A verified answer is given to a question that means the same, never to one that differs in what decides."""
 
 import json
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -54,6 +55,15 @@ def test_what_decides_must_not_differ(one: str, other: str) -> None:
 ])  # fmt: skip
 def test_other_words_for_the_same_do_not_matter(one: str, other: str) -> None:
     assert same(one, other)
+
+
+def test_a_question_of_many_words_is_compared_without_all_pairs_of_them() -> None:
+    long = Meaning.of(" ".join(f"w{chr(97 + n % 26)}{chr(97 + n // 26)}" for n in range(600)))
+    tracemalloc.start()
+    may_mean_same(long, Meaning.of("csv files"), shared=0.0)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 2_000_000
 
 
 def test_words_alone_are_right_for_nearly_all_pairs_of_the_set() -> None:
