@@ -17,6 +17,7 @@ from pipelines.answering.grounding.subject import subject_first
 from pipelines.answering.question import EngineSettings
 from pipelines.answering.reranking.base import Reranker
 from pipelines.answering.retrieval.interface import AsyncRetriever
+from pipelines.answering.retrieval.legs import VECTOR
 from pipelines.answering.retrieval.live import CollectionNotNamed, NotReady
 from pipelines.answering.retrieval.search import Retrieval
 from pipelines.answering.routing.router import FixedRouter, Router
@@ -163,6 +164,7 @@ def _task(reading: Reading, retrieval: Retrieval) -> Task:
         question.variables,
         question.context,
         question.collection,
+        VECTOR not in retrieval.degraded,
         evidence=retrieval.evidence,
         about=reading.about,
         parts=reading.parts,

@@ -40,7 +40,8 @@ LEAST_NAMES = 3  # a claim in another language than the passages is compared by 
 # Words of a passage compared at a time, and the step between: about two sentences.
 WINDOW, STEP = 60, 30
 CANDIDATES = 3  # passages whose vectors are compared with a claim, those with most of its words
-# Longest wait for the vectors of a claim, many times what a model takes for some sentences. After that words decide.
+# Longest wait for the vectors of a claim, a quotation or a question that is known, many times what a model takes for
+# some sentences. After that words decide.
 WAIT_S = 5.0
 
 # A name of an interface in backticks: with parts, or called.
@@ -55,6 +56,11 @@ class Support:
     score: float
     enough: bool
     window: str
+
+
+async def embed_in_time(embed: Embed, texts: Sequence[str]) -> np.ndarray:
+    """Return the vectors of a few texts. Raises TimeoutError after WAIT_S, and as `embed`."""
+    return await asyncio.wait_for(embed(texts), WAIT_S)
 
 
 def combine(share: float, cosine: float) -> float:
@@ -184,7 +190,7 @@ class Passages:
         new = [text for text in dict.fromkeys([claim, *windows.values()]) if text not in self._vectors]
         try:
             if new:
-                found = await asyncio.wait_for(self._embed(new), WAIT_S)
+                found = await embed_in_time(self._embed, new)
                 self._vectors |= dict(zip(new, np.asarray(found, np.float32), strict=True))
             vectors = self._vectors
             cosines = {n: float(vectors[claim] @ vectors[window]) for n, window in windows.items()}

@@ -6,7 +6,7 @@ Composes what follows the live index with what searches it. Knows no HTTP and no
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import suppress
 from contextvars import copy_context
 from dataclasses import replace
@@ -32,7 +32,8 @@ from pipelines.lexical import LexicalIndex
 from pipelines.records import EmbeddingModel, Index
 from pipelines.store import NoSuchIndex, Place, Store, StoreUnavailable, is_copy
 
-THREADS = 32  # for retrievals, and as many for their legs: beyond them questions queue
+# For retrievals, as many for their legs, and as many for models, whose endpoint may hang: beyond them questions queue.
+THREADS = 32
 
 log = logging.getLogger(__name__)
 
@@ -63,12 +64,13 @@ class Retriever:
         self._indexes = LiveIndexes(store, load_embedder, lexical, collection, settings.patience_s, self._words)
         self._calls = ThreadPoolExecutor(THREADS, "raydex-retrieve")
         self._legs = ThreadPoolExecutor(THREADS, "raydex-leg")
-        self._searcher = Searcher(store, self._indexes, self._legs, settings, others)
+        self._embeds = ThreadPoolExecutor(THREADS, "raydex-embed")
+        self._searcher = Searcher(store, self._indexes, (self._legs, self._embeds), settings, others)
 
     def close(self) -> None:
         """Abandon what is being prepared. The store and the embedders are the caller's."""
         self._indexes.close()
-        for threads in (self._calls, self._legs):
+        for threads in (self._calls, self._legs, self._embeds):
             threads.shutdown(wait=False, cancel_futures=True)
 
     # -- being ready
@@ -203,7 +205,7 @@ class Retriever:
 
     async def aembed(self, texts: Sequence[str], collection: str | None = None) -> Vector:
         """Embed in a thread of the retriever's own."""
-        return await self._in_thread(lambda: self.embed(texts, collection))
+        return await self._in_thread(lambda: self.embed(texts, collection), self._embeds)
 
     async def aready(self, collection: str | None = None) -> Index:
         """Call `ready` in a thread of the retriever's own."""
@@ -218,5 +220,5 @@ class Retriever:
         own = index if live.index.id == index.id else live.index
         return self._searcher.search(search, live, own, trace, remembered)
 
-    async def _in_thread(self, call: Callable[[], T]) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._calls, copy_context().run, call)
+    async def _in_thread(self, call: Callable[[], T], threads: Executor | None = None) -> T:
+        return await asyncio.get_running_loop().run_in_executor(threads or self._calls, copy_context().run, call)

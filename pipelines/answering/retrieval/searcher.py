@@ -57,13 +57,13 @@ class _LegResults:
 
 
 class Searcher:
-    """Searches an index by all its legs; `threads` run them, `others` are further legs."""
+    """Searches an index by all its legs; `threads` run them and, apart, the model; `others` are further legs."""
 
     def __init__(
         self,
         store: Store,
         indexes: LiveIndexes,
-        threads: Executor,
+        threads: tuple[Executor, Executor],
         settings: RetrievalSettings,
         others: Sequence[LegRetriever] = (),
     ) -> None:
@@ -147,11 +147,12 @@ class Searcher:
     def _run_legs(self, search: Search, live: LiveIndex, index: Index, trace: SearchTrace) -> _LegResults:
         """Run every query by every leg, concurrently."""
         depth, timeout_s = self._depth(search), self._settings.timeout_s
-        calls = LegCalls(self._threads, trace, None if timeout_s is None else self._settings.patience_s + timeout_s)
+        limit = None if timeout_s is None else self._settings.patience_s + timeout_s
+        calls, embeds = (LegCalls(threads, trace, limit) for threads in self._threads)
 
         def start(leg: str, step: str, call: Callable[[str], T], otherwise: T) -> Callable[[], list[T]]:
             queries = search.queries if self._fusion.uses(leg) else ()
-            return calls.start(leg, step, call, queries, otherwise)
+            return (embeds if leg == VECTOR else calls).start(leg, step, call, queries, otherwise)
 
         def words(query: str) -> Matches:
             self._follow(live, index, trace)
@@ -169,7 +170,7 @@ class Searcher:
         others = {name: start(name, name, find(leg), nothing) for name, leg in self._others.items()}
         vectors = start(VECTOR, "embed", lambda query: _embed(query, live), None)
         passages = [search.passage] if search.passage and self._fusion.uses(VECTOR) else []
-        passage = calls.start(HYDE, "embed_passage", lambda text: _embed_passage(text, live), passages, None)
+        passage = embeds.start(HYDE, "embed_passage", lambda text: _embed_passage(text, live), passages, None)
         found = _LegResults(vectors(), matches(), {name: scores() for name, scores in others.items()})
         by_side = {side: matches.scores[:SIDE_DEPTH] for side, matches in zip(sides, of_sides(), strict=True)}
         return replace(found, imagined=_mean(*found.vectors[:1], *passage()), sides=by_side)

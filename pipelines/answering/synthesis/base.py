@@ -19,9 +19,10 @@ class Task:
 
     `mode` names the synthesizer, `variables` fill its prompt templates, `history` are the turns before, `context`
     the given texts of the mode `context_only`. `quotes` are what an extractive answer quotes, None if they are not
-    chosen yet, with the model of `collection`. `evidence` is how well the index fits the question, None where none was
-    searched; `about` is the subject that a follow-up goes on about, "" for none; `parts` are the two questions that it
-    asks at once. `form` is how the answer comes about, `language` that of what it says beside the passages.
+    chosen yet, with the model of `collection`; without `vectors` that is not asked, as it has just failed. `evidence`
+    is how well the index fits the question, None where none was searched; `about` is the subject that a follow-up goes
+    on about, "" for none; `parts` are the two questions that it asks at once. `form` is how the answer comes about,
+    `language` that of what it says beside the passages.
     """
 
     question: str
@@ -31,6 +32,7 @@ class Task:
     variables: Mapping[str, str] = field(default_factory=dict)
     context: tuple[str, ...] = ()
     collection: str | None = None
+    vectors: bool = True
     quotes: tuple[Quote, ...] | None = None
     evidence: Evidence | None = None
     about: str = ""

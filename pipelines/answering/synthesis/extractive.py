@@ -5,7 +5,7 @@ Knows candidates, quotes and vectors; no index, no model and no HTTP. docs/citat
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -13,6 +13,7 @@ import numpy as np
 from pipelines.answering.grounding.answerable import BEFORE_QUOTING, Threshold, is_possible
 from pipelines.answering.grounding.confidence import UNCERTAIN
 from pipelines.answering.grounding.subject import about_subject
+from pipelines.answering.grounding.support import Embed, embed_in_time
 from pipelines.answering.hits import heading
 from pipelines.answering.retrieval.evidence import Evidence
 from pipelines.answering.retrieval.legs import VECTOR
@@ -27,8 +28,6 @@ from pipelines.text.phrases import read_phrases
 log = logging.getLogger(__name__)
 
 _PHRASES = read_phrases(__name__)
-
-Embed = Callable[[Sequence[str]], Awaitable[np.ndarray]]
 
 COSINE = 2.2  # weight of a passage's cosine beside its words; its support has a weight for it too
 FINALISTS = 6  # passages that are embedded; with 8 and longer gists, twice the time, the choice was no better
@@ -106,7 +105,7 @@ async def _add_cosines(
     if embed is None or not best:
         return best
     try:
-        vectors = await embed([question, *(gist(hits[one.hit], one.passage) for one in best)])
+        vectors = await embed_in_time(embed, [question, *(gist(hits[one.hit], one.passage) for one in best)])
         cosines = np.nan_to_num(vectors[1:] @ vectors[0])
     except Exception as error:  # a failure of the embedding model costs the vectors, never the answer
         log.warning("choosing a passage by words alone: %s: %s", type(error).__name__, error)

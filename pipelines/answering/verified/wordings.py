@@ -4,11 +4,12 @@ Knows wordings and their vectors; nothing of what belongs to them.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from typing import Protocol, TypeVar
 
 import numpy as np
 
+from pipelines.answering.grounding.support import Embed, embed_in_time
 from pipelines.answering.verified.similarity import Meaning, may_mean_same, wording_key
 
 Vector = np.ndarray[tuple[int, ...], np.dtype[np.float32]]
@@ -31,13 +32,13 @@ async def find_closest(
     question: str,
     wordings: Sequence[WordingT],
     vectors: dict[str, Vector],
-    embed: Callable[[Sequence[str]], Awaitable[Sequence[Vector] | Vector]],
+    embed: Embed,
     similarity: float,
 ) -> tuple[WordingT, float] | None:
     """Return the wording that means the same as `question`, with the cosine of the two; None if none does.
 
     It is the last one with the same words, else the one of the highest cosine, from `similarity` on. `vectors` are
-    those of wordings, and get those that are new.
+    those of wordings, and get those that are new. Raises as `embed_in_time`.
     """
     key = wording_key(question)
     same = next((one for one in reversed(wordings) if wording_key(one.text) == key), None)
@@ -47,7 +48,7 @@ async def find_closest(
     if not near:
         return None
     new = [one.text for one in near if one.text not in vectors]
-    vector, *others = await embed([question, *new])
+    vector, *others = await embed_in_time(embed, [question, *new])
     vectors.update(zip(new, others, strict=True))
     cosines = np.array([vectors[one.text] @ vector for one in near], np.float32)
     best = int(np.argmax(cosines))

@@ -178,5 +178,5 @@ class ExtractiveAgent:
         yield AgentResult(quoted=supports(quotes), known=known and bool(quotes))
 
     async def _choose(self, task: Task) -> tuple[Quote, ...]:
-        embed = partial(self._embed, collection=task.collection) if self._embed else None
+        embed = partial(self._embed, collection=task.collection) if self._embed and task.vectors else None
         return await self._extractive.choose(task.question, task.hits, embed, task.evidence, task.about, task.parts)

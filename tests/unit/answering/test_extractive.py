@@ -103,9 +103,16 @@ def test_one_batch_of_vectors_decides_between_the_best_by_words() -> None:
     assert batch[0] == "How do I load comma separated files?" and len(batch) <= 1 + FINALISTS
 
 
-def test_a_model_that_fails_costs_the_vectors_and_not_the_answer() -> None:
-    embed = Embedder()
-    embed.fails = True
+@pytest.mark.parametrize("hangs", [False, True])
+def test_a_model_that_fails_or_hangs_costs_the_vectors_and_not_the_answer(
+    hangs: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def embed(texts: Sequence[str], collection: str | None = None) -> np.ndarray:
+        if hangs:
+            await asyncio.Event().wait()
+        raise RuntimeError("the model broke")
+
+    monkeypatch.setattr("pipelines.answering.grounding.support.WAIT_S", 0.05)
     assert "read_csv" in answer("How do I load comma separated files?", CSV, TUNE, embed=embed)
 
 

@@ -468,14 +468,29 @@ def test_weights_that_make_no_sense_are_refused(make: Make, settings: dict, name
         make(fusion=Fusion(**settings))
 
 
-def test_a_leg_that_hangs_is_not_waited_for(make: Make, models: Models) -> None:
+def test_a_model_that_hangs_is_not_waited_for_and_takes_no_thread_of_other_questions(make, models, monkeypatch):
     gate = threading.Event()
+    monkeypatch.setattr("pipelines.answering.retrieval.retriever.THREADS", 1)
     retriever = make(patience_s=0.1, timeout_s=1.0)
     retriever.prepare()
-    models.embedder.embed_query = lambda text: gate.wait(60)  # type: ignore[method-assign,assignment,return-value]
-    found = retriever.retrieve(search_for("read_csv"))
+    models.embedder.embed_query = lambda text: gate.wait(60)
+
+    async def ask() -> Retrieval:
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(retriever.aembed(["files"]), 0.1)
+        return await asyncio.wait_for(retriever.aretrieve(search_for("read_csv")), 30)
+
+    found = [retriever.retrieve(search_for("read_csv")), asyncio.run(ask())]
     gate.set()
-    assert found.degraded == ("vector",) and found.hits[0].ranks == {"bm25": 1}
+    assert [(one.degraded, one.hits[0].ranks) for one in found] == [(("vector",), {"bm25": 1})] * 2
+
+
+def test_a_model_that_has_just_failed_is_not_asked_for_the_quotation(make: Make, models: Models) -> None:
+    retriever = make()
+    retriever.prepare()
+    models.embedder.calls, models.embedder.fails = 0, True
+    answer = QueryEngine(retriever).query("read_csv files")
+    assert answer.degraded == ("vector",) and "read_csv" in answer.text and models.embedder.calls == 1
 
 
 # ---------------------------------------------------------------------------------------------- filters and context
@@ -572,4 +587,4 @@ def test_async_calls_run_in_the_retrievers_own_threads(make: Make, models: Model
 
     found, vectors, index = asyncio.run(ask())
     assert found.hits[0].source == CSV.source and vectors.shape == (1, 64) and index.id == 1
-    assert all(name.startswith("raydex-retrieve") for name in threads) and threads
+    assert all(name.startswith("raydex-embed") for name in threads) and threads

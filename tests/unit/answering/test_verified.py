@@ -1,6 +1,7 @@
 """A person's answer is given, labelled and cited, until a section that it rests on says something else."""
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -182,6 +183,16 @@ def test_the_step_that_fails_is_named_and_the_question_answered(engine: QueryEng
     store.verified_mark = broken  # type: ignore[method-assign]
     answer = engine.query(ASKED)
     assert answer.agent == "extractive" and "verified" in answer.degraded
+
+
+def test_a_model_that_hangs_is_not_waited_for(store: AnswerStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def hang(texts: Sequence[str], collection: str | None = None) -> Any:
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr("pipelines.answering.grounding.support.WAIT_S", 0.05)
+    store.write("Use `read_csv` [1].")
+    with pytest.raises(TimeoutError):
+        asyncio.run(VerifiedFinder(store, hang).find("how can I read csv files", "docs"))
 
 
 def test_who_wrote_an_answer_is_known_by_its_agent() -> None:
