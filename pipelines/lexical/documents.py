@@ -27,7 +27,7 @@ FILTERED = ("tag", "version", "language", "address")
 # The plain words as they are written, in lower case: what a question's spelling is corrected by.
 WORDS = "words"
 
-_MARKER = "#marker"
+MARKER = "#marker"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,14 +71,14 @@ def make_document(hit: Hit) -> tantivy.Document:
 def commit(writer: tantivy.IndexWriter, marker: Marker) -> None:
     """Commit with the marker: a document of the same commit, so that both are visible or neither."""
     text = json.dumps({"version": VERSION, "index": marker.index, "revision": marker.revision})
-    writer.delete_documents_by_term("chunk_id", _MARKER)
-    writer.add_document(tantivy.Document(chunk_id=_MARKER, marker=text))
+    writer.delete_documents_by_term("chunk_id", MARKER)
+    writer.add_document(tantivy.Document(chunk_id=MARKER, marker=text))
     writer.commit()
 
 
 def read_marker(searcher: tantivy.Searcher, schema: tantivy.Schema) -> Marker | None:
     """Return the marker of a commit, if it has one. Raises ValueError for one of another version."""
-    query = Query.term_query(schema, "chunk_id", _MARKER, index_option="basic")
+    query = Query.term_query(schema, "chunk_id", MARKER, index_option="basic")
     hits = searcher.search(query, 1, count=False).hits
     if not hits:
         return None

@@ -230,12 +230,13 @@ class LexicalIndex:
 
 
 def _texts_of(searcher: tantivy.Searcher) -> Mapping[str, int]:
-    """Return how many texts are in each language that has a stemmer of its own, and under "" how many in others."""
-    texts = Counter({"": searcher.num_docs - 1})  # one is the marker
+    """Return how many texts are in each language that has a stemmer of its own, and under "" how many in others.
+
+    As `doc_freq` does, it counts those that were deleted until their segment is merged.
+    """
+    texts = Counter({"": 0})
     for tag, count in searcher.terms_with_prefix("language", ""):
-        if language := stemmed_language(tag):
-            texts[language] += count
-            texts[""] -= count
+        texts[stemmed_language(tag)] += count
     return texts
 
 

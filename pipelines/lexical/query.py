@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import tantivy
 from tantivy import Occur, Query
 
+from pipelines.lexical.documents import MARKER
 from pipelines.lexical.terms import language_of, question_terms
 from pipelines.records import Filters
 from pipelines.text.cleaning import clean_for_storage
@@ -24,7 +25,10 @@ def _rarity(texts: int, frequency: int) -> float:
 
 @dataclass(frozen=True, slots=True)
 class QueryBuilder:
-    """Builds queries against one commit; `boosts` weighs the fields, `texts` counts those in each language."""
+    """Builds queries against one commit; `boosts` weighs the fields, `texts` counts those in each language.
+
+    All counts are those of tantivy's scores: deleted chunks are among them until their segment is merged.
+    """
 
     schema: tantivy.Schema
     searcher: tantivy.Searcher
@@ -49,8 +53,13 @@ class QueryBuilder:
 
     def full_score(self, terms: Sequence[str]) -> float:
         """Return the BM25 score of a text of average length that holds each of `terms` once."""
-        texts = self.searcher.num_docs
+        texts = self._documents
         return sum(_rarity(texts, self.searcher.doc_freq("text", term)) * self._weight(term) for term in terms)
+
+    @property
+    def _documents(self) -> int:
+        """How many there are for tantivy's scores: with the markers, and with what was deleted and not yet merged."""
+        return sum(self.texts.values()) + self.searcher.doc_freq("chunk_id", MARKER)
 
     def _weight(self, term: str) -> float:
         """Return how rare a term is among the texts in its language, of how rare among all.
@@ -61,7 +70,7 @@ class QueryBuilder:
         if not own or len(self.texts) == 1:
             return 1.0
         frequency = self.searcher.doc_freq("text", term)
-        return _rarity(max(own, frequency), frequency) / _rarity(self.searcher.num_docs, frequency)
+        return _rarity(max(own, frequency), frequency) / _rarity(self._documents, frequency)
 
     def terms(self, question: str, language: str = "") -> Sequence[str]:
         """Return a question's distinct terms for pages in `language`; of a very long one, the rarest that occur."""

@@ -188,6 +188,18 @@ def test_a_publish_is_followed_without_scanning(lexical: LexicalIndex, store: Fa
     assert store.scans == 1
 
 
+def test_chunks_that_were_replaced_change_neither_the_order_nor_the_evidence(tmp_path: Path) -> None:
+    texts = ["Dateien lesen mit CSV", "reading of CSV files", "Hier steht etwas", "Other things are here"]
+    hits = [replace(make_hit(str(n), texts[n % 4]), language=("de", "en")[n % 2]) for n in range(40)]
+    index = built(tmp_path, store := FakeChunks(hits))
+    for first in range(0, 30, 10):
+        index.sync(store, store.publish(*hits[first : first + 10]))
+    followed, rebuilt = (one.search("how do I read CSV files", 5) for one in (index, built(tmp_path / "new", store)))
+    assert {int(name) % 4 for found in (followed, rebuilt) for name, _ in found.scores} == {1}
+    best = [found.scores[0][1] / found.full_score for found in (followed, rebuilt)]
+    assert best[0] == pytest.approx(best[1], rel=0.05)
+
+
 def test_an_unchanged_folder_is_opened_not_built(lexical: LexicalIndex, store: FakeChunks, tmp_path: Path) -> None:
     again = LexicalIndex(tmp_path / "7")
     assert again.sync(store, store.index) == 1 and ids(again, "actors") == ["pool"]
