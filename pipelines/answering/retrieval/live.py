@@ -141,14 +141,14 @@ class LiveIndexes:
         self._patience_s, self._words = patience_s, words
         self._ready: dict[str, LiveIndex] = {}
         self._seen: dict[str, Index] = {}  # by the name that was asked for
-        self._embedders: dict[EmbeddingModel, QueryEmbedder] = {}
-        self._yardsticks: dict[EmbeddingModel, Yardstick | None] = {}
+        self._models: dict[EmbeddingModel, tuple[QueryEmbedder, Yardstick | None]] = {}
         self._failed: dict[EmbeddingModel, float] = {}
-        self._background = _Background()
+        self._background, self._loads = _Background(), _Background()
 
     def close(self) -> None:
         """Abandon what is being prepared."""
         self._background.close()
+        self._loads.close()
 
     def name(self, collection: str | None) -> str:
         """Return the name of the collection that is meant. Raises CollectionNotNamed where that is not clear."""
@@ -217,7 +217,8 @@ class LiveIndexes:
             return before
         lexical = before.lexical if before and before.index.id == index.id else self._make_lexical(index)
         model = index.settings.embedding
-        live = LiveIndex(index, self._embedder(model), lexical, self._yardsticks.get(model))
+        embedder, yardstick = self._loads.once(model, lambda: self._load(model)).result()
+        live = LiveIndex(index, embedder, lexical, yardstick)
         if self._words and (before is None or before.index.id != index.id):
             self._try_sync(live)
         self._ready[index.collection] = live
@@ -229,15 +230,15 @@ class LiveIndexes:
         except Exception as error:
             log.warning("BM25 of index %d is not ready: %s", live.index.id, error)
 
-    def _embedder(self, model: EmbeddingModel) -> QueryEmbedder | None:
-        if model not in self._embedders:
+    def _load(self, model: EmbeddingModel) -> tuple[QueryEmbedder | None, Yardstick | None]:
+        if model not in self._models:
             try:
-                self._embedders[model] = embedder = self._load_embedder(model)
-                self._yardsticks[model] = Yardstick.of(embedder)
+                embedder = self._load_embedder(model)
+                self._models[model] = embedder, Yardstick.of(embedder)
             except Exception as error:
                 self._failed[model] = time.monotonic()
                 log.error("model %s does not load: %s: %s", model.name, type(error).__name__, error)
-        return self._embedders.get(model)
+        return self._models.get(model, (None, None))
 
     def _may_load(self, index: Index) -> bool:
         failed = self._failed.get(index.settings.embedding)

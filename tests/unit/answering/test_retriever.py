@@ -4,6 +4,7 @@ import asyncio
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -280,6 +281,38 @@ def test_a_new_index_and_a_rollback_are_followed_with_one_load_of_their_model(ma
     store.live["docs"] = 1
     assert retriever.retrieve(search_for("read_csv")).hits[0].source == CSV.source
     assert models.loads == ["words"]
+
+
+def test_two_collections_that_are_prepared_at_once_share_a_model_and_its_yardstick(make, store, models, tmp_path):
+    store.publish_index(2, *HITS, collection="other")
+    measuring, second, gate, embed = (
+        threading.Event(),
+        threading.Event(),
+        threading.Event(),
+        models.embedder.embed_chunks,
+    )
+
+    def measure(texts: Sequence[str]) -> np.ndarray:
+        measuring.set()
+        assert gate.wait(60)
+        return embed(texts)
+
+    def lexical(index: Index) -> LexicalIndex:
+        if index.id == 2:
+            second.set()
+        return LexicalIndex(tmp_path / str(index.id))
+
+    models.embedder.embed_chunks = measure
+    retriever = make(lexical)
+    with ThreadPoolExecutor(2) as threads:
+        prepared = [threads.submit(retriever.prepare, "docs")]
+        assert measuring.wait(60)
+        prepared.append(threads.submit(retriever.prepare, "other"))
+        assert second.wait(60)
+        gate.set()
+        assert [one.result().id for one in prepared] == [1, 2]
+    found = [retriever.retrieve(search_for("read_csv", name)).evidence for name in ("docs", "other")]
+    assert models.loads == ["words"] and found[0] == found[1] and found[0].cosine is not None
 
 
 def test_nothing_live_is_said_with_what_to_do(make: Make, store: MemoryStore) -> None:
