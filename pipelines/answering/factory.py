@@ -172,7 +172,8 @@ def make_reranker(settings: AnswerSettings) -> Reranker | None:
         key=settings.reranker.key,
         device=settings.reranker.device,
     )
-    return RERANKERS[settings.reranker.kind].from_options(options)
+    _, make = RERANKERS[settings.reranker.kind]
+    return make(options)
 
 
 def make_router(settings: AnswerSettings, agents: Sequence[Agent]) -> Router:

@@ -3,13 +3,14 @@
 A new reranker is a class in a file of its own and a line in RERANKERS, by the name of the setting `reranker`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
-from pipelines.answering.reranking.base import OptionalReranker, Reranker, RerankerOptions, RerankFailed
+from pipelines.answering.reranking.base import Reranker, RerankerOptions, RerankFailed
 from pipelines.answering.reranking.cross_encoder import CrossEncoderReranker
 from pipelines.answering.reranking.http import HTTPReranker
 
-RERANKERS: Mapping[str, type[OptionalReranker]] = {
-    "cross-encoder": CrossEncoderReranker,
-    "endpoint": HTTPReranker,
+# The option without which it cannot be made, and how it is made.
+RERANKERS: Mapping[str, tuple[str, Callable[[RerankerOptions], Reranker]]] = {
+    "cross-encoder": ("model", lambda o: CrossEncoderReranker(o.model, device=o.device)),
+    "endpoint": ("url", lambda o: HTTPReranker(o.url, o.model, api_key=o.key)),
 }

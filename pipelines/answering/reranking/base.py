@@ -6,7 +6,7 @@ Knows hits and questions; no model and no endpoint.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, Protocol, Self
+from typing import Protocol
 
 from pipelines.answering.hits import heading
 from pipelines.markdown.plain import plain_text
@@ -31,23 +31,12 @@ class Reranker(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class RerankerOptions:
-    """Values that a reranker may be made from; each takes those that it `needs`."""
+    """Values that a reranker may be made from."""
 
     model: str = ""
     url: str = ""
     key: str = ""
     device: str = DEVICE
-
-
-class OptionalReranker(Reranker, Protocol):
-    """A reranker that can be chosen by a setting."""
-
-    needs: ClassVar[tuple[str, ...]]  # the options without which it cannot be made
-
-    @classmethod
-    def from_options(cls, options: RerankerOptions) -> Self:
-        """Make the reranker. Raises what a model raises that does not load."""
-        ...
 
 
 def with_score(hit: Hit, name: str, rank: int, score: float) -> Hit:

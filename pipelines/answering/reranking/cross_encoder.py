@@ -8,12 +8,12 @@ import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.answering.reranking.base import DEVICE, RerankerOptions, RerankFailed, by_score, document
+from pipelines.answering.reranking.base import DEVICE, RerankFailed, by_score, document
 from pipelines.files.model_cards import may_be_used
 from pipelines.records import Hit
 from pipelines.text.cleaning import clean_for_tokenizer
@@ -31,7 +31,6 @@ class CrossEncoderReranker:
     """
 
     name = "cross-encoder"
-    needs: ClassVar[tuple[str, ...]] = ("model",)
 
     def __init__(
         self, model: str, *, device: str = DEVICE, max_length: int = MAX_LENGTH, batch_size: int = BATCH
@@ -41,10 +40,6 @@ class CrossEncoderReranker:
         self._lock = threading.Lock()  # a model is not re-entrant
         # A thread of its own, so that questions that wait for the model do not block the threads of the event loop.
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="cross-encoder")
-
-    @classmethod
-    def from_options(cls, options: RerankerOptions) -> "CrossEncoderReranker":
-        return cls(options.model, device=options.device)
 
     def score(self, pairs: Sequence[tuple[str, str]]) -> NDArray[np.float32]:
         """Return one relevance for each (question, passage), float32; of any number of questions at once."""

@@ -7,12 +7,12 @@ import asyncio
 import math
 import re
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 from weakref import WeakKeyDictionary
 
 from pipelines import tracing
-from pipelines.answering.reranking.base import RerankerOptions, RerankFailed, by_score, document
+from pipelines.answering.reranking.base import RerankFailed, by_score, document
 from pipelines.records import Hit
 from pipelines.text.cleaning import clean_for_tokenizer
 
@@ -30,16 +30,11 @@ class HTTPReranker:
     """
 
     name = "rerank-endpoint"
-    needs: ClassVar[tuple[str, ...]] = ("url",)
 
     def __init__(self, url: str, model: str, *, api_key: str = "", timeout_s: float = ENDPOINT_TIMEOUT_S) -> None:
         self.url, self.model, self.timeout_s = endpoint_of(url), model, timeout_s
         self._key = api_key.strip()
         self._clients: WeakKeyDictionary[asyncio.AbstractEventLoop, httpx.AsyncClient] = WeakKeyDictionary()
-
-    @classmethod
-    def from_options(cls, options: RerankerOptions) -> "HTTPReranker":
-        return cls(options.url, options.model, api_key=options.key)
 
     async def rerank(self, question: str, hits: Sequence[Hit]) -> tuple[Hit, ...]:
         """Return the hits by the endpoint's `relevance_score`. Raises RerankFailed."""

@@ -71,7 +71,8 @@ class AnswerSettings(BaseModel):
 
     @model_validator(mode="after")
     def _check_needs(self) -> "AnswerSettings":
-        needs = {("reranker", name): cls.needs for name, cls in RERANKERS.items()}
+        needs: dict[tuple[str, str], tuple[str, ...]]
+        needs = {("reranker", name): (needed,) for name, (needed, _) in RERANKERS.items()}
         needs["router", "rules"] = ("rules",)
         needs["router", "classifier"] = ("model", "easy", "hard")
         for (step, kind), needed in needs.items():
