@@ -13,7 +13,7 @@ from pipelines.answering.retrieval.live import choose_collection
 from pipelines.answering.sanitizing.stream import sanitize
 from pipelines.answering.verified.sections import are_kept, changed_sections, read_sections
 from pipelines.answering.verified.similarity import SIMILAR, Meaning
-from pipelines.answering.verified.wordings import Vector, find_closest
+from pipelines.answering.verified.wordings import KnownWording, Vector, find_closest
 from pipelines.answering.writing.agents import CollectionEmbed
 from pipelines.markdown.plain import plain_text
 from pipelines.records import Filters, Hit, Index
@@ -39,12 +39,7 @@ class VerifiedMatch:
     index: Index
 
 
-@dataclass(frozen=True, slots=True)
-class _Wording:
-    text: str
-    meaning: Meaning
-    answer: VerifiedAnswer
-    sections: tuple[Hit, ...]
+_Wording = KnownWording[tuple[VerifiedAnswer, tuple[Hit, ...]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,18 +106,14 @@ class VerifiedFinder:
             return before
         answers = self._store.verified_answers(index.collection) if mark.answers else ()
         given = given_answers(self._store, index, answers)
-        wordings = [
-            _Wording(text, Meaning.of(text), answer, sections)
-            for answer, sections in given
-            for text in answer.questions
-        ]
+        wordings = [KnownWording(text, Meaning.of(text), one) for one in given for text in one[0].questions]
         same_model = before is not None and before.index.settings == index.settings
         return _Snapshot(index, mark, tuple(wordings), dict(before.vectors) if before and same_model else {})
 
     async def _match(
         self, snapshot: _Snapshot, question: str, name: str, filters: Filters, version: str | None
     ) -> VerifiedMatch | None:
-        kept = [one for one in snapshot.wordings if are_kept(one.sections, filters, version)]
+        kept = [one for one in snapshot.wordings if are_kept(one.of[1], filters, version)]
         found = await find_closest(
             question, kept, snapshot.vectors, lambda texts: self._embed(texts, name or None), self._similarity
         )
@@ -145,6 +136,6 @@ def given_answers(
 
 
 def _match(snapshot: _Snapshot, wording: _Wording, similarity: float) -> VerifiedMatch:
-    answer, hits = wording.answer, wording.sections
+    answer, hits = wording.of
     text = sanitize(answer.answer, len(hits), [hit.url for hit in hits], [plain_text(hit.passage) for hit in hits])
     return VerifiedMatch(answer.id, wording.text, similarity, text, hits, snapshot.index)

@@ -10,17 +10,10 @@ from typing import Any
 
 from pipelines.answering.verified.sections import are_kept, read_sections
 from pipelines.answering.verified.similarity import SIMILAR, Meaning
-from pipelines.answering.verified.wordings import Vector, find_closest
+from pipelines.answering.verified.wordings import KnownWording, Vector, find_closest
 from pipelines.answering.writing.agents import CollectionEmbed
 from pipelines.records import Filters, Hit, Index
 from pipelines.store import Store
-
-
-@dataclass(frozen=True, slots=True)
-class _Pin:
-    text: str
-    meaning: Meaning
-    section: Hit
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +23,7 @@ class _Pins:
     index: int
     revision: int
     said: Sequence[Mapping[str, str]]
-    pins: tuple[_Pin, ...]
+    pins: tuple[KnownWording[Hit], ...]
     vectors: dict[str, Vector] = field(default_factory=dict)
 
 
@@ -54,15 +47,15 @@ class PinnedFinder:
         known = self._known.get(index.collection)
         if known is None or (known.index, known.revision, known.said) != (index.id, index.revision, said):
             known = self._known[index.collection] = await asyncio.to_thread(self._read, index, said)
-        kept = [pin for pin in known.pins if are_kept([pin.section], filters, version)]
+        kept = [pin for pin in known.pins if are_kept([pin.of], filters, version)]
         found = await find_closest(
             question, kept, known.vectors, lambda texts: self._embed(texts, index.collection), self._similarity
         )
-        return found[0].section if found else None
+        return found[0].of if found else None
 
     def _read(self, index: Index, said: Sequence[Mapping[str, str]]) -> _Pins:
         urls = [one["url"] for one in said]
         sections = read_sections(self._store.chunks_of_pages(index.id, {url.partition("#")[0] for url in urls}), urls)
-        pins = (_Pin(one["question"], Meaning.of(one["question"]), sections[one["url"]])
+        pins = (KnownWording(one["question"], Meaning.of(one["question"]), sections[one["url"]])
                 for one in said if one["url"] in sections)  # fmt: skip
         return _Pins(index.id, index.revision, said, tuple(pins))

@@ -5,7 +5,8 @@ Knows wordings and their vectors; nothing of what belongs to them.
 
 import asyncio
 from collections.abc import Sequence
-from typing import Protocol, TypeVar
+from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 import numpy as np
 
@@ -14,27 +15,25 @@ from pipelines.answering.verified.similarity import Meaning, may_mean_same, word
 
 Vector = np.ndarray[tuple[int, ...], np.dtype[np.float32]]
 
-
-class KnownWording(Protocol):
-    """A question that is known."""
-
-    @property
-    def text(self) -> str: ...
-
-    @property
-    def meaning(self) -> Meaning: ...
+T = TypeVar("T")
 
 
-WordingT = TypeVar("WordingT", bound=KnownWording)
+@dataclass(frozen=True, slots=True)
+class KnownWording(Generic[T]):
+    """A question that is known, and what belongs to it."""
+
+    text: str
+    meaning: Meaning
+    of: T
 
 
 async def find_closest(
     question: str,
-    wordings: Sequence[WordingT],
+    wordings: Sequence[KnownWording[T]],
     vectors: dict[str, Vector],
     embed: Embed,
     similarity: float,
-) -> tuple[WordingT, float] | None:
+) -> tuple[KnownWording[T], float] | None:
     """Return the wording that means the same as `question`, with the cosine of the two; None if none does.
 
     It is the last one with the same words, else the one of the highest cosine, from `similarity` on. `vectors` are
@@ -55,6 +54,6 @@ async def find_closest(
     return (near[best], float(cosines[best])) if cosines[best] >= similarity else None
 
 
-def _find_near(question: str, wordings: Sequence[WordingT]) -> list[WordingT]:
+def _find_near(question: str, wordings: Sequence[KnownWording[T]]) -> list[KnownWording[T]]:
     meaning = Meaning.of(question)
     return [one for one in wordings if may_mean_same(meaning, one.meaning)]
