@@ -65,15 +65,12 @@ class ClassifierShape:
 
     The features are single words; with `pairs` also two consecutive words, with `characters` also runs of so many
     letters within words ((2, 4): typos, inflections, names run together), with `signs` how a text is written.
-    `strength` is scikit-learn's C: the higher, the closer the fit. `margin` takes a linear support vector machine for
-    each label instead of the regression; only calibration gives it probabilities.
+    `strength` is scikit-learn's C: the higher, the closer the fit.
     """
 
-    calibrated: bool = True
     characters: tuple[int, int] | None = None
     pairs: bool = False
     strength: float = C
-    margin: bool = False
     signs: bool = False
 
 
@@ -101,9 +98,7 @@ class TextClassifier:
         metadata: Mapping[str, Any] | None = None,
     ) -> "TextClassifier":
         """Return a classifier that learned from `texts` and their `labels`, in the same order. Raises CannotLearn."""
-        _check_examples(texts, labels, shape.calibrated)
-        if shape.margin and not shape.calibrated:
-            raise CannotLearn("a margin alone gives no probability: fit with calibrated=True")
+        _check_examples(texts, labels)
         estimator = _estimator(labels, shape)
         estimator.fit([_features(text, shape.signs) for text in texts], np.array([str(label) for label in labels]))
         return cls(estimator, metadata, shape.signs)
@@ -113,12 +108,6 @@ class TextClassifier:
         if not texts:
             return np.empty((0, len(self.labels)))
         return np.asarray(self._estimator.predict_proba([_features(text, self._signs) for text in texts]), np.float64)
-
-    def predict(self, text: str) -> tuple[str, float]:
-        """Return the most probable label of `text` and its probability."""
-        row = self.probabilities([text])[0]
-        best = int(row.argmax())
-        return self.labels[best], float(row[best])
 
     def probability(self, text: str, label: str) -> float:
         """Return the probability of `label`, one of `labels`, for `text`."""
@@ -177,18 +166,15 @@ def _features(text: str, with_signs: bool) -> str:
 # ---------------------------------------------------------------------------------------------- fitting
 
 
-def _check_examples(texts: Sequence[str], labels: Sequence[str], calibrated: bool) -> None:
+def _check_examples(texts: Sequence[str], labels: Sequence[str]) -> None:
     if len(texts) != len(labels):
         raise CannotLearn(f"{len(texts)} texts have {len(labels)} labels: give each text one")
     counts = Counter(str(label) for label in labels)
     if len(counts) < 2:
         raise CannotLearn(f"all {len(texts)} texts have the label(s) {sorted(counts)}: two labels are needed")
     label, fewest = min(counts.items(), key=lambda item: (item[1], item[0]))
-    if calibrated and fewest < 2:
-        raise CannotLearn(
-            f"label {label!r} has a single example; calibration needs two of each: add one, or fit with "
-            "calibrated=False"
-        )
+    if fewest < 2:
+        raise CannotLearn(f"label {label!r} has a single example; calibration needs two of each: add one")
     if not any(words(text) for text in texts):
         raise CannotLearn(f"none of the {len(texts)} texts has a word")
 
@@ -197,14 +183,12 @@ def _estimator(labels: Sequence[str], shape: ClassifierShape) -> Any:
     from sklearn.calibration import CalibratedClassifierCV
     from sklearn.linear_model import LogisticRegression
     from sklearn.pipeline import Pipeline
-    from sklearn.svm import LinearSVC
 
-    regression = LinearSVC(C=shape.strength) if shape.margin else LogisticRegression(C=shape.strength, max_iter=1000)
-    if shape.calibrated:
-        # As many folds as the rarest label allows. One regression on all texts keeps the file small.
-        folds = min(CALIBRATION_FOLDS, *Counter(str(label) for label in labels).values())
-        regression = CalibratedClassifierCV(regression, method="sigmoid", cv=folds, ensemble=False)
-    return Pipeline([("terms", _terms(shape.characters, shape.pairs)), ("regression", regression)])
+    regression = LogisticRegression(C=shape.strength, max_iter=1000)
+    # As many folds as the rarest label allows. One regression on all texts keeps the file small.
+    folds = min(CALIBRATION_FOLDS, *Counter(str(label) for label in labels).values())
+    calibrated = CalibratedClassifierCV(regression, method="sigmoid", cv=folds, ensemble=False)
+    return Pipeline([("terms", _terms(shape.characters, shape.pairs)), ("regression", calibrated)])
 
 
 def _terms(characters: tuple[int, int] | None, pairs: bool) -> Any:

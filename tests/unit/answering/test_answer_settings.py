@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from jobs.environment import read_configuration
 from pipelines.answering.factory import make_agent, make_reranker, make_rewriter, make_router
-from pipelines.answering.routing.classifier import ClassifierShape, TextClassifier
+from pipelines.answering.routing.classifier import TextClassifier
 from pipelines.answering.routing.router import ClassifierRouter
 from pipelines.answering.settings import AnswerSettings, all_agents, describe_errors, without_models
 from pipelines.answering.synthesis.prompts import TemplateError
@@ -81,7 +81,7 @@ def test_a_prompt_that_cannot_be_used_is_named() -> None:
 
 def test_a_trained_router_asks_at_the_threshold_it_was_judged_at_unless_told_another(tmp_path: Path) -> None:
     texts = [f"easy thing {n}" for n in range(10)] + [f"hard question {n}" for n in range(10)]
-    learned = TextClassifier.fit(texts, ["1"] * 10 + ["0"] * 10, shape=ClassifierShape(calibrated=False))
+    learned = TextClassifier.fit(texts, ["1"] * 10 + ["0"] * 10)
     learned.metadata = {"settings": {"threshold": 0.8}}
     learned.save(tmp_path / "router", "router")
 

@@ -6,7 +6,7 @@ import pickle
 import numpy as np
 import pytest
 
-from pipelines.answering.routing.classifier import CannotLearn, ClassifierShape, TextClassifier, words
+from pipelines.answering.routing.classifier import CannotLearn, TextClassifier, words
 from pipelines.answering.routing.classifier_folder import TRUSTED, NotAClassifier
 
 TEXTS = [f"{verb} a {noun}" for noun in ("deployment", "replica", "proxy") for verb in ("start", "scale", "stop")]
@@ -38,25 +38,21 @@ def test_names_come_apart_before_anything_is_counted(text, expected):
 
 
 def test_names_are_understood_by_their_parts(classifier):
-    assert classifier.predict("serve.scaleDeployment")[0] == "serve"
-    assert classifier.predict("train_policy")[0] == "rllib"
+    assert classifier.probability("serve.scaleDeployment", "serve") > 0.5
+    assert classifier.probability("train_policy", "rllib") > 0.5
 
 
-@pytest.mark.parametrize("calibrated", [True, False])
-def test_probabilities_are_one_row_a_text_and_one_column_a_label_and_the_same_once_saved(calibrated, tmp_path):
-    metadata = {"prefix": "https://docs/"}
-    classifier = TextClassifier.fit(TEXTS, LABELS, shape=ClassifierShape(calibrated=calibrated), metadata=metadata)
+def test_probabilities_are_one_row_a_text_and_one_column_a_label_and_the_same_once_saved(classifier, tmp_path):
     rows = classifier.probabilities(["start a replica", "reset the env", "", "😀 nothing known"])
     assert classifier.labels == ("rllib", "serve")
     assert rows.shape == (4, 2)
     np.testing.assert_allclose(rows.sum(axis=1), 1)
-    assert classifier.predict("start a replica") == ("serve", rows[0, 1])
     assert classifier.probability("start a replica", "rllib") == rows[0, 0]
     assert classifier.probabilities([]).shape == (0, 2)
     classifier.save(tmp_path / "new" / "tags", "tags")
     loaded = TextClassifier.load(tmp_path / "new" / "tags", "tags")
     np.testing.assert_array_equal(loaded.probabilities(TEXTS), classifier.probabilities(TEXTS))
-    assert (loaded.labels, loaded.metadata) == (classifier.labels, metadata)
+    assert (loaded.labels, loaded.metadata) == (classifier.labels, {"prefix": "https://docs/"})
 
 
 @pytest.mark.parametrize(("texts", "labels", "message"), [
@@ -72,7 +68,7 @@ def test_what_cannot_be_learned_from_is_said(texts, labels, message):
 
 
 def test_saving_replaces_whole_and_leaves_nothing_beside_it(folder, classifier):
-    TextClassifier.fit(["a b", "c d"], ["x", "y"], shape=ClassifierShape(calibrated=False)).save(folder, "tags")
+    TextClassifier.fit(["a b", "a", "c d", "c"], ["x", "x", "y", "y"]).save(folder, "tags")
     assert TextClassifier.load(folder, "tags").labels == ("x", "y")
     assert [path.name for path in folder.parent.iterdir()] == ["tags"]
 
