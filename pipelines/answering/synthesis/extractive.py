@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from pipelines.answering.grounding.answerable import BEFORE_QUOTING, Threshold, is_possible
+from pipelines.answering.grounding.answerable import BEFORE_QUOTING, is_possible
 from pipelines.answering.grounding.confidence import UNCERTAIN
 from pipelines.answering.grounding.subject import about_subject
 from pipelines.answering.grounding.support import Embed, embed_in_time
@@ -34,60 +34,54 @@ FINALISTS = 6  # passages that are embedded; with 8 and longer gists, twice the 
 GIST_WORDS, GIST_CODE_WORDS = 30, 10  # of a passage that is embedded: its beginning says what it is about
 
 
-class ExtractiveSynthesizer:
-    """Quotes the best passages of the hits, or none. `threshold` decides which hits fit where nothing else tells."""
+async def choose(
+    question: str,
+    hits: Sequence[Hit],
+    embed: Embed | None = None,
+    evidence: Evidence | None = None,
+    about: str = "",
+    parts: Sequence[str] = (),
+) -> tuple[Quote, ...]:
+    """Return what to quote, best first: one section, a second one if it adds something; for each of `parts` one.
 
-    def __init__(self, *, threshold: Threshold = BEFORE_QUOTING) -> None:
-        self._threshold = threshold
+    Only hits `about` the subject of a follow-up are quoted, if there are any. None if no hit fits, or if the
+    `evidence` says that the index has nothing about the question.
+    """
+    if evidence and not is_possible(evidence):
+        return ()
+    return fill(await _choose(question, hits, embed, bool(evidence), about_subject(about, hits), parts), hits)
 
-    async def choose(
-        self,
-        question: str,
-        hits: Sequence[Hit],
-        embed: Embed | None = None,
-        evidence: Evidence | None = None,
-        about: str = "",
-        parts: Sequence[str] = (),
-    ) -> tuple[Quote, ...]:
-        """Return what to quote, best first: one section, a second one if it adds something; for each of `parts` one.
 
-        Only hits `about` the subject of a follow-up are quoted, if there are any. None if no hit fits, or if the
-        `evidence` says that the index has nothing about the question.
-        """
-        if evidence and not is_possible(evidence):
-            return ()
-        quotes = await self._choose(question, hits, embed, bool(evidence), about_subject(about, hits), parts)
-        return fill(quotes, hits)
+async def _choose(
+    question: str,
+    hits: Sequence[Hit],
+    embed: Embed | None,
+    possible: bool,
+    fitting: Sequence[Hit],
+    parts: Sequence[str] = (),
+) -> tuple[Quote, ...]:
+    answers = [await _choose(part, hits, embed, possible, fitting) for part in parts]
+    of_parts = {hits[quotes[0].hit].source: quotes[0] for quotes in answers if quotes}
+    if len(of_parts) > 1:
+        return tuple(of_parts.values())
+    candidates = await asyncio.to_thread(Candidates, question, hits)
+    ranking = await asyncio.to_thread(_rank, candidates, possible)
+    ranking = [one for one in ranking if not fitting or hits[one.hit] in fitting]
+    if not ranking:
+        return ()
+    quotes = candidates.best_of(await _add_cosines(question, ranking, hits, embed))
+    return quotes if len(quotes) > 1 else _doubt_half(question, quotes)
 
-    async def _choose(
-        self,
-        question: str,
-        hits: Sequence[Hit],
-        embed: Embed | None,
-        possible: bool,
-        fitting: Sequence[Hit],
-        parts: Sequence[str] = (),
-    ) -> tuple[Quote, ...]:
-        answers = [await self._choose(part, hits, embed, possible, fitting) for part in parts]
-        of_parts = {hits[quotes[0].hit].source: quotes[0] for quotes in answers if quotes}
-        if len(of_parts) > 1:
-            return tuple(of_parts.values())
-        candidates = await asyncio.to_thread(Candidates, question, hits)
-        ranking = await asyncio.to_thread(self._rank, candidates, possible)
-        ranking = [one for one in ranking if not fitting or hits[one.hit] in fitting]
-        if not ranking:
-            return ()
-        quotes = candidates.best_of(await _add_cosines(question, ranking, hits, embed))
-        return quotes if len(quotes) > 1 else _doubt_half(question, quotes)
 
-    def _rank(self, candidates: Candidates, possible: bool) -> list[Candidate]:
-        vectors = any(VECTOR in hit.scores for hit in candidates.hits)
-        fits = possible or any(self._fits(candidates, hit, vectors) for hit in candidates.hits)
-        return candidates.rank_telling() if fits else []
+def _rank(candidates: Candidates, possible: bool) -> list[Candidate]:
+    vectors = any(VECTOR in hit.scores for hit in candidates.hits)
+    fits = possible or any(_fits(candidates, hit, vectors) for hit in candidates.hits)
+    return candidates.rank_telling() if fits else []
 
-    def _fits(self, question: Candidates, hit: Hit, vectors: bool) -> bool:
-        share = question.share(frozenset(terms(f"{heading(hit)} {hit.title}\n{plain_text(hit.text)}")))
-        return self._threshold.passes(share, hit.scores.get(VECTOR, 0.0) if vectors else None)
+
+def _fits(question: Candidates, hit: Hit, vectors: bool) -> bool:
+    share = question.share(frozenset(terms(f"{heading(hit)} {hit.title}\n{plain_text(hit.text)}")))
+    return BEFORE_QUOTING.passes(share, hit.scores.get(VECTOR, 0.0) if vectors else None)
 
 
 def _doubt_half(question: str, quotes: tuple[Quote, ...]) -> tuple[Quote, ...]:

@@ -16,7 +16,7 @@ from pipelines.answering.events import pull
 from pipelines.answering.grounding.answerable import is_likely, unknown_answer
 from pipelines.answering.grounding.support import Support
 from pipelines.answering.synthesis.base import Synthesizer, Task
-from pipelines.answering.synthesis.extractive import ExtractiveSynthesizer
+from pipelines.answering.synthesis.extractive import choose
 from pipelines.answering.synthesis.modes import make_synthesizer, may_refuse
 from pipelines.answering.synthesis.packing import refusal
 from pipelines.answering.synthesis.prompts import DEFAULT, Prompts
@@ -155,9 +155,8 @@ class ExtractiveAgent:
 
     name = "extractive"
 
-    def __init__(self, embed: CollectionEmbed | None = None, extractive: ExtractiveSynthesizer | None = None) -> None:
+    def __init__(self, embed: CollectionEmbed | None = None) -> None:
         self._embed = embed
-        self._extractive = extractive or ExtractiveSynthesizer()
 
     def check(self, variables: Mapping[str, str]) -> None:
         """Accept any variables: it has no prompts."""
@@ -179,4 +178,4 @@ class ExtractiveAgent:
 
     async def _choose(self, task: Task) -> tuple[Quote, ...]:
         embed = partial(self._embed, collection=task.collection) if self._embed and task.vectors else None
-        return await self._extractive.choose(task.question, task.hits, embed, task.evidence, task.about, task.parts)
+        return await choose(task.question, task.hits, embed, task.evidence, task.about, task.parts)

@@ -18,7 +18,7 @@ from pipelines.answering.hits import snippet
 from pipelines.answering.retrieval.evidence import Evidence
 from pipelines.answering.synthesis.base import Task
 from pipelines.answering.synthesis.candidates import Candidates
-from pipelines.answering.synthesis.extractive import FINALISTS, ExtractiveSynthesizer
+from pipelines.answering.synthesis.extractive import FINALISTS, choose
 from pipelines.answering.synthesis.quotes import hide_numbers, write
 from pipelines.answering.writing.agents import AgentResult, ExtractiveAgent
 from pipelines.records import Hit
@@ -123,7 +123,7 @@ def test_support_is_higher_for_a_passage_that_answers() -> None:
 
 
 def test_quotes_that_hardly_answer_say_so() -> None:
-    (quote,) = asyncio.run(ExtractiveSynthesizer().choose("Who stops bad trials early?", (TUNE,)))
+    (quote,) = asyncio.run(choose("Who stops bad trials early?", (TUNE,)))
     unsure = say("unsure", "en")
     assert not write([quote], (TUNE,)).startswith(unsure)
     assert write([replace(quote, support=0.05)], (TUNE,)).startswith(f"{unsure}\n\n**Tune**")

@@ -17,7 +17,7 @@ from pipelines.answering.finding import HitFinder
 from pipelines.answering.question import EngineSettings, Question
 from pipelines.answering.retrieval.retriever import Retriever
 from pipelines.answering.retrieval.search import Retrieval, Search
-from pipelines.answering.synthesis.extractive import ExtractiveSynthesizer
+from pipelines.answering.synthesis.extractive import choose
 from pipelines.answering.trace import Trace
 from pipelines.llm.errors import LLMFailed
 from pipelines.records import Index, IndexSettings, Message
@@ -125,7 +125,7 @@ CACHE = "A decorator that keeps the results of earlier calls. Its method cache_c
 def test_a_follow_up_is_answered_from_what_it_goes_on_about() -> None:
     sets = make_hit("https://d.test/sets#clear", f"clear()\n\n{CLEAR}", ("Sets", "How to clear a set"))
     cached = make_hit("https://d.test/functools#lru", f"@lru_cache(maxsize=128)\n\n{CACHE}", ("functools", "lru_cache"))
-    chosen = ExtractiveSynthesizer().choose("How do I clear lru_cache?", (sets, cached), about="lru_cache")
+    chosen = choose("How do I clear lru_cache?", (sets, cached), about="lru_cache")
     assert asyncio.run(chosen)[0].hit == 1
 
 
