@@ -64,12 +64,12 @@ def correct(question: str, vocabulary: Vocabulary, is_english: Callable[[str], b
     bake a cake" does not mean make.
     """
     words = list(_plain_words(question))
-    unknown = [word for word in words if not vocabulary.knows(word.text.lower())]
-    if not unknown or len(words) > MOST_WORDS:
-        return question
-    corrections = {word: _nearest(word.text.lower(), vocabulary) for word in unknown}
-    if sum(not correction for correction in corrections.values()) > MOST_UNREADABLE * len(words):
-        return question
+    unknown = [word for word in words if not vocabulary.knows(word.text.lower())] if len(words) <= MOST_WORDS else []
+    corrections: dict[_Word, str] = {}
+    for word in unknown:
+        corrections[word] = _nearest(word.text.lower(), vocabulary)
+        if list(corrections.values()).count("") > MOST_UNREADABLE * len(words):
+            return question
     if not any(corrections[word] and not is_english(word.text.lower()) for word in unknown):
         return question
     for word in reversed(unknown):

@@ -234,13 +234,13 @@ class Searcher:
 
     def _correct(self, search: Search, live: LiveIndex, index: Index, trace: SearchTrace) -> Search:
         """Correct the spelling of the question; the other wordings of it are a model's."""
+        question, *others = search.queries
+        if is_foreign(question):
+            return search
         if live.lexical.revision is None:  # the first question of all since BM25 was opened
             self._follow(live, index, trace)
-        question, *others = search.queries
         known = " ".join(chain.from_iterable(index.rules.get("synonyms", ())))
         corrected = live.lexical.correct(question, lambda word: word in english_words(), known)
-        if corrected == question or is_foreign(question):
-            return search
         return replace(search, queries=tuple(dict.fromkeys((corrected, *others))))
 
     def _check_words(self, live: LiveIndex, words: Sequence[Matches], found: SearchResult, trace: SearchTrace) -> None:

@@ -72,6 +72,19 @@ def test_what_may_be_meant_stays(question: str) -> None:
     assert spelled(question) == question
 
 
+def test_no_more_words_are_looked_up_once_too_many_mean_nothing() -> None:
+    class Counted(Words):
+        asked = 0
+
+        def words(self, prefix: str) -> Sequence[tuple[str, int]]:
+            self.asked += 1
+            return super().words(prefix)
+
+    words = Counted()
+    assert correct("xqzt vbnm klop " * 4, words, english_words().__contains__).startswith("xqzt")
+    assert words.asked == 5
+
+
 @pytest.fixture
 def store() -> MemoryStore:
     return MemoryStore(*HITS)
@@ -98,6 +111,13 @@ def test_the_first_question_to_a_collection_is_corrected_too_unless_that_is_off(
     lexical, settings = LexicalIndex(tmp_path / "lexical"), RetrievalSettings(spelling=spelling)
     with closing(Retriever(store, lambda _: WordEmbedder(), lambda _: lexical, settings=settings)) as retriever:
         assert retriever.retrieve(Search(("an indx on a tabel",))).queries == (asked,)
+
+
+def test_a_question_in_another_language_is_not_looked_up(tmp_path: Path, store: MemoryStore) -> None:
+    lexical = LexicalIndex(tmp_path / "lexical")
+    lexical.correct = None  # type: ignore[assignment]
+    with closing(Retriever(store, lambda _: WordEmbedder(), lambda _: lexical)) as retriever:
+        assert retriever.retrieve(Search(("Wie erstelle ich einen Index?",))).hits
 
 
 def test_a_word_that_was_just_published_is_no_typo(retriever: Retriever, store: MemoryStore) -> None:
