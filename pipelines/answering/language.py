@@ -8,6 +8,7 @@ import re
 import unicodedata
 from collections.abc import Sequence
 
+from pipelines.text.languages import without_region
 from pipelines.text.phrases import compile_phrases, read_table
 
 _TABLE = read_table(__name__)
@@ -56,8 +57,8 @@ def _is_code(word: str) -> bool:
 
 
 def same_language(one: str, other: str) -> bool:
-    """Return whether two BCP 47 tags are of one language: en and en-GB."""
-    return one.lower().partition("-")[0] == other.lower().replace("_", "-").partition("-")[0]
+    """Return whether two tags are of one language: en, en-GB and en_US."""
+    return without_region(one) == without_region(other)
 
 
 def _language_of_script(letters: Sequence[str]) -> str:

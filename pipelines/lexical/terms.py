@@ -12,6 +12,7 @@ from itertools import pairwise
 import tantivy
 from tantivy import Filter, TextAnalyzerBuilder, Tokenizer
 
+from pipelines.text.languages import without_region
 from pipelines.text.phrases import read_names, read_table
 
 _NAMES = read_names(__name__)
@@ -52,7 +53,7 @@ def question_terms(text: str, language: str = "") -> list[str]:
 
 def stemmed_language(language: str) -> str:
     """Return the part of a BCP 47 tag that has a stemmer beside English, "" if none: de-AT is de."""
-    tag = language.lower().replace("_", "-").partition("-")[0]
+    tag = without_region(language)
     return tag if tag in STEMMERS else ""
 
 

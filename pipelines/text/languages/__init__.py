@@ -15,10 +15,14 @@ ENGLISH = "en"
 LANGUAGES = tuple(sorted(path.name[:-5] for path in files(__name__).iterdir() if path.name.endswith(".yaml")))
 
 
+def without_region(tag: str) -> str:
+    """Return the language of a BCP 47 tag, or of one with underscores: that of pt-BR and pt_BR is pt."""
+    return tag.lower().replace("_", "-").partition("-")[0]
+
+
 def choose_language(*wanted: str) -> str:
     """Return the first of the `wanted` languages (BCP 47) that there is a file for, else English."""
-    known = (tag.lower().replace("_", "-").partition("-")[0] for tag in wanted)
-    return next((tag for tag in known if tag in LANGUAGES), ENGLISH)
+    return next((tag for tag in map(without_region, wanted) if tag in LANGUAGES), ENGLISH)
 
 
 def say(name: str, language: str, **values: object) -> str:

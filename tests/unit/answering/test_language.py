@@ -6,7 +6,7 @@ import pytest
 from kit.answering import MemoryStore, make_hit
 
 from pipelines.answering.engine import QueryEngine
-from pipelines.answering.language import find_language, is_foreign, reads_only_english
+from pipelines.answering.language import find_language, is_foreign, reads_only_english, same_language
 
 CSV = make_hit("https://d.test/data#csv", "Call read_csv to read a CSV file.")
 GERMAN = "Wie lese ich eine CSV-Datei?"
@@ -28,6 +28,13 @@ GERMAN = "Wie lese ich eine CSV-Datei?"
 ])  # fmt: skip
 def test_the_language_of_a_question_is_named_where_it_is_certain(question: str, language: str) -> None:
     assert find_language(question) == language and is_foreign(question) == (language not in ("en", ""))
+
+
+@pytest.mark.parametrize(("one", "other", "same"), [
+    ("en", "en-GB", True), ("pt_BR", "pt_BR", True), ("PT_br", "pt-PT", True), ("pt_BR", "en_US", False),
+])  # fmt: skip
+def test_a_language_is_the_same_in_any_region_and_spelling(one: str, other: str, same: bool) -> None:
+    assert same_language(one, other) is same_language(other, one) is same
 
 
 def test_only_models_that_are_known_to_read_english_alone_are_said_to() -> None:
