@@ -262,7 +262,7 @@ class Follower:
 
 def show(reply: Mapping[str, Any]) -> None:
     """Print the answer and its sources for a person."""
-    console = Console(highlight=False, soft_wrap=True)
+    console = Console(highlight=False, soft_wrap=True, emoji=False)
     console.print(f"[bold]{escape(reply['question'])}[/bold]\n")
     if console.is_terminal:
         console.print(Markdown(reply["answer"], hyperlinks=False), soft_wrap=False)

@@ -110,6 +110,13 @@ def test_what_an_answer_went_without_is_said(capsys: pytest.CaptureFixture[str])
     assert "without bm25, cut off" in capsys.readouterr().out
 
 
+def test_what_an_answer_says_is_printed_as_it_stands(capsys: pytest.CaptureFixture[str]) -> None:
+    text = "root:x:0 [0] :100:"
+    citation = {"n": 1, "title": text, "source": f"https://d.test/{text}"}
+    ask.show(REPLY | {"question": text, "answer": text, "citations": [citation]})
+    assert capsys.readouterr().out.count(text) == 4
+
+
 def test_how_far_to_rely_on_an_answer_is_said(capsys: pytest.CaptureFixture[str]) -> None:
     citation = {"n": 1, "title": "Page", "source": "https://d.test/#a", "supported": False, "by": "attributed"}
     claims = {"total": 3, "cited": 2, "supported": 1}
