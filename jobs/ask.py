@@ -28,6 +28,7 @@ from pipelines.answering.retrieval.search import Retrieval
 from pipelines.answering.settings import EXTRACTIVE, AnswerSettings, change
 from pipelines.answering.writing.stages.text import Code, Piece, Statement, TextReader
 from pipelines.files.services import find_services
+from pipelines.llm.servers.http import is_loopback
 from pipelines.llm.session import LOADING, READING, Status
 from pipelines.markdown.plain import plain_text
 from pipelines.records import Answer, Hit
@@ -89,7 +90,7 @@ def running_service() -> str | None:
     """Return the URL of the service of RAYDEX_HOME that was started last and can be reached, if there is one."""
     for service in find_services(home()):
         with contextlib.suppress(httpx.HTTPError):
-            httpx.get(f"{service.url}/health", timeout=PROBE_TIMEOUT_S)
+            httpx.get(f"{service.url}/health", timeout=PROBE_TIMEOUT_S, trust_env=False)
             return service.url
     return None
 
@@ -97,25 +98,31 @@ def running_service() -> str | None:
 def ask_service(url: str, question: Mapping[str, Any], key: str | None, tell: Tell) -> Mapping[str, Any]:
     """Return the reply of the service at `url`. Raises NoSuchCollection, BadInput and ServiceFailed."""
     url = url.rstrip("/")
-    headers = {"Authorization": f"Bearer {key}"} if key else {}
     # A public service lets readers ask without a key, but not choose `k`.
     given = {name: value for name, value in question.items() if value is not None}
     try:
-        with httpx.stream("POST", f"{url}/query/stream", json=given, headers=headers, timeout=SILENCE_S) as response:
+        with open_client(url, key) as client, client.stream("POST", "/query/stream", json=given) as response:
             if response.is_success:
                 return _last(url, read_events(response.iter_lines()), tell)
             response.read()
+            if response.status_code == httpx.codes.NOT_FOUND:
+                check_collection(client, question["collection"])
     except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
         raise ServiceFailed(f"no answer from {url}: {error}; is `raydex serve` running there?") from error
-    if response.status_code == httpx.codes.NOT_FOUND:
-        check_collection(url, question["collection"], headers)
     raise refusal(url, response)
 
 
-def check_collection(url: str, collection: str | None, headers: Mapping[str, str]) -> None:
+def open_client(url: str, key: str | None) -> httpx.Client:
+    """Return a client of the service at `url`; to one of this machine it goes without a proxy."""
+    headers = {"Authorization": f"Bearer {key}"} if key else {}
+    here = is_loopback(url) or url in [service.url for service in find_services(home())]
+    return httpx.Client(base_url=url, headers=headers, timeout=SILENCE_S, trust_env=not here)
+
+
+def check_collection(client: httpx.Client, collection: str | None) -> None:
     """Raise NoSuchCollection if the service has no such collection for this key; it can't always tell."""
     with contextlib.suppress(httpx.HTTPError, ValueError, TypeError, KeyError):
-        rows = httpx.get(f"{url}/collections", headers=headers, timeout=SILENCE_S).raise_for_status().json()
+        rows = client.get("/collections").raise_for_status().json()
         names = [str(row["name"]) for row in rows]
         if collection is not None and collection not in names:
             raise NoSuchCollection(collection, names)

@@ -15,12 +15,12 @@ import subprocess
 import sys
 import tempfile
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import IO
 from urllib.parse import urlsplit
+
+import httpx
 
 from jobs.cli import DONE, NOTHING_DELETED, command, main, say
 from jobs.documentation import serve_documentation
@@ -150,11 +150,11 @@ def wait_until_ready(service: "subprocess.Popen[bytes]", url: str, messages: IO[
     deadline, problem = time.monotonic() + READY_S, "it does not answer"
     while time.monotonic() < deadline and service.poll() is None:
         try:
-            with urllib.request.urlopen(url, timeout=5):
+            reply = httpx.get(url, timeout=5, trust_env=False)
+            if reply.is_success:
                 return
-        except urllib.error.HTTPError as error:
-            problem = error.read().decode(errors="replace")
-        except OSError as error:
+            problem = reply.text
+        except httpx.HTTPError as error:
             problem = str(error)
         time.sleep(0.3)
     messages.seek(0)

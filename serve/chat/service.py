@@ -6,6 +6,8 @@ from typing import Any
 
 import httpx
 
+from pipelines.llm.servers.http import is_loopback
+
 # A model may write for as long as it takes; the service sends a heartbeat every 15 s.
 SILENCE_S = 60.0
 CONNECT_S = 5.0
@@ -30,7 +32,9 @@ class ServiceClient:
         self.url = url.rstrip("/")
         headers = {"Authorization": f"Bearer {key}"} if key else {}
         timeout = httpx.Timeout(SILENCE_S, connect=CONNECT_S)
-        self._http = httpx.AsyncClient(base_url=self.url, headers=headers, timeout=timeout)
+        # Without a proxy to a service of this machine.
+        proxies = not is_loopback(self.url)
+        self._http = httpx.AsyncClient(base_url=self.url, headers=headers, timeout=timeout, trust_env=proxies)
 
     async def close(self) -> None:
         await self._http.aclose()

@@ -101,7 +101,8 @@ def test_it_forwards_to_a_service_and_says_when_that_is_away(store, environment,
     async def talk() -> None:
         with ExitStack() as service:
             url = service.enter_context(run_server(app))
-            async with talking(environment | {"DATABASE_URL": AWAY}, "--service", url) as client:
+            elsewhere = {"DATABASE_URL": AWAY, "HTTP_PROXY": "http://127.0.0.1:9"}  # neither is asked
+            async with talking(environment | elsewhere, "--service", url) as client:
                 check(await results(client, *CALLS))
                 service.close()
                 (result,) = await results(client, ("list_collections", {}))

@@ -47,6 +47,7 @@ def service() -> Iterator[FakeService]:
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("RAYDEX_HOME", str(tmp_path))
     monkeypatch.delenv("RAYDEX_KEY", raising=False)
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")  # which no question to this machine may go through
     return tmp_path
 
 

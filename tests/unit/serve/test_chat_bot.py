@@ -101,7 +101,9 @@ def test_what_the_platform_refuses_is_over_and_what_does_not_reach_it_is_left_to
     assert file.read_text().startswith(left)
 
 
-def test_a_rating_names_no_person_and_what_became_of_it_is_told():
+def test_a_rating_names_no_person_and_what_became_of_it_is_told(monkeypatch):
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")  # nothing goes through it to this machine
+
     async def rated(service):
         client = ServiceClient(service.url)
         return await store_rating(client, "a1", -1, rater_of("secret", "a1", "ann"), "old", ["outdated", "odd"])
