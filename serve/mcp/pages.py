@@ -14,6 +14,7 @@ from rapidfuzz import fuzz, process
 from pipelines.indexing.layouts import known_layouts
 from pipelines.indexing.reading.read import read_page
 from pipelines.indexing.reading.text import UnreadablePage
+from pipelines.llm.tokens import estimate
 from pipelines.records import Document, Index
 from pipelines.store import Store
 from serve.mcp.markdown import MarkdownSection, sections_of_chunks, sections_of_document, with_headings, write_sections
@@ -47,19 +48,23 @@ class PageShelf:
         title, sections = self._sections(index, address)
         section = section.strip().lstrip("#") or unquote(urldefrag(url).fragment)
         chosen = _choose(sections, section, address) if section else sections
-        parts = pack(write_sections(chosen), PAGE_TOKENS)
-        if part > len(parts):
-            raise NoSuchPage(f"part is {part}: {address} has {len(parts)}")
-        return PagePart(
+        page = PagePart(
             url=address,
             title=clean(title),
             collection=index.collection,
             section=_name_of(chosen, sections, section) if section else "",
             part=part,
-            parts=len(parts),
-            outline=outline(chosen) if len(parts) > 1 and part == 1 else [],
-            text="\n\n".join([*_place(parts[: part - 1]), *parts[part - 1]]),
+            parts=part + 1,
+            outline=[],
+            text="",
         )
+        parts = _parts(page, chosen)
+        if part > len(parts):
+            raise NoSuchPage(f"part is {part}: {address} has {len(parts)}")
+        page.parts = len(parts)
+        page.outline = outline(chosen) if len(parts) > 1 and part == 1 else []
+        page.text = "\n\n".join([*_place(parts[: part - 1]), *parts[part - 1]])
+        return page
 
     def holders(self, indexes: Sequence[Index], url: str) -> list[str]:
         """Return the collections of those of `indexes` that have the page at `url`."""
@@ -104,6 +109,19 @@ class PageShelf:
             return known_layouts(self._store, index.collection).of(url).strip(read_page(page, index.settings.html))
         except UnreadablePage:
             return None
+
+
+def _parts(page: PagePart, sections: Sequence[MarkdownSection]) -> list[list[str]]:
+    """Return the blocks of each part; a part with all that stands around it, the outline too, has PAGE_TOKENS at most.
+
+    `page` is a part without its text, that others follow.
+    """
+    texts = list(write_sections(sections))
+    place = max((estimate(f"{one.headings}{one.anchors}") for one in sections), default=0)
+    room = max(PAGE_TOKENS - estimate(page.to_text()) - place, PAGE_TOKENS // 2)
+    parts = pack(texts, room)
+    listed = sum(estimate(f"{entry.to_text()}\n") for entry in outline(sections))
+    return parts if len(parts) == 1 else pack(texts, room, listed)
 
 
 def outline(sections: Sequence[MarkdownSection]) -> list[OutlineEntry]:

@@ -54,26 +54,26 @@ def cut(text: str, most_tokens: int) -> tuple[str, bool]:
     if estimate(text) <= most_tokens:
         return text, False
     kept: list[str] = []
-    room = most_tokens
+    room = most_tokens - estimate(f"\n{CUT}")
     for block in read_blocks(text):
         kept += itertools.islice(_pieces(block, room), 1)
-        room -= estimate(block.text)
+        room -= estimate(f"{block.text}\n\n")
         if room <= 0:
             break
     return "\n\n".join(kept) + f"\n{CUT}", True
 
 
-def pack(texts: Iterable[str], most_tokens: int) -> list[list[str]]:
+def pack(texts: Iterable[str], most_tokens: int, used: int = 0) -> list[list[str]]:
     """Return the blocks of Markdown in parts of at most so many tokens; a block that is longer is split at its lines.
 
-    A part does not end with a heading, unless it has nothing else: they begin the next one.
+    Of the first part, `used` tokens are taken by something else. A part does not end with a heading, unless it has
+    nothing else: they begin the next one.
     """
     parts: list[list[str]] = [[]]
-    used = 0
     for text in texts:
         for piece in [text] if isinstance(text, HeadingLine) else _all_pieces(text, most_tokens):
-            tokens = estimate(piece)
-            if parts[-1] and used + tokens > most_tokens:
+            tokens = estimate(f"{piece}\n\n")
+            if used and used + tokens > most_tokens:
                 parts.append(_take_headings(parts[-1]))
                 used = sum(map(estimate, parts[-1]))
             parts[-1].append(piece)

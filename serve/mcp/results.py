@@ -1,18 +1,23 @@
 """What the tools return: records with a schema, and each as text, short enough for a context window."""
 
-from typing import Self
+from functools import partial
+from typing import Annotated, Self
 
-from pydantic import BaseModel
+from pydantic import AfterValidator, BaseModel
 
-from pipelines.answering.hits import heading
+from pipelines.answering.hits import heading, snippet
 from pipelines.answering.retrieval.search import Retrieval
-from pipelines.records import Answer, Citation, Confidence, Hit, WrittenBy
-from serve.mcp.quoting import NOTICE, clean, cut, quote, quote_answer
+from pipelines.llm.tokens import estimate
+from pipelines.records import Answer, Confidence, Hit, WrittenBy
+from serve.mcp.quoting import CUT, NOTICE, clean, cut, quote, quote_answer
 
 # Tokens as `estimate` counts them, which is about a third more than current models do. Claude Code warns of a result
 # above 10,000 tokens; several results have to stand beside each other.
 SEARCH_TOKENS, ANSWER_TOKENS = 4_000, 4_000
 SNIPPET_CHARACTERS = 200  # of a source of an answer
+
+Cleaned = Annotated[str, AfterValidator(clean)]
+Snippet = Annotated[Cleaned, AfterValidator(partial(snippet, length=SNIPPET_CHARACTERS))]
 
 
 class ToolResult(BaseModel):
@@ -34,11 +39,9 @@ class FoundSection(BaseModel):
     version: str | None
 
     @classmethod
-    def of(cls, n: int, hit: Hit, most_tokens: int) -> Self:
-        text, shortened = cut(clean(hit.passage), most_tokens)
-        return cls(
-            n=n, title=clean(heading(hit)), source=clean(hit.source), text=text, cut=shortened, version=hit.version
-        )
+    def of(cls, n: int, hit: Hit) -> Self:
+        """Return the section of a hit, all of its text cut."""
+        return cls(n=n, title=clean(heading(hit)), source=clean(hit.source), text=CUT, cut=True, version=hit.version)
 
     def to_text(self) -> str:
         more = f'\n(cut: `read_page(url="{self.source}")` has the whole section)' if self.cut else ""
@@ -54,10 +57,13 @@ class FoundSections(ToolResult):
 
     @classmethod
     def of(cls, retrieval: Retrieval) -> Self:
-        """Return the hits with their passages."""
-        each = SEARCH_TOKENS // max(len(retrieval.hits), 1)
-        found = [FoundSection.of(n, hit, each) for n, hit in enumerate(retrieval.hits, 1)]
-        return cls(collection=retrieval.index.collection, sections=found)
+        """Return the hits with their passages, which share what titles, sources and marks leave of SEARCH_TOKENS."""
+        sections = [FoundSection.of(n, hit) for n, hit in enumerate(retrieval.hits, 1)]
+        found = cls(collection=retrieval.index.collection, sections=sections)
+        each = (SEARCH_TOKENS - estimate(found.to_text())) // max(len(sections), 1)
+        for section, hit in zip(found.sections, retrieval.hits, strict=True):
+            section.text, section.cut = cut(clean(hit.passage), each)
+        return found
 
     def to_text(self) -> str:
         if not self.sections:
@@ -71,25 +77,12 @@ class CitedSource(BaseModel):
     """The source of `[n]` in an answer, and whether it supports what cites it."""
 
     n: int
-    title: str
-    source: str
-    snippet: str
+    title: Cleaned
+    source: Cleaned
+    snippet: Snippet
     supported: bool
     checked: str
     changed: str
-
-    @classmethod
-    def of(cls, citation: Citation) -> Self:
-        snippet = clean(citation.snippet)
-        return cls(
-            n=citation.n,
-            title=clean(citation.title),
-            source=clean(citation.source),
-            snippet=snippet if len(snippet) <= SNIPPET_CHARACTERS else f"{snippet[:SNIPPET_CHARACTERS]}…",
-            supported=citation.supported,
-            checked=citation.checked,
-            changed=citation.changed,
-        )
 
 
 class CitedAnswer(ToolResult):
@@ -121,7 +114,7 @@ class CitedAnswer(ToolResult):
             confidence=answer.confidence,
             written_by=answer.written_by,
             degraded=list(answer.degraded),
-            sources=[CitedSource.of(citation) for citation in answer.citations],
+            sources=[CitedSource.model_validate(one, from_attributes=True) for one in answer.citations],
         )
 
     def to_text(self) -> str:

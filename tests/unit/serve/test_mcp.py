@@ -12,16 +12,17 @@ from kit.api import CSV, FakeEngine, FakeStore, MemoryRecorder, run_server, wait
 from mcp import Client
 from mcp.shared.exceptions import MCPError
 
+from pipelines.answering.retrieval.search import Retrieval
 from pipelines.llm.tokens import estimate
 from pipelines.records import Hit, Index, Page
 from pipelines.store import ListedPage, Outline
 from serve.mcp.pages import PAGE_TOKENS
-from serve.mcp.results import SEARCH_TOKENS
+from serve.mcp.results import SEARCH_TOKENS, FoundSections
 from serve.mcp.server import list_tools
 from serve.routes import create_app
 
 LONG = "<h1>Long</h1>" + "".join(
-    f'<section id="s{n}"><h2>Part {n}</h2><p>{"Word. " * 200}</p><pre>code_{n}()</pre></section>' for n in range(30)
+    f'<section id="s{n}"><h2>Part {n}</h2>{"<p>Word.</p>" * 100}<pre>code_{n}()</pre></section>' for n in range(50)
 )
 PAGES = {
     "https://d.test/data": '<h1>Data</h1><section id="csv"><h2>CSV</h2><p>Call ray.data.read_csv to load comma '
@@ -208,10 +209,10 @@ def test_a_long_page_comes_in_parts_that_hold_all_of_it(service):
     assert outline[:3] == [(1, ""), (2, "s0"), (2, "s1")]
     texts = []
     for part in range(1, parts + 1):
-        page = service.ask("read_page", url="https://d.test/long.html", part=part).structured_content
-        assert estimate(page["text"]) <= PAGE_TOKENS * 1.1
-        texts.append(page["text"])
-    assert all(f"code_{n}()" in "".join(texts) for n in range(30))
+        page = service.ask("read_page", url="https://d.test/long.html", part=part)
+        assert estimate(text_of(page)) <= PAGE_TOKENS
+        texts.append(page.structured_content["text"])
+    assert all(f"code_{n}()" in "".join(texts) for n in range(50))
     assert texts[1].startswith("(continued: Long › Part ")
 
 
@@ -263,8 +264,10 @@ def test_long_hits_are_cut_and_say_where_the_rest_is(service):
         sources=("https://d.test/gone#a",),
     )  # fmt: skip
     result = service.ask("search_docs", query="words")
-    assert estimate(text_of(result)) < SEARCH_TOKENS * 1.2
     assert 'read_page(url="https://d.test/gone#a")' in text_of(result)
+    for k in (1, 10):
+        found = Retrieval("words", (service.engine.hit,) * k, service.store.live_index("docs"), 1, (), {})
+        assert SEARCH_TOKENS * 0.9 < estimate(FoundSections.of(found).to_text()) <= SEARCH_TOKENS
 
 
 @pytest.mark.parametrize(
