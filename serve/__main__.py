@@ -13,7 +13,8 @@ import re
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 
 from pydantic import ValidationError
 from pydantic_settings import SettingsError
@@ -53,15 +54,20 @@ def main() -> int:
     if sys.argv[1:]:
         return _failed(f"{sys.argv[1]}: `python -m serve` takes no flags, `raydex serve` does", 2)
     stop = threading.Event()
-    _catch_signals(stop)
+    _at_signals(partial(_interrupt, stop))
     try:
         found = find_llm(os.environ)
         settings = Settings(**found.settings)  # type: ignore[arg-type]
         for line in found.lines:
             _say(line)
-        with claim(settings) as port, database(settings) as url, local_ray(settings.metrics_port):
-            _catch_signals(stop)  # Ray puts handlers of its own in their place, and prints a trace of the stack
-            run(settings.model_copy(update={"database_url": url, "port": port}), stop)
+        with claim(settings) as port, database(settings) as url:
+            _at_signals(stop.set)  # an error while Ray starts would crash the process at its end
+            with local_ray(settings.metrics_port):
+                _at_signals(partial(_interrupt, stop))  # Ray's own handlers print a trace of the stack
+                if not stop.is_set():
+                    run(settings.model_copy(update={"database_url": url, "port": port}), stop)
+    except KeyboardInterrupt:
+        return 0
     except ValidationError as error:
         return _failed(describe_errors(error), 2)
     except SettingsError as error:
@@ -147,10 +153,17 @@ def local_ray(metrics_port: int) -> contextlib.AbstractContextManager[object]:
     return connect_ray(ray_address(), SERVICE_NICENESS, metrics_port)
 
 
-def _catch_signals(stop: threading.Event) -> None:
-    """Set `stop` at either signal that ends a process."""
+def _at_signals(do: Callable[[], object]) -> None:
+    """Call `do` at either signal that ends a process."""
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: stop.set())
+        signal.signal(number, lambda *_: do())
+
+
+def _interrupt(stop: threading.Event) -> None:
+    """Raise KeyboardInterrupt, once: what ends then is not interrupted; a start, which takes long, is."""
+    if not stop.is_set():
+        stop.set()  # for an error that is lost, as those in a finalizer are
+        raise KeyboardInterrupt
 
 
 def _failed(message: str, code: int) -> int:

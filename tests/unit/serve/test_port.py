@@ -85,6 +85,13 @@ def test_a_taken_port_ends_the_command_before_anything_starts_and_a_demo_says_so
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("number", ["SIGINT", "SIGTERM"])
+def test_a_signal_ends_a_service_while_it_starts(number: str) -> None:
+    start = f"m.find_llm = lambda _: signal.raise_signal(signal.{number}); raise SystemExit(m.main())"
+    ended = subprocess.run([sys.executable, "-c", f"import signal, serve.__main__ as m; {start}"], capture_output=True)
+    assert (ended.returncode, ended.stderr) == (0, b"")
+
+
 needs_proc = pytest.mark.skipif(not Path("/proc/net/tcp").exists(), reason="only Linux shows who listens where")
 
 
