@@ -32,12 +32,11 @@ def run(args: argparse.Namespace) -> int:
     with open_store() as store:
         row = store.find_run(args.run)
         say(f"run {row['id']}: {row['kind']} of {row['collection']}, {row['state']}, began {row['started']:%F %T %Z}")
-        while True:
-            running = args.follow and store.find_run(args.run)["state"] == "running"
-            show_new(row, shown, args.json)
-            if not running:
-                break
+        show_new(row, shown, args.json)
+        while args.follow and row["alive"]:
             time.sleep(FOLLOW_S)
+            row = store.find_run(args.run)
+            show_new(row, shown, args.json)
     if not shown:
         say(f"run {args.run} left no log {where()}: it wrote nothing, or its logs are gone with its Ray")
     if row["error"]:

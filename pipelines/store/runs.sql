@@ -37,7 +37,12 @@ where id = (select max(id) from run where collection = %(collection)s and id < %
   and started > now() - make_interval(secs => %(seconds)s);
 
 -- name: find_run
-select id, collection, kind, state, started, ended, error from run where id = %(run)s;
+-- As `last_runs` tells whether a run is alive.
+select id, collection, kind, state, started, ended, error, state = 'running' and exists (
+    select from pg_locks where locktype = 'advisory' and granted and objsubid = 1
+      and database = (select oid from pg_database where datname = current_database())
+      and (classid::bigint << 32 | objid::bigint) = hashtextextended('raydex collection ' || collection, 0)) as alive
+from run where id = %(run)s;
 
 -- name: running_run
 select id, kind, started from run where collection = %(collection)s and state = 'running' order by id desc limit 1;

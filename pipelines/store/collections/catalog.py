@@ -57,7 +57,7 @@ class Catalog(Database):
         return rows[collection]
 
     def find_run(self, run: int) -> DictRow:
-        """Return id, collection, kind, state, started, ended and error of a run. Raises NoSuchRun."""
+        """Return id, collection, kind, state, started, ended, error of a run, whether it is alive. Raises NoSuchRun."""
         row = self._one("find_run", {"run": run})
         if row is None:
             raise NoSuchRun(f"there is no run {run}: `raydex status NAME` lists those of a collection")

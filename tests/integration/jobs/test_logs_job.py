@@ -6,9 +6,13 @@ What those of a run on Ray wrote: see test_run_traces.py.
 import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from kit.reindexing import Jobs, html_page, site_sections
+
+from pipelines.indexing.lock import hold_collection
+from pipelines.store import Store
 
 pytestmark = pytest.mark.slow
 MODEL = ("--model", "hash:64", "--parallel-workers", 0, "--maintenance-work-mem", "64MB")
@@ -36,6 +40,19 @@ def test_lines_of_another_run_are_left_out(jobs: Jobs, tmp_path: Path, monkeypat
     assert jobs.text("logs", run).splitlines() == [
         f"session_2026/logs/worker-1.err: {words}" for words in (f"{now.isoformat()} of {run}", *plain)
     ]
+
+
+def test_a_run_is_followed_until_it_ends_and_says_why(
+    jobs: Jobs, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with hold_collection(store, "docs") as lock:
+        run = lock.begin("reindex", None)
+        meanwhile = Mock(side_effect=lambda _: lock.finish(run, "failed", {}, "the disk is full"))
+        monkeypatch.setattr("jobs.logs.time", Mock(sleep=meanwhile))
+        assert f"run {run}: the disk is full" in jobs.run("logs", run, "--follow").messages
+        run = lock.begin("reindex", None)
+    meanwhile.side_effect = AssertionError("its process is gone")
+    assert f"run {run} left no log" in jobs.run("logs", run, "--follow").messages
 
 
 def test_an_unknown_run_is_said_to_be_unknown(jobs: Jobs) -> None:
