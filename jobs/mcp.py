@@ -6,7 +6,7 @@ settings RAYDEX_SERVICE, RAYDEX_KEY, RAYDEX_COLLECTION and RAYDEX_LLM_OFF.
 
 import argparse
 
-from jobs.cli import add_no_llm, command, main, run_service
+from jobs.cli import BadInput, add_no_llm, command, main, run_service
 
 EPILOG = "Without --service it answers from this machine's RAYDEX_HOME; no service needs to run. See docs/mcp.md."
 
@@ -22,6 +22,8 @@ def arguments() -> argparse.ArgumentParser:
 
 
 def run(args: argparse.Namespace) -> int:
+    if args.service and (args.collection or args.llm_off):
+        raise BadInput("--service: leave out --collection and --no-llm, which that service decides")
     return run_service("serve.mcp", vars(args))
 
 

@@ -49,7 +49,7 @@ def environment(database_url: str, tmp_path: Path, warm: None) -> dict[str, str]
 @asynccontextmanager
 async def talking(environment: dict[str, str], *flags: str) -> AsyncIterator[Client]:
     """A client of a `raydex mcp` with `flags`."""
-    words = ["-m", "jobs", "mcp", "--no-llm", *flags]
+    words = ["-m", "jobs", "mcp", *(flags or ("--no-llm",))]
     started = StdioServerParameters(command=sys.executable, args=words, env=environment, cwd=ROOT)
     async with Client(started) as client:
         assert [tool.name for tool in (await client.list_tools()).tools][:2] == ["search_docs", "ask_docs"]
@@ -113,6 +113,7 @@ def test_it_forwards_to_a_service_and_says_when_that_is_away(store, environment,
 
 @pytest.mark.parametrize(("flags", "code", "said"), [
     (("--service", "docs.example.com"), 2, "raydex mcp: the service 'docs.example.com' is no URL"),
+    (("--service", "http://127.0.0.1:9", "--collection", "docs"), 2, "leave out --collection and --no-llm"),
     (("--no-llm",), 1, "raydex mcp: "),
 ])  # fmt: skip
 def test_what_it_can_not_begin_with_ends_it_with_a_message(monkeypatch, capfd, tmp_path, flags, code, said) -> None:
