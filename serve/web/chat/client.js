@@ -195,19 +195,18 @@ const EARLY_MS = 60_000;
 class Session {
   #session = null;
   #opening = null;
-  #none = false;
 
   constructor(client, store) {
     this.client = client;
     this.store = store;
   }
 
-  /** Return the token to send; "" where the service has no sessions. */
+  /** Return the token to send. */
   async token() {
     const {key} = this.client;
     if (key && !key.startsWith("pk_")) return key;
     const {token, until} = this.#kept();
-    return this.#none || Date.now() < until ? token : this.renew();
+    return Date.now() < until ? token : this.renew();
   }
 
   /** Return a new token for the same session, or for a new one. All who wait for it get the same. */
@@ -219,16 +218,10 @@ class Session {
   async #open() {
     const {token: old} = this.#kept();
     const headers = {...bearer(this.client.key), ...(old && {"X-Raydex-Renew": old})};
-    try {
-      const reply = await this.client.send("session", {method: "POST", headers});
-      const {token, expires_in} = await reply.json();
-      this.#keep({token, until: Date.now() + expires_in * 1000 - EARLY_MS});
-      return token;
-    } catch (error) {
-      this.#none = error.kind === "not_found";
-      if (this.#none) return "";
-      throw error;
-    }
+    const reply = await this.client.send("session", {method: "POST", headers});
+    const {token, expires_in} = await reply.json();
+    this.#keep({token, until: Date.now() + expires_in * 1000 - EARLY_MS});
+    return token;
   }
 
   get #name() {

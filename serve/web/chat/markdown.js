@@ -43,15 +43,6 @@ const marked = new Marked({
   },
 });
 
-/** Return the Markdown as nodes; `citations` maps a number to its source, others stay text. */
-export function render(markdown, citations = new Map()) {
-  const root = make("div");
-  new LiveMarkdown(root).show(markdown, citations);
-  const fragment = document.createDocumentFragment();
-  fragment.append(...root.childNodes);
-  return fragment;
-}
-
 /** Markdown that grows in `root`: only the blocks that have changed are rendered again. */
 export class LiveMarkdown {
   #blocks = [];
@@ -60,7 +51,7 @@ export class LiveMarkdown {
     this.root = root;
   }
 
-  /** Show a text, of which more may come. */
+  /** Show a text, of which more may come; `citations` maps a number to its source, others stay text. */
   show(text, citations, {open = false} = {}) {
     const lexed = marked.lexer(open ? text.replace(UNDECIDED, "") : text);
     const tokens = lexed.filter(token => token.type !== "space" && token.type !== "def");

@@ -114,7 +114,7 @@ def test_nothing_runs_in_what_markdown_becomes(browser: Browser, share: int) -> 
             grow = (
                 "(text => { const live = new markdown.LiveMarkdown(shown); shown.replaceChildren();"
                 "for (let n = 1; n <= text.length; n++) live.show(text.slice(0, n), new Map(), {open: true});"
-                "shown.append(markdown.render(text)); })"
+                "live.show(text, new Map()); })"
             )
             browser.evaluate(f"{grow}({text!r})")
             state = browser.evaluate(STATE)
