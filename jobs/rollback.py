@@ -28,16 +28,17 @@ def arguments() -> argparse.ArgumentParser:
 
 def run(args: argparse.Namespace) -> int:
     name = args.collection
-    with open_store() as store, hold_known(store, name, args.wait, say) as lock:
-        states = known_states(store, name)
+    with open_store() as store:
         if args.list:
+            states = known_states(store, store.find_collection(name)["name"])
             finish({"collection": name, "states": list(map(asdict, states))}, args.json, list_states(name, states))
             return DONE
-        state = choose(name, states, args.to, args.to_index)
-        with record_run(lock, "rollback", None) as record:
-            before, index, revision = rollback(store, lock, record.run, state)
-            record.counts = {"collection": name, "from": before.id, "index": index, "revision": revision}
-            record.counts["to"] = state.revision
+        with hold_known(store, name, args.wait, say) as lock:
+            state = choose(name, known_states(store, name), args.to, args.to_index)
+            with record_run(lock, "rollback", None) as record:
+                before, index, revision = rollback(store, lock, record.run, state)
+                record.counts = {"collection": name, "from": before.id, "index": index, "revision": revision}
+                record.counts["to"] = state.revision
     text = f"collection {name}: index {index} is live again (revision {revision}), {before.id} is retired"
     if state.kind != "retired":
         text = f"collection {name}: index {index} is as it was at revision {state.revision} (now revision {revision})"
@@ -51,15 +52,12 @@ def choose(collection: str, states: Sequence[KnownState], to: int | None, index:
     if not earlier:
         raise BadInput(f"collection {collection!r} has nothing to return to: nothing that an update replaced is kept, "
                        "and no retired index")  # fmt: skip
+    found, why = earlier, "several states"
     if to is not None:
         found, why = [one for one in earlier if one.kind == "earlier" and one.revision == to], f"no revision {to}"
     elif index is not None:
-        found, why = (
-            [one for one in earlier if one.kind == "retired" and one.index == index],
-            f"no retired index {index}",
-        )
-    else:
-        found, why = earlier, "several states"
+        found = [one for one in earlier if one.kind == "retired" and one.index == index]
+        why = f"no retired index {index}"
     if len(found) == 1:
         return found[0]
     raise BadInput(f"collection {collection!r} has {why} to return to: name one of these\n"

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from jobs.cli import DONE, add_json, add_name, command, finish, main
+from jobs.cli import DONE, add_json, add_name, check_range, command, finish, main
 from jobs.environment import home, open_store
 from pipelines.answering.verified.writing import REVIEW, review_answers
 from pipelines.files.services import RunningService, find_services
@@ -38,6 +38,7 @@ def arguments() -> argparse.ArgumentParser:
 
 
 def run(args: argparse.Namespace) -> int:
+    check_range("--most", args.most, 1)
     wanted = args.collection
     with open_store() as store:
         if args.watch:

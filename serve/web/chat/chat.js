@@ -130,7 +130,7 @@ class Chat {
     this.#context();
     try {
       await this.ready;
-      const after = this.turns.flatMap(({answer}) => answer?.id ?? []);
+      const after = this.turns.flatMap(({answer}) => answer?.id ?? []).slice(-100); // the service takes no more
       const {aboutPage} = this.composer;
       const follows = {conversation: this.conversation.server, after, aboutPage, signal: pending.signal};
       for await (const [name, data] of this.client.ask(question, follows)) {

@@ -149,7 +149,8 @@ def test_the_command_lists_states_and_returns_to_one(store: Store, workshop: Wor
     assert everything(store) == first
     several = jobs.run("rollback", "docs")
     assert several.code == 2 and "has several states to return to: name one of these" in several.messages
-    listed = jobs.run("rollback", "docs", "--list").summary["states"]
+    with hold_collection(store, "docs"):  # reading waits for nobody
+        listed = jobs.run("rollback", "docs", "--list").summary["states"]
     assert [(one["kind"], one["revision"]) for one in listed] == [("live", 4), *(("earlier", n) for n in (3, 2, 1))]
     assert (listed[0]["returned_to"], listed[2]["changes"]["pages_added"]) == (2, 1)
     assert "--to 2 " in several.messages and "pages +1 ~1 -1, chunks +2 ~0 -4" in several.messages

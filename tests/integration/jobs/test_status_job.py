@@ -54,6 +54,8 @@ def test_every_failed_page_is_listed_on_request(jobs: Jobs, store: Store) -> Non
     assert len(listed) == 13 and listed[0].startswith("https://docs.test/f00: ")
     assert "--retry-failed" in listed[-1]
     assert len(jobs.run("status", "docs", "--failed", "--most", 3).summary["collections"]["docs"]["failures"]) == 3
+    refused = jobs.run("status", "--most", -1)
+    assert refused.code == 2 and "--most is -1: it must be 1 or more" in refused.messages
 
 
 def test_a_name_that_does_not_exist_is_bad_input(jobs: Jobs) -> None:
