@@ -67,21 +67,20 @@ def main() -> int:
                 if not stop.is_set():
                     run(settings.model_copy(update={"database_url": url, "port": port}), stop)
     except KeyboardInterrupt:
-        return 0
+        pass
     except ValidationError as error:
         return _failed(describe_errors(error), 2)
     except SettingsError as error:
         return _failed(f"{error}: write it as JSON", 2)
-    except ChatRefused as error:
-        return _failed(str(error), 2)
     except (
+        ChatRefused,
         AddressUnusable,
         ClusterTaken,
         StoreUnavailable,
         UnusableDatabase,
         embedded.EmbeddedPostgresFailed,
     ) as error:
-        return _failed(str(error), 1)
+        return _failed(str(error), 2 if isinstance(error, ChatRefused) else 1)
     return 0
 
 

@@ -48,16 +48,9 @@ class PageShelf:
         title, sections = self._sections(index, address)
         section = section.strip().lstrip("#") or unquote(urldefrag(url).fragment)
         chosen = _choose(sections, section, address) if section else sections
-        page = PagePart(
-            url=address,
-            title=clean(title),
-            collection=index.collection,
-            section=_name_of(chosen, sections, section) if section else "",
-            part=part,
-            parts=part + 1,
-            outline=[],
-            text="",
-        )
+        named = _name_of(chosen, sections, section) if section else ""
+        facts = {"url": address, "title": clean(title), "collection": index.collection, "section": named}
+        page = PagePart(**facts, part=part, parts=part + 1, outline=[], text="")
         parts = _parts(page, chosen)
         if part > len(parts):
             raise NoSuchPage(f"part is {part}: {address} has {len(parts)}")
@@ -81,16 +74,10 @@ class PageShelf:
             found = self._store.find_pages(index, spellings)
             if found:
                 return index, min(found, key=lambda one: spellings.index(one) if one in spellings else len(spellings))
-        near = [page for index in indexes for page in self._near(index, spellings[0])]
+        near = [page for index in indexes for page in _alike(spellings[0], self._store.indexed_urls(index.id))]
         best = [page for page, _ in sorted(near, key=lambda one: -one[1])[:NEAR]]
         hint = f"; near it are {', '.join(best)}" if best else ""
         raise NoSuchPage(f"no page {spellings[0]!r} is indexed{hint}; `search_docs` finds pages by what they say")
-
-    def _near(self, index: Index, url: str) -> list[tuple[str, float]]:
-        found = process.extract(
-            url, self._store.indexed_urls(index.id), scorer=fuzz.ratio, limit=NEAR, score_cutoff=ALIKE
-        )
-        return [(page, score) for page, score, _ in found]
 
     def _sections(
         self, index: Index, url: str, read: Callable[[Index, str], Document | None] | None = None
@@ -169,15 +156,16 @@ def _choose(sections: Sequence[MarkdownSection], name: str, url: str) -> list[Ma
         if chosen:
             return chosen
     names = list(dict.fromkeys(one.anchor or one.headings[-1] for one in sections if one.anchor or one.headings))
-    near = [
-        found
-        for found, _, _ in process.extract(
-            name, names, scorer=fuzz.ratio, processor=_plain, limit=NEAR, score_cutoff=ALIKE
-        )
-    ]
+    near = [found for found, _ in _alike(name, names)]
     shown = f"near it are {', '.join(near)}" if near else f"it has {len(names)}, such as {', '.join(names[:NEAR])}"
     has = f"; {shown}" if names else ""
     raise NoSuchPage(f"{url} has no section {name!r}{has}; without `section` the page is read from its beginning")
+
+
+def _alike(name: str, names: Sequence[str]) -> list[tuple[str, float]]:
+    """Return those of `names` that are nearest to `name`, each with how alike it is; case makes no difference."""
+    found = process.extract(name, names, scorer=fuzz.ratio, processor=_plain, limit=NEAR, score_cutoff=ALIKE)
+    return [(one, score) for one, score, _ in found]
 
 
 def _name_of(chosen: Sequence[MarkdownSection], sections: Sequence[MarkdownSection], name: str) -> str:

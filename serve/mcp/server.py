@@ -18,6 +18,7 @@ from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
 from mcp.shared.exceptions import MCPError
 from pydantic import ValidationError
+from pydantic.json_schema import GenerateJsonSchema
 from starlette.requests import Request
 
 from pipelines.answering.hits import snippet
@@ -185,9 +186,8 @@ class Handlers:
         uri = str(params.uri)
         collection, url = _read_uri(uri)
         try:
-            page = await self._toolbox.read_page(
-                schemas.PageArguments(url=url, collection=collection), _call_of(context)
-            )
+            arguments = schemas.PageArguments(url=url, collection=collection)
+            page = await self._toolbox.read_page(arguments, _call_of(context))
         except Exception as error:
             code = types.INVALID_PARAMS if isinstance(error, LookupError | ValidationError) else types.INTERNAL_ERROR
             raise MCPError(code, explain(error, schemas.PageArguments), {"uri": uri}) from error
@@ -255,20 +255,15 @@ def _read_cursor(cursor: str | None) -> tuple[str, str]:
 
 def _schema(model: type[schemas.ToolArguments] | type[ToolResult]) -> dict[str, Any]:
     """Return the JSON Schema of a model, without the titles that say its names again."""
-    return _without_titles(model.model_json_schema())
+    schema = model.model_json_schema(schema_generator=_Untitled)
+    for one in (schema, *schema.get("$defs", {}).values()):
+        one.pop("title", None)
+    return schema
 
 
-def _without_titles(schema: Any, names: bool = False) -> Any:
-    """Drop `title` from a schema; `names` says that its keys are names of fields."""
-    if isinstance(schema, list):
-        return [_without_titles(one) for one in schema]
-    if not isinstance(schema, dict):
-        return schema
-    return {
-        key: _without_titles(value, not names and key in ("properties", "$defs"))
-        for key, value in schema.items()
-        if names or key != "title"
-    }
+class _Untitled(GenerateJsonSchema):
+    def field_title_should_be_set(self, schema: object) -> bool:
+        return False
 
 
 def _version() -> str:
