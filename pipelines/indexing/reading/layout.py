@@ -58,8 +58,7 @@ class Layout:
         return replace(document, title=title or document.title, sections=kept)
 
     def _own_heading(self, document: Document) -> str:
-        headings = (heading for section in document.sections for heading in section.headings)
-        return next((heading for heading in headings if heading not in self.headings), "")
+        return next((heading for heading in _all_headings(document) if heading not in self.headings), "")
 
     def _own_label(self, label: str) -> str:
         return label.removeprefix(self.before).removesuffix(self.after).strip(_SEPARATORS)
@@ -122,8 +121,8 @@ def learn_layout(documents: Sequence[Document], known: Layout | None = None) -> 
     What `known`, the layout of an earlier run, holds is kept as long as it stands on KEPT_SHARE of the pages.
     """
     pages, known = [document for document in documents if document.sections], known or Layout()
-    titles = _repeated([{page.title} for page in pages], known.titles)
-    headings = _repeated([_headings(page) for page in pages], known.headings)
+    titles = _repeated([{page.title, _banner(page)} for page in pages], known.titles)
+    headings = _repeated([set(_all_headings(page)) for page in pages], known.headings)
     outside = tuple(sorted({*titles, *headings}))
     lines = _repeated([set(_outside_lines(page, outside)) for page in pages], known.lines)
     counts = (*titles.values(), *lines.values())
@@ -140,8 +139,14 @@ def _repeated(pages: Sequence[Iterable[str]], known: Iterable[str]) -> dict[str,
     return {text: count for text, count in sorted(counts.items()) if text and count >= least[text]}
 
 
-def _headings(page: Document) -> set[str]:
-    return {heading for section in page.sections for heading in section.headings}
+def _banner(page: Document) -> str:
+    """Return the heading that stands before the one that is the title of a page, "" if none does."""
+    headings = list(_all_headings(page))
+    return headings[0] if page.title in headings else ""
+
+
+def _all_headings(page: Document) -> Iterator[str]:
+    return (heading for section in page.sections for heading in section.headings)
 
 
 def _outside_lines(page: Document, outside: Iterable[str]) -> Iterator[str]:

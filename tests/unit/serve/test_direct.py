@@ -244,11 +244,12 @@ def test_the_replica_with_the_fewest_requests_of_the_longest_prefix_comes_first(
 
 async def test_questions_that_come_at_once_are_shared_among_the_replicas(known: RunningReplicas):
     """Their heads are there before the body of any is."""
-    asked_of = Counter[int]()
+    asked_of, all_here = Counter[int](), asyncio.Barrier(8)  # an early end would make room for one more
     known.ports_for("/")
 
     async def counting(scope: Scope, receive: Receive, send: Send) -> None:
         asked_of[scope["server"][1]] += 1
+        await all_here.wait()
         await echo(scope, receive, send)
 
     async def ask(proxy: DirectToReplica) -> None:
