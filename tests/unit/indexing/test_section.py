@@ -22,6 +22,15 @@ def test_a_sphinx_section_has_its_id_path_and_only_its_own_text():
     assert (inner.anchors, inner.headings) == (("label", "a", "b"), ("A", "B"))
 
 
+def test_pages_that_sphinx_puts_into_the_tree_of_contents_of_one_page_are_its_text():
+    found = sections(
+        '<main><section id="a"><h1>A</h1><div class="toctree-wrapper compound"><ul><li><a href="b">B</a></ul></div>'
+        '<div class="toctree-wrapper compound"><span id="document-c"></span><section id="c"><h2>C</h2><p>three</p>'
+        "</section></div></section></main>"
+    )
+    assert [(section.headings, section.blocks) for section in found] == [(("A", "C"), (Block("prose", "three"),))]
+
+
 API = """<main><section id="ray-get"><h1>ray.get</h1><dl class="py function">
 <dt class="sig sig-object py" id="ray.get"><span class="sig-prename descclassname"><span class="pre">ray.</span></span
 ><span class="sig-name descname"><span class="pre">get</span></span>(refs)<a class="reference internal" href="m.html"

@@ -160,11 +160,12 @@ class ItemReader:
 
     def _box(self, element: Element) -> Items:
         classes = (element.get("class") or "").split()
-        if not CONTENTS.isdisjoint(classes) or ("contents" in classes and not _NAMES["toc"].isdisjoint(classes)):
+        contents = not CONTENTS.isdisjoint(classes) or ("contents" in classes and not _NAMES["toc"].isdisjoint(classes))
+        if contents and not any(map(_is_section, element.iterdescendants("section", "div"))):  # Sphinx's singlehtml
             return []
         if label := element.get(LABEL):
             return self._tab(label, element)
-        if _is_section(element, classes):
+        if _is_section(element):
             anchor = element.get("id")
             return [Container([anchor] if anchor else [], "", self.items_in(element))]
         if element.tag == "blockquote" or not _BOX.isdisjoint(classes):
@@ -263,8 +264,8 @@ class ItemReader:
         return ListEntry(linked, [*dict.fromkeys(ids[::-1])], heading, shown, endless, lines, parts)
 
 
-def _is_section(element: Element, classes: Sequence[str]) -> bool:
-    anchor = element.get("id")
+def _is_section(element: Element) -> bool:
+    anchor, classes = element.get("id"), (element.get("class") or "").split()
     if element.tag == "div" and not SECTIONS.isdisjoint(classes):
         return bool(anchor) or classes[0] == "refsynopsisdiv"
     if not anchor or (element.tag == "div" and anchor in _NAMES["layout"]):
