@@ -38,6 +38,7 @@ def test_headings_have_the_ids_of_the_generator(kind, anchors):
     [
         ("text/markdown", ":::tip[Boxed title]\n\nBoxed **words**.\n\n:::"),
         ("text/markdown", '!!! note "Boxed title"\n\n    Boxed **words**.\n'),
+        ("text/markdown", "> [!TIP] Boxed title\n> Boxed **words**."),
         ("text/markdown", '{% hint title="Boxed title" %}\nBoxed **words**.\n{% endhint %}'),
         ("text/markdown", "{{% alert color='red' title='Boxed title' %}} Boxed **words**. {{% /alert %}}"),
         ("text/x-mkdocs", "/// note | Boxed title\n\nBoxed **words**.\n\n///"),
@@ -77,7 +78,7 @@ export const Colour = ({children}) => (
 
 # Components
 
-{/* A comment. */}
+{/* A comment. */} <!-- Another comment. -->
 
 Press <Colour value={1 > 0}>the red button</Colour>, or `<Kept a={1}>`; 3 < 4 and {"quoted words"}{count}.
 

@@ -185,7 +185,11 @@ def _label_elsewhere(state: StateInline, silent: bool) -> bool:
 
 
 def _render_text(_renderer: Any, tokens: Sequence[Token], place: int, *_: Any) -> str:
-    return escapeHtml(_ATTRIBUTE_LIST.sub("", tokens[place].content))
+    shown = escapeHtml(_ATTRIBUTE_LIST.sub("", tokens[place].content))
+    alert = re.fullmatch(r"\[!(\w+)\][+-]? ?(.*)", shown)  # GitHub's box, and Obsidian's, which may have a title
+    if alert is None or place or any(token.type != "softbreak" for token in tokens[1:2]):
+        return shown
+    return f"{alert[2] or alert[1].capitalize()}</p>\n<p>"
 
 
 def _render_fence(renderer: Any, tokens: Sequence[Token], place: int, *more: Any) -> str:

@@ -95,6 +95,8 @@ def _expression(text: str, place: int) -> tuple[str, int]:
 
 
 def _element(text: str, place: int) -> tuple[str, int]:
+    if text.startswith("<!--", place) and (end := text.find("-->", place)) > 0:  # Docusaurus takes them
+        return "", end + len("-->")
     tag = _TAG.match(text, place)
     end = _end_of_tag(text, tag.end()) if tag else -1
     if tag is None or end < 0:
