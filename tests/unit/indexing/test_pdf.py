@@ -166,6 +166,12 @@ def test_code_keeps_its_lines_and_columns():
     assert section.blocks[2].text == "The word f is a function."
 
 
+def test_code_in_the_courier_of_free_programs_is_code():
+    body = pdf_of([[*BODY, ("code", 10, 72, 500, "Name"), ("code", 10, 72, 488, "family")]])
+    document = read_page(Page("https://x.org/a.pdf", body.replace(b"/Courier", b"/NimbusMonL-Regu"), "application/pdf"))
+    assert [block.kind for block in document.sections[0].blocks] == ["prose", "code"]
+
+
 def test_indented_lines_of_code_in_any_font_keep_their_lines():
     code = [prose(500, "$ tool --all --now", left=100), prose(488, "$ tool --stop | less", left=100)]
     listed = [prose(460, "1. First $item = new;", left=100), prose(448, "2. Second item", left=100)]
@@ -177,7 +183,7 @@ def test_indented_lines_of_code_in_any_font_keep_their_lines():
 
 def test_headings_of_a_pdf_without_an_outline_come_from_its_fonts():
     page = [("bold", 18, 72, 740, "1. Large part"), *BODY, ("bold", 13, 72, 500, "1.1. Small"),
-            ("bold", 13, 72, 486, "part"), prose(470, "Words of the small part."), ("bold", 18, 72, 440, "2. Other"),
+            ("bold", 13.2, 72, 486, "part"), prose(470, "Words of the small part."), ("bold", 18, 72, 440, "2. Other"),
             prose(420, "Words of the other.")]  # fmt: skip
     document = read([page, [prose(700, "It goes on here.")]])
     assert [(section.anchor, section.headings) for section in document.sections] == [
@@ -189,10 +195,11 @@ def test_headings_of_a_pdf_without_an_outline_come_from_its_fonts():
 def test_lines_become_paragraphs_and_hyphens_disappear():
     page = [
         prose(700, "The first paragraph is long enough to reach the margin, and some-"), prose(688, "where it ends."),
-        prose(664, "The second begins after a gap and holds a long line of words"), prose(652, "- a point"),
-        prose(640, "- another point")
+        prose(664, "The second begins after a gap and is about the option --gen-"), prose(652, "words of pro-"),
+        prose(640, "grams and 32-"), prose(628, "bit numbers"), prose(616, "- a point"), prose(604, "- another point")
     ]  # fmt: skip
     assert words(read([page])).split("\n\n") == [
         "The first paragraph is long enough to reach the margin, and somewhere it ends.",
-        "The second begins after a gap and holds a long line of words", "- a point", "- another point",
+        "The second begins after a gap and is about the option --gen-words of programs and 32-bit numbers",
+        "- a point", "- another point",
     ]  # fmt: skip

@@ -60,9 +60,9 @@ def _title_on(pages: Sequence[PageLines], sections: Sequence[Section]) -> str:
     titles = [next((section.headings[0] for section in sections if section.headings), "")]
     if largest >= 1.2 * pdf_layout.body_height(pages):
         first = next(place for place, line in enumerate(lines) if line.height >= 0.7 * largest)
-        height = lines[first].height
-        alike = takewhile(lambda line: abs(line.height - height) < 0.05 * height, lines[first : first + _MAX_TITLE])
-        titles.insert(0, " ".join(" ".join(line.text.split()) for line in alike))
+        rest = lines[first : first + _MAX_TITLE]
+        shown = takewhile(lambda line: pdf_layout.alike(line.height, lines[first].height), rest)
+        titles.insert(0, " ".join(" ".join(line.text.split()) for line in shown))
     return next((title for title in titles if not _PHRASES["no_title"].fullmatch(title) and len(title) <= 200), "")
 
 
@@ -150,7 +150,7 @@ class FontHeadings:
     def _end_of_heading(self, lines: Sequence[Line], place: int, body: float) -> int:
         end = place
         while end < min(len(lines), place + _MAX_TITLE) and pdf_layout.is_heading(lines[end], body):
-            if lines[end].height != lines[place].height:
+            if not pdf_layout.alike(lines[end].height, lines[place].height):
                 break
             end += 1
         return end
@@ -159,9 +159,10 @@ class FontHeadings:
         words = " ".join(" ".join(line.text.split()) for line in lines)
         number = re.match(r"(?:\d+\.)*\d+|$", words)
         height, parts = lines[0].height, number[0].count(".") + 1 if number and number[0] else 0
-        while self._open and (
-            self._open[-1][0] < height or (self._open[-1][0] == height and self._open[-1][1] >= parts)
-        ):
+        while self._open:
+            above, its_parts, _ = self._open[-1]
+            if not (its_parts >= parts if pdf_layout.alike(above, height) else above < height):
+                break
             self._open.pop()
         self._open.append((height, parts, words))
 

@@ -19,7 +19,7 @@ _INDEX_ENTRY = re.compile(r".*,\s*\d{1,4}(?:\s*[-–]\s*\d{1,4})?(?:,\s*\d{1,4}(
 _NUMBERS = re.compile(r"\d+|\b[ivxlcdm]+\b")
 _BULLET = re.compile(r"^(?:[•◦▪‣∙●○■□–—*-]|\(?(?:\d{1,2}|[a-z])[.)])\s")
 _CODE_SIGNS = re.compile(r"[{};=<>$#|&\\]|\w\(|->|::|--\w|^\s*(?:def|class|import|from|return|if|for|while|print)\b")
-_HYPHEN = re.compile(r"(?<=\w)[-\u00ad\ufffe\x02]$")
+_HYPHEN = re.compile(r"(\S*\w)[-\u00ad]$")
 
 
 def without_running_lines(pages: Sequence[PageLines]) -> list[PageLines]:
@@ -79,6 +79,11 @@ def body_height(pages: Sequence[PageLines]) -> float:
     return heights.most_common(1)[0][0] if heights else 0.0
 
 
+def alike(height: float, other: float) -> bool:
+    """Return whether two heights are those of one font: they differ a little from character to character."""
+    return abs(height - other) < 0.05 * other
+
+
 def is_heading(line: Line, body: float) -> bool:
     """Return whether a line of a document without an outline looks like a heading: larger, or short and bold."""
     if line.monospaced or not 2 < len(line.text) < 100 or not re.search(r"[^\W\d_]{2}", line.text):
@@ -107,7 +112,7 @@ def blocks_of(lines: Sequence[Line]) -> tuple[Block, ...]:
 def _groups(lines: Sequence[Line]) -> Iterator[tuple[bool, list[Line]]]:
     """Yield runs of lines that are code, and of those that are not."""
     left = min((line.left for line in lines), default=0.0)
-    longest = max((len(line.text) for line in lines), default=0)  # PDFium may join two lines at a hyphen
+    longest = max((len(line.text) for line in lines), default=0)
     kinds = [line.monospaced or _looks_like_code(line, left, longest) for line in lines]
     kinds = [kind and not _goes_on(lines, kinds, place) for place, kind in enumerate(kinds)]
     start = 0
@@ -174,10 +179,15 @@ def _joined(lines: Sequence[Line]) -> str:
     text = ""
     for line in lines:
         words = " ".join(line.text.split())
-        hyphen = _HYPHEN.search(text)
-        if hyphen and words[:1].islower():
-            text = text[: hyphen.start()]
-        elif text:
+        broken = _HYPHEN.search(text)
+        if broken and "-" not in broken[1] and _are_one_word(broken[1][-1] + words[:1]):
+            text = text[:-1]
+        elif text and not broken:
             text += " "
         text += words
     return text
+
+
+def _are_one_word(signs: str) -> bool:
+    """Return whether the `signs` around a hyphen are letters of the same case."""
+    return signs.isalpha() and signs in (signs.lower(), signs.upper())

@@ -19,7 +19,7 @@ from pipelines.text.cleaning import clean_page
 
 _FIXED_PITCH = 1  # of a font descriptor's flags; TeX does not set it, so names decide as well
 _MONOSPACED = re.compile(
-    r"mono|courier|consol|typewriter|menlo|monaco|inconsolata|fixed|terminal|sourcecode|firacode|hack|"
+    r"mono|nimbusmon|courier|consol|typewriter|menlo|monaco|inconsolata|fixed|terminal|sourcecode|firacode|hack|"
     r"(?:^|\+)(?:cm|ec|sf|la|lm|tx|t1x|pcr|cmsl|cmit|ecsl|rml)\w*tt|tt\d+$|letter ?gothic|lucida ?console|ocr",
     re.IGNORECASE,
 )
@@ -60,11 +60,10 @@ def lines_of(pdf: pypdfium2.PdfDocument, number: int) -> PageLines:
 
 
 def _lines(text_page: Any) -> Iterator[Line]:
-    handle, start = text_page.raw, 0
+    handle = text_page.raw
     text = _characters(text_page)
-    for match in re.finditer(r"[^\r\n]*", text):
-        start = match.start()
-        places = [start + number for number, sign in enumerate(match[0]) if not sign.isspace()]
+    for match in re.finditer(r"[^\r\n\x02\ufffe]*[\x02\ufffe]?", text):  # PDFium joins two lines at a hyphen
+        places = [match.start() + number for number, sign in enumerate(match[0]) if not sign.isspace()]
         if places:
             yield _line(handle, text, places)
 
@@ -86,7 +85,7 @@ def _line(handle: Any, text: str, places: Sequence[int]) -> Line:
     box = _box(handle, places[0])
     shown = _in_columns(handle, text, places) if monospaced else text[places[0] : places[-1] + 1]
     return Line(
-        text=clean_page(shown),
+        text=clean_page(re.sub(r"[\x02\ufffe]", "-", shown)),
         left=_origin(handle, places[0])[0],
         right=_box(handle, places[-1])[1],
         base=_origin(handle, places[0])[1],
