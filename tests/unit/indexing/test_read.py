@@ -53,6 +53,16 @@ def test_plain_text_joins_paragraphs_and_keeps_columns():
     assert document.sections[0].blocks == (Block("prose", "One line."), Block("code", "  a  1\n  b  2"))
 
 
+def test_plain_text_has_sections_at_underlined_lines_and_lists():
+    text = b"Foo\n===\n\nIt runs.  It\nstops:\n- a\n- b\n\n***\nUse\n***\nCall it.\n\nName  Age\n---------\nAnn   3\n"
+    document = read(text, "text/plain", url="https://x.org/notes.txt")
+    assert document.title == "Foo"
+    assert [(section.headings, section.blocks) for section in document.sections] == [
+        (("Foo",), (Block("prose", "It runs. It stops:\n- a\n- b"),)),
+        (("Foo", "Use"), (Block("prose", "Call it."), Block("code", "Name  Age\n---------\nAnn   3"))),
+    ]
+
+
 @pytest.mark.parametrize(
     ("body", "content_type", "reason"),
     [

@@ -1,10 +1,17 @@
-"""Reads plain text into one section."""
+"""Reads plain text: paragraphs, lists, columns, underlined headings."""
 
+import re
+from collections.abc import Iterator
 from html import unescape
+from itertools import groupby
 
-from pipelines.indexing.reading.text import UnreadablePage, as_listing, as_paragraph, text_of_page
+from pipelines.indexing.reading.text import LINE_BREAK, UnreadablePage, as_listing, as_paragraph, text_of_page
 from pipelines.records import Block, Document, Page, Section
 from pipelines.text.cleaning import clean_page
+
+# A line below an empty one and above a line of signs, which may stand over it too; what has columns heads a table.
+_UNDERLINED = r"(?:\A|\n\n)(?:[=*#~]{3,}\n)?(\S+(?: \S+)*)\n(?:={3,}|-{3,}|~{3,}|\*{3,}|#{3,}|\^{3,}) *(?=\n|\Z)"
+_ITEM = r"\n(?= ?(?:[-*+•]|\d{1,3}[.)]) )"
 
 
 def read_text(page: Page) -> Document:
@@ -13,20 +20,33 @@ def read_text(page: Page) -> Document:
 
 
 def document_of_text(url: str, text: str, title: str = "") -> Document:
-    """Return plain text as one section: a paragraph with columns or indentation keeps its lines, as code."""
-    blocks: list[Block] = []
-    for part in clean_page(text).split("\n\n"):
-        lined = any("  " in line.rstrip() or line.startswith("\t") for line in part.split("\n"))
-        words = as_listing(part) if lined else as_paragraph(part)
-        if not words:
-            continue
-        kind = "code" if lined else "prose"
-        if blocks and blocks[-1].kind == kind:
-            words = f"{blocks.pop().text}\n\n{words}"
-        blocks.append(Block("code" if lined else "prose", words))
-    if not blocks:
+    """Return plain text as sections, which begin at underlined lines; one at its start is its title.
+
+    A paragraph with columns or indentation keeps its lines, as code, and an item of a list begins a line.
+    """
+    before, *parts = re.split(_UNDERLINED, clean_page(text).lstrip("\n"))
+    top = parts[0] if parts and not before else ""
+    sections = [
+        Section(url, (), tuple(dict.fromkeys(filter(None, (top, heading)))), blocks)
+        for heading, part in (("", before), *zip(parts[::2], parts[1::2], strict=True))
+        if (blocks := tuple(_blocks(part)))
+    ]
+    if not sections:
         raise UnreadablePage(url, "no text")
-    return Document(url, title or file_name(url), "", (Section(url, (), (), tuple(blocks)),))
+    return Document(url, title or top or file_name(url), "", tuple(sections))
+
+
+def _blocks(text: str) -> Iterator[Block]:
+    parts = (re.sub(r"(?<=[.!?])  (?=\w)", " ", part) for part in text.split("\n\n"))  # as typewriters end a sentence
+    for lined, group in groupby(filter(str.strip, parts), key=_keeps_lines):
+        if lined:
+            yield Block("code", "\n\n".join(map(as_listing, group)))
+        else:
+            yield Block("prose", "\n\n".join(as_paragraph(re.sub(_ITEM, LINE_BREAK, part)) for part in group))
+
+
+def _keeps_lines(part: str) -> bool:
+    return any("  " in line.rstrip() or line.startswith("\t") for line in part.split("\n"))
 
 
 def document_between_tags(url: str, html: str, title: str = "") -> Document:
