@@ -84,15 +84,13 @@ def _block(lines: Sequence[str], tokens: Sequence[Token]) -> Iterator[MarkdownBl
     begin, end = first.map or (0, 0)
     kind, text = _KINDS.get(first.type, BlockKind.PROSE), _join(lines[begin:end])
     has_code = any(_KINDS.get(token.type) is BlockKind.CODE for token in tokens)
-    if kind is BlockKind.PROSE:
-        yield MarkdownBlock(kind, text)
+    if kind in (BlockKind.PROSE, BlockKind.NOTE):
+        yield MarkdownBlock(kind, text, has_code=has_code)
     elif kind is BlockKind.CODE:
         language = first.info.strip()
         yield MarkdownBlock(kind, fence(first.content, language), language, has_code=True)
     elif kind is BlockKind.TABLE:
         yield MarkdownBlock(kind, text, rows=tuple(text.split("\n")))
-    elif kind is BlockKind.NOTE:
-        yield MarkdownBlock(kind, text, has_code=has_code)
     elif _opens_another(tokens):
         _, last = tokens[1].map or (begin, end)
         yield from _blocks([line[_INDENT:] for line in lines[begin:last]])

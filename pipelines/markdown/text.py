@@ -31,8 +31,6 @@ class Mark(NamedTuple):
 
     def clipped(self, start: int, end: int) -> "Mark":
         """Return its part of a text from `start` to `end`."""
-        if start <= self.start and self.end <= end:
-            return self.moved(-start)
         first, last = max(self.start, start) - start, min(self.end, end) - start
         return Mark(first, last, self.kind, self.target, self.within)
 

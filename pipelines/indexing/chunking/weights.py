@@ -29,7 +29,7 @@ class WordWeights:
         words = [_WORD.findall(text) for text in texts]
         self._learn(set(chain.from_iterable(words)))
         tokens = (sum(map(self._known.__getitem__, line)) for line in words)
-        return [max(n, _by_length(text)) for n, text in zip(tokens, texts, strict=True)]
+        return [max(n, -(-len(text) // CHARACTERS_PER_TOKEN)) for n, text in zip(tokens, texts, strict=True)]
 
     def _learn(self, words: set[str]) -> None:
         if self._characters > REMEMBERED:
@@ -39,11 +39,6 @@ class WordWeights:
         if new:
             self._known.update(zip(new, self._count(new), strict=True))
             self._characters += sum(map(len, new))
-
-
-def _by_length(text: str) -> int:
-    """Return the least weight of a text of this length."""
-    return -(-len(text) // CHARACTERS_PER_TOKEN)
 
 
 def count_characters(texts: list[str]) -> list[int]:

@@ -20,9 +20,8 @@ from pipelines.records import Block, Document, Section, digest
 # have no line outside a heading on half of them. What is known as layout stays so down to KEPT_SHARE: one page more or
 # less renews nothing.
 LEAST_PAGES, SHARE, KEPT_SHARE = 8, 0.5, 0.35
-LABEL_SHARE = (
-    0.9  # of the pages, whose <title> begins or ends alike: half of Django's end in "release notes — Django …"
-)
+# Of the pages, whose <title> begins or ends alike: half of Django's end in "release notes — Django …".
+LABEL_SHARE = 0.9
 # Characters under a heading that many pages share ("Last update:"): a licence or a warning there is longer.
 LONGEST_BESIDE = 100
 _SEPARATORS = " \t\n-–—|·•:»/"

@@ -55,14 +55,9 @@ def origin(url: str) -> str:
 
 def _tags(text: str) -> Iterator[tuple[str, str, list[str]]]:
     for match in _TAG.finditer(_HIDDEN.sub("", text)):
-        href, rel = None, ""
-        for name, *values in _ATTRIBUTE.findall(match.group(2)):
-            if name.lower() == "href" and href is None:
-                href = "".join(values)
-            elif name.lower() == "rel":
-                rel = "".join(values)
-        if href is not None:
-            yield match.group(1).lower(), href, rel.lower().split()
+        values = {name.lower(): "".join(given) for name, *given in reversed(_ATTRIBUTE.findall(match.group(2)))}
+        if "href" in values:
+            yield match.group(1).lower(), values["href"], values.get("rel", "").lower().split()
 
 
 def _absolute(base: str, hrefs: list[str]) -> tuple[str, ...]:

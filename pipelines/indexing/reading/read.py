@@ -77,14 +77,13 @@ class PageReader(Generic[T]):
         if entry is None or len(page.body) > entry.max_bytes:
             return self._read(page)  # refuses it, without sending it through a pipe
         try:
-            result = self._child(self._read, page, self._patience * entry.limit_s(len(page.body)))
+            return self._child(self._read, page, self._patience * entry.limit_s(len(page.body)))
         except (UnreadablePage, ChildNotStarted):
             raise
         except ChildTimeout as error:
             raise UnreadablePage(page.url, f"{error}: {TOO_SLOW}") from error
         except Exception as error:
             raise UnreadablePage(page.url, f"its parser failed: {error!r}") from error
-        return result
 
     def close(self) -> None:
         """End the process."""

@@ -4,11 +4,12 @@ Three structures occur in documentation and may be nested: containers with an id
 (Markdown and most other sites), and entries of definition lists (APIs, settings, glossaries). Knows no tree.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from itertools import chain
+from typing import Any
 from urllib.parse import urljoin
 
 from pipelines.indexing.reading.html import blocks, items
@@ -161,27 +162,7 @@ class SectionWriter:
     def write(self, parts: items.Items) -> None:
         """Write all `parts`."""
         for item in parts:
-            match item:
-                case TextRun():
-                    self._run(item)
-                case str():
-                    self._paragraph(item)
-                case blocks.PageHeading():
-                    self._heading(item)
-                case Block():
-                    self._add(item)
-                case blocks.DataTable():
-                    self._table(item)
-                case items.Container():
-                    self._container(item)
-                case items.GroupedItems():
-                    self._group(item)
-                case items.ItemList():
-                    self._list(item)
-                case items.ListItem():
-                    self._list_item(item)
-                case items.ListEntry():
-                    self._entry(item)
+            _WRITERS[type(item)](self, item)
 
     # -- sections -----------------------------------------------------------------------------------------
 
@@ -360,6 +341,21 @@ class SectionWriter:
                 self._open_scope(title, _ROW, names)
             self._add(block)
         self._close_scopes(_ROW)
+
+
+_WRITERS: dict[type, Callable[[SectionWriter, Any], None]] = {
+    TextRun: SectionWriter._run,
+    str: SectionWriter._paragraph,
+    Text: SectionWriter._paragraph,
+    blocks.PageHeading: SectionWriter._heading,
+    Block: SectionWriter._add,
+    blocks.DataTable: SectionWriter._table,
+    items.Container: SectionWriter._container,
+    items.GroupedItems: SectionWriter._group,
+    items.ItemList: SectionWriter._list,
+    items.ListItem: SectionWriter._list_item,
+    items.ListEntry: SectionWriter._entry,
+}
 
 
 def _target(url: str, href: str) -> str:

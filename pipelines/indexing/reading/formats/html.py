@@ -31,7 +31,7 @@ def document_of_html(url: str, text: str, title: str = "", language: str = "", o
     root = parse_html(text)
     names = names_of(root)
     generators = [*generators_of(names), own]
-    kind, label = kind_of(root, names, generators), _words(root, "title")
+    kind, label = kind_of(root, names, generators), _text(*islice(root.iter("title"), 1))
     language = language or " ".join((root.get("lang") or root.get("xml:lang") or "").split())[:35]
     titles = found(own.title, root)  # which may stand outside the content
     main = main_content(root, names, generators, listed=kind.listed)
@@ -58,11 +58,6 @@ def _title(main: Element, label: str) -> str:
     called = label.casefold()
     first = names[0] if fmean(word in called.split() for word in names[0].casefold().split()) >= 0.5 else label
     return next((name for name in names if name.casefold() in called), first)
-
-
-def _words(element: Element, tag: str) -> str:
-    """Return the text of the first `tag` in `element`, "" if there is none."""
-    return _text(*islice(element.iter(tag), 1))
 
 
 def _text(*elements: Element) -> str:
