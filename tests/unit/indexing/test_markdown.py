@@ -116,6 +116,11 @@ def test_a_label_that_the_page_does_not_define_is_not_shown(kind, text, shown):
     assert words(read(text, kind)) == shown
 
 
+def test_a_pipe_in_code_divides_no_cells_where_the_generator_reads_code_first():
+    for kind, cells in (("text/x-mkdocs", "Host(`a|b`) | c|d or e"), ("text/markdown", "```Host(`a | b`)```")):
+        assert words(read("| x | y |\n|---|---|\n| ```Host(`a|b`)``` | `c\\|d` or e |\n", kind)) == cells
+
+
 def test_mdx_leaves_the_text_in_and_around_its_components():
     document = read(MDX, "text/mdx")
     text = words(document)

@@ -88,10 +88,17 @@ class Dialect:
     indented_code: bool = True
 
 
-def _boxes_of_tabs(text: str) -> str:
-    """Return the text with content tabs as boxes."""
+def _of_python_markdown(text: str) -> str:
+    """Return the text with content tabs as boxes, and with a backslash before each pipe in the code of a table."""
     parts = re.split(r"(^[ \t]*(?:```|~~~).*?^[ \t]*(?:```|~~~)[ \t]*$)", text, flags=re.MULTILINE | re.DOTALL)
-    return "".join(part if odd % 2 else _TAB.sub(r"\1!!! tab\2", part) for odd, part in enumerate(parts))
+    for place in range(0, len(parts), 2):
+        escaped = re.sub(r"^[ \t]*\|.*$", _with_escapes, parts[place], flags=re.MULTILINE)
+        parts[place] = _TAB.sub(r"\1!!! tab\2", escaped)
+    return "".join(parts)
+
+
+def _with_escapes(row: re.Match[str]) -> str:
+    return re.sub(r"(?<!`)(`+)(?!`).*?(?<!`)\1(?!`)", lambda code: re.sub(r"\\?\|", r"\\|", code[0]), row[0])
 
 
 def _without_tags(text: str) -> str:
@@ -109,7 +116,7 @@ def _shown_of_tag(match: re.Match[str]) -> str:
 DIALECTS: dict[formats.DocumentFormat, Dialect] = {
     formats.MARKDOWN: Dialect(prepare=_without_tags),
     formats.MDX: Dialect(prepare=without_jsx, indented_code=False),
-    formats.PYTHON_MARKDOWN: Dialect(python_markdown_slug, "{name}_{count}", "/", _boxes_of_tabs),
+    formats.PYTHON_MARKDOWN: Dialect(python_markdown_slug, "{name}_{count}", "/", _of_python_markdown),
     formats.MYST: Dialect(docutils_slug, prepare=from_myst),
     formats.NOTEBOOK: Dialect(jupyter_slug, "{name}"),
     formats.MYST_NOTEBOOK: Dialect(docutils_slug, prepare=from_myst),
