@@ -37,6 +37,14 @@ def test_entries_in_a_row_share_the_text_of_the_last():
     assert sections(f"{entry('a')}{entry('b')}<p>Both are.</p>")[1].anchors == ("m", "b", "a")
 
 
+def test_all_terms_of_an_entry_are_shown_whatever_their_marks():
+    terms = "<dt id='a'>Function: <em>int</em> <strong>a</strong></dt><dt id='b'>Function: b</dt>"
+    assert found(f"<dl>{terms}<dd>Both are.</dd></dl>") == [
+        ("a", "Function: int a", "Function: int a\nFunction: b\nBoth are.")
+    ]
+    assert found("<dl><dt id='c'>Plain</dt><dd>It is.</dd></dl>") == [("c", "Plain", "It is.")]
+
+
 def test_the_text_after_a_box_is_not_that_of_an_entry_in_it():
     html = f"<div class='note'><p>See.</p>{entry('a')}</div><p>Other.</p>"
     assert found(html) == [("a", "a", "a()")]

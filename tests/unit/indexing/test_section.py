@@ -165,6 +165,7 @@ SHOWN = {
     "a footnote": (
         '<p>A fact<sup><a class="footnote-ref" href="#fn:1">1</a></sup>.</p>', Block("prose", "A fact [1].")
     ),
+    "a footnote in brackets": ('<p>A<sup><a href="#fn1">[1]</a></sup>.</p>', Block("prose", "A [1].")),
     "code in a line and on lines": (
         "<p>Use <code>x</code>:</p><pre>\ndef f():\n\n    return  1\n</pre>",
         Block("prose", "Use x:"), Block("code", "def f():\n\n    return  1"),

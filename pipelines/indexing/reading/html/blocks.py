@@ -208,11 +208,6 @@ def signature_name(term: Element) -> str:
 
 
 def signature_block(terms: Sequence[Element]) -> Block:
-    """Return the listing of those of `terms` that are signatures."""
+    """Return the listing of the signatures `terms`, or of what else leads to one definition."""
     language = next((_DOMAINS[name] for name in (terms[0].get("class") or "").split() if name in _DOMAINS), "")
-    return Block("code", "\n".join(text_of(term) for term in terms if _is_signature(term)), language=language)
-
-
-def _is_signature(term: Element) -> bool:
-    """Return whether `term` is the signature of an API entry, not a plain word or option."""
-    return "sig" in (term.get("class") or "").split() or next(term.iter("span", "code", "tt"), None) is not None
+    return Block("code", "\n".join(map(text_of, terms)), language=language)

@@ -120,7 +120,7 @@ def _drop_noise(main: Element, marked: bool) -> None:
     doomed += [element for element in main.iter(*_NOISY) if element is not main and _is_noise(element, noise, marked)]
     _drop(main, doomed)
     for mark in _FOOTNOTES(main):
-        mark.text = f" [{' '.join(''.join(mark.itertext()).split())}]"
+        mark.text = f" [{' '.join(''.join(mark.itertext()).split()).strip('[]')}]"
         del mark[:]
     replaced = list(main.iter(*_REPLACED))
     for element in replaced:
