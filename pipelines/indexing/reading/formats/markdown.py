@@ -6,7 +6,7 @@ Plain Markdown is read as GitHub shows it. Python-Markdown, MDX and MyST make ot
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from itertools import pairwise
 from typing import Any
 from unicodedata import normalize
@@ -101,12 +101,8 @@ def _with_escapes(row: re.Match[str]) -> str:
     return re.sub(r"(?<!`)(`+)(?!`).*?(?<!`)\1(?!`)", lambda code: re.sub(r"\\?\|", r"\\|", code[0]), row[0])
 
 
-def _without_tags(text: str) -> str:
-    """Return the text without the tags of templates; their titles stay."""
-    return _TEMPLATE.sub(_shown_of_tag, text)
-
-
 def _shown_of_tag(match: re.Match[str]) -> str:
+    """Return the title of a tag of a template, and code as it is."""
     if not match["tag"]:
         return match[0]
     title = shown_words(match["tag"])
@@ -114,7 +110,7 @@ def _shown_of_tag(match: re.Match[str]) -> str:
 
 
 DIALECTS: dict[formats.DocumentFormat, Dialect] = {
-    formats.MARKDOWN: Dialect(prepare=_without_tags),
+    formats.MARKDOWN: Dialect(prepare=partial(_TEMPLATE.sub, _shown_of_tag)),
     formats.MDX: Dialect(prepare=without_jsx, indented_code=False),
     formats.PYTHON_MARKDOWN: Dialect(python_markdown_slug, "{name}_{count}", "/", _of_python_markdown),
     formats.MYST: Dialect(docutils_slug, prepare=from_myst),

@@ -2,8 +2,8 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import takewhile
+from typing import NamedTuple
 
 import pypdfium2
 
@@ -20,8 +20,7 @@ _PHRASES = read_phrases(__name__)
 _NUMBER = re.compile(r"(?:chapter|appendix|part|section)?[\divxa-h]{0,8}")  # before a heading, without signs
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(NamedTuple):
     """An outline entry: the index of its page, and its heading path."""
 
     page: int

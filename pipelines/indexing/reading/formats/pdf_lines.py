@@ -7,10 +7,9 @@ import ctypes
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import pypdfium2
 import pypdfium2.raw as pdfium
@@ -27,8 +26,7 @@ _BOLD = re.compile(r"bold|black|heavy|semibd|(?:^|\+)(?:cmb|ecb|sfb|lab|cmssbx)"
 _SAMPLES = 4  # characters of a line whose font is asked for: each question takes 2 µs
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(NamedTuple):
     """A line of a page: its text, where its first and last characters stand, their height, and the font."""
 
     text: str
@@ -40,8 +38,7 @@ class Line:
     bold: bool
 
 
-@dataclass(frozen=True, slots=True)
-class PageLines:
+class PageLines(NamedTuple):
     """The lines of a page in the order of its content, and the height of the page."""
 
     lines: tuple[Line, ...]
