@@ -171,6 +171,10 @@ SHOWN = {
         Block("prose", "Use x:"), Block("code", "def f():\n\n    return  1"),
     ),
     "a table": (f"<table>{CELLS}</table>", Block("table", "1 | x y\n2 | ", "A | B")),
+    "cells over rows": (
+        "<table><tr><th rowspan=2>A<th>B<tr><th>C<tr><td rowspan=3>1<td>x<tr><td>y<tr><td>z<tr><td>2<td>w</table>",
+        Block("table", "1 | x\n | y\n | z\n2 | w", "A | B |  | C"),
+    ),
     "a table for layout": ("<table><tr><td><p>One.</p><p>Two.</p></table>", Block("prose", "One.\n\nTwo.")),
     "columns": ("<table><tr><td><p>a</p><p>b</p><td><p>c</p></table>", Block("prose", "a\n\nb\n\nc")),
     "cards": (CARDS, Block("prose", "One:\n\nFirst guide.\n\nTwo:\n\nSecond guide.")),

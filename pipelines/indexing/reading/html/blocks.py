@@ -105,10 +105,21 @@ def table_of(table: Element) -> DataTable | None:
     """Return a table with rows of cells to read across, None if it is for layout or holds prose."""
     if not _is_data_table(table):
         return None
+    _fill_spans(table)
     captions = [line_of(caption) for caption in table.iter("caption")]
     header, rows = _table_rows(table)
     parts = [(names, title, _table_block(header, lines)) for names, title, lines in _named_parts(rows)]
     return DataTable(captions, parts)
+
+
+def _fill_spans(table: Element) -> None:
+    """Put an empty cell into each row that a cell of a row above reaches into: else its cells are in wrong columns."""
+    rows = list(table.iter("tr"))
+    for number, row in enumerate(rows):
+        for place, cell in enumerate(row):
+            span = re.fullmatch(r"\d{1,2}", cell.get("rowspan") or "")
+            for below in rows[number + 1 : number + int(span[0])] if span else ():
+                below.insert(place, cell.makeelement(cell.tag))
 
 
 def _is_data_table(table: Element) -> bool:
