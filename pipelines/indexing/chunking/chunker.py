@@ -5,7 +5,7 @@ Of the model it knows the token counts only. Knows no HTML.
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from pipelines.embedding.tokens import TokenCounter
 from pipelines.indexing.chunking.atoms import to_atoms
@@ -32,8 +32,7 @@ class InvalidChunkSize(ValueError):
     """Chunk size and overlap contradict each other or the embedding model."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Draft:
+class _Draft(NamedTuple):
     """A part of a section under its heading path, which may still be too long for a chunk."""
 
     section: Section

@@ -6,7 +6,7 @@ model: a function of the caller weighs texts.
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 
 from pipelines.indexing.chunking.atoms import APART, INTRODUCED, ITEM, LINE, STATEMENT, WORD, Atom, join_atoms
@@ -121,7 +121,7 @@ class Packer:
         return self._weighed(Repeated(atom.kind, leads, scope))
 
     def _weighed(self, head: Repeated) -> Repeated:
-        return replace(head, weight=self.weigh([head.text])[0] + self.gap)
+        return head._replace(weight=self.weigh([head.text])[0] + self.gap)
 
     def _short(self, lines: Sequence[str], room: int) -> list[str]:
         """Return the last of `lines` that take at most `room` together."""

@@ -4,8 +4,8 @@ Knows no budget and no model.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import chain
+from typing import NamedTuple
 
 from pipelines.indexing.chunking.atoms import BLANK_LINES, Atom, join_atoms
 from pipelines.markdown.text import Mark, Text, divide, join_texts, marks_of
@@ -15,8 +15,7 @@ from pipelines.records import BlockKind
 OMITTED = "…"  # the line between what a chunk repeats and where it goes on, but in a table
 
 
-@dataclass(frozen=True, slots=True)
-class Repeated:
+class Repeated(NamedTuple):
     """What a pack of this kind repeats: the sentences that lead to it, the lines of its scope, or an `overlap`."""
 
     kind: BlockKind = "prose"
@@ -35,8 +34,7 @@ class Repeated:
         return lines + f"{OMITTED}\n" if lines and self.kind != "table" else lines + self.overlap
 
 
-@dataclass(frozen=True, slots=True)
-class Pack:
+class Pack(NamedTuple):
     """The atoms of a chunk, and what it repeats."""
 
     atoms: Sequence[Atom]

@@ -1,6 +1,6 @@
 """Reads and cuts a page in one step, which a child process that may be killed runs."""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from pipelines.embedding.load import load_tokenizer
 from pipelines.indexing.chunking.chunker import Chunker
@@ -9,8 +9,7 @@ from pipelines.indexing.reading.read import read_page
 from pipelines.records import Chunk, IndexSettings, Page
 
 
-@dataclass(frozen=True, slots=True)
-class PageChunks:
+class PageChunks(NamedTuple):
     """The chunks of a page, with its title, its language and the number of its sections."""
 
     title: str

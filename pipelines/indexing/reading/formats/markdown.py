@@ -5,10 +5,9 @@ Plain Markdown is read as GitHub shows it. Python-Markdown, MDX and MyST make ot
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from functools import cache, partial
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 from unicodedata import normalize
 
 from markdown_it import MarkdownIt
@@ -74,8 +73,7 @@ def docutils_slug(title: str) -> str:
 # ---------------------------------------------------------------------------------------------- dialects
 
 
-@dataclass(frozen=True)
-class Dialect:
+class Dialect(NamedTuple):
     """How Markdown is read: the ids of headings, the sign of boxes, what is done to the text before.
 
     `repeated` is the form of an id that comes again.
