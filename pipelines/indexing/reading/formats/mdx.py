@@ -95,7 +95,7 @@ def _expression(text: str, place: int) -> tuple[str, int]:
 
 
 def _element(text: str, place: int) -> tuple[str, int]:
-    if text.startswith("<!--", place) and (end := text.find("-->", place)) > 0:  # Docusaurus takes them
+    if text.startswith("<!--", place) and (end := text.find("-->", place, place + _MAX_EXPRESSION)) > 0:
         return "", end + len("-->")
     tag = _TAG.match(text, place)
     end = _end_of_tag(text, tag.end()) if tag else -1
