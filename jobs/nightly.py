@@ -37,14 +37,14 @@ def run(args: argparse.Namespace) -> int:
         relative_paths=not environment.in_ray_job(),
         **environment.embedding_endpoint(),
     )
-    evaluation, folder = EvaluationOptions(ray_address=environment.ray_address()), args.file.parent
+    evaluation = EvaluationOptions(ray_address=environment.ray_address(), no_ray=args.no_ray)
     with environment.open_store() as store, Messages() as messages:
         result = run_night(
             store,
             collection,
             settings,
             options,
-            folder=folder,
+            folder=args.file.parent,
             evaluation=evaluation,
             secrets=TellSecrets(**environment.tell_secrets()),
             progress=messages,

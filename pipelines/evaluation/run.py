@@ -39,14 +39,15 @@ class EvaluationOptions:
     """How an evaluation runs; none of it changes a score.
 
     `fresh` asks everything again. `workers` are Ray actors at `ray_address` (0: one for each free CPU, and none at all
-    for few questions). `at_once` is the number of questions of one process at a time (0: 8 where language models of
-    other machines answer, else 1).
+    for few questions, or with `no_ray`). `at_once` is the number of questions of one process at a time (0: 8 where
+    language models of other machines answer, else 1).
     """
 
     fresh: bool = False
     workers: int = 0
     at_once: int = 0
     ray_address: str = "local"
+    no_ray: bool = False
 
 
 def evaluate(
@@ -162,7 +163,8 @@ def _ask(
         return kept
     progress(describe_work(job.plan, all_agents(job.settings), len(left)))
     job = replace(job, gives_up=bool(new) or not replied)
-    if options.workers or (len(left) > FEW and not (job.plan.answers and all_agents(job.settings))):
+    is_long = len(left) > FEW and not (job.plan.answers and all_agents(job.settings))
+    if options.workers or (is_long and not options.no_ray):
         from pipelines.evaluation.distributed import ask_over_ray
 
         ask_over_ray(job, left, options.workers, options.ray_address, progress)

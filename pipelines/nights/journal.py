@@ -3,11 +3,14 @@
 Knows runs and their steps; not what a step does.
 """
 
+import json
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
 from pipelines import tracing
+from pipelines.indexing.collection import Collection
+from pipelines.records import digest
 from pipelines.store import RunLock
 from pipelines.text.progress import Progress
 
@@ -17,6 +20,11 @@ BEGAN = "began"
 HOURS = 12.0
 
 StepResult = dict[str, Any]
+
+
+def mark_of(collection: Collection) -> str:
+    """Return a hash of a collection file: a night goes on only with what was begun with the same one."""
+    return digest(json.dumps(collection.as_stored(), sort_keys=True))
 
 
 def night_steps(steps: Mapping[str, Any]) -> dict[str, StepResult]:

@@ -7,7 +7,6 @@ command line and no environment.
 """
 
 import contextlib
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
@@ -23,7 +22,7 @@ from pipelines.indexing.run import ReindexRun, check_request_of, open_run
 from pipelines.indexing.settings import ReindexOptions
 from pipelines.indexing.summary import Outcome
 from pipelines.nights.gate import IndexGate, check_measures, worse_questions
-from pipelines.nights.journal import NIGHTLY, Journal, StepResult
+from pipelines.nights.journal import NIGHTLY, Journal, StepResult, mark_of
 from pipelines.nights.notices.notice import Notice
 from pipelines.nights.notices.teller import Teller, TellSecrets
 from pipelines.nights.regression import gather_regression_set
@@ -68,7 +67,7 @@ def run_night(
         asked = settings if night.models else without_models(settings)
         gate = IndexGate(store, asked, night.may_fall, evaluation, progress)
         ask = partial(gather_regression_set, store, asked, collection.name, files, night.smoke)
-        mark = digest(json.dumps(collection.as_stored(), sort_keys=True))
+        mark = mark_of(collection)
         retraining = Retraining(gate, collection.name, night.train, folder, mark, ask)
         options = replace(options, most_unjudged=night.most_unjudged)
         with open_run(NIGHTLY, store, collection, options, progress) as (record, work):

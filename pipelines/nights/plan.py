@@ -4,6 +4,7 @@ Reads the database, start pages and sitemaps; writes nothing.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -13,7 +14,7 @@ from pipelines.indexing.run import plan_reindex
 from pipelines.indexing.settings import ReindexOptions
 from pipelines.indexing.summary import describe_plan
 from pipelines.nights.gate import check_measures
-from pipelines.nights.journal import NIGHTLY, night_steps
+from pipelines.nights.journal import BEGAN, HOURS, NIGHTLY, mark_of, night_steps
 from pipelines.nights.regression import known_questions
 from pipelines.nights.upkeep import NightUpkeep
 from pipelines.records.night_choices import TrainChoices
@@ -43,7 +44,7 @@ def plan_night(
     return {
         "collection": name,
         "reindex": plan_reindex(store, collection, options, progress),
-        "goes_on_after": _steps_of_unfinished(runs),
+        "goes_on_after": _steps_of_unfinished(runs, mark_of(collection)),
         "expected_s": _median_of_last(runs, lambda run: (run["ended"] - run["started"]).total_seconds()),
         "expected_pages": _median_of_last(
             runs, lambda run: sum(run["counts"].get("pages", {}).get(key, 0) for key in CHANGED)
@@ -82,12 +83,14 @@ def _trainings(chosen: Sequence[TrainChoices]) -> dict[str, str]:
     return {"train": ", ".join(said)} if said else {}
 
 
-def _steps_of_unfinished(runs: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return the steps of the last run, if it is a night that did not come to its end."""
+def _steps_of_unfinished(runs: Sequence[Mapping[str, Any]], mark: str) -> list[str]:
+    """Return the steps of the last run, if it is a night that did not come to its end and that can be gone on with."""
     last = next(iter(runs), None)
     if last is None or last["kind"] != NIGHTLY or last["state"] == "done" or last["alive"]:
         return []
-    return list(night_steps(last["steps"]))
+    is_late = datetime.now(UTC) - last["started"] >= timedelta(hours=HOURS)
+    goes_on = not is_late and last["steps"].get(BEGAN, {}).get("mark") == mark
+    return list(night_steps(last["steps"])) if goes_on else []
 
 
 def _median_of_last(runs: Sequence[Mapping[str, Any]], value: Callable[[Mapping[str, Any]], float]) -> float | None:

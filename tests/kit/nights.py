@@ -31,5 +31,5 @@ class Nights:
         self.file.write_text(yaml.safe_dump(values))
         return self.file
 
-    def __call__(self) -> JobResult:
-        return self.jobs.run("nightly", self.write())
+    def __call__(self, *flags: str) -> JobResult:
+        return self.jobs.run("nightly", self.write(), *flags)

@@ -29,7 +29,7 @@ def live(store: Store) -> tuple[int, int]:
     return index.id, index.revision
 
 
-def test_a_first_night_and_few_changed_pages_are_published_and_more_are_judged_first(nights, store):
+def test_a_first_night_and_few_changed_pages_are_published_and_more_are_judged_first(nights, store, monkeypatch):
     first = nights()
     assert (first.code, first.summary["verdict"]) == (0, "published"), first.messages
     assert "first index" in first.summary["steps"]["judge"]
@@ -45,7 +45,9 @@ def test_a_first_night_and_few_changed_pages_are_published_and_more_are_judged_f
     for page in list(nights.site)[:6]:
         nights.site[page]["limits"] += " More is said of it now."
     write_site(nights.pages, nights.site)
-    much = nights()
+    monkeypatch.setattr("pipelines.evaluation.run.FEW", 1)
+    monkeypatch.delattr("pipelines.evaluation.distributed.ask_over_ray")
+    much = nights("--no-ray")
     assert (much.code, much.summary["verdict"]) == (0, "published"), much.messages
     assert "12 written questions: 0 got worse; passed" in much.summary["steps"]["judge"]
     assert live(store)[0] == much.summary["index"]["index"] != little.summary["index"]["index"]
@@ -217,7 +219,19 @@ def test_a_stopped_night_is_not_gone_on_with_once_the_file_says_something_else(n
     nights()
     nights.model = "hash:128"
     stopped(nights, "judge")
+    assert "goes on" in nights.jobs.text("plan", nights.file)
     nights.model = "hash:64"
+    assert "goes on" not in nights.jobs.text("plan", nights.write())
+    assert "step index" in nights().messages
+
+
+def test_a_night_that_was_stopped_long_ago_is_not_gone_on_with(nights):
+    nights()
+    nights.model = "hash:128"
+    stopped(nights, "judge")
+    with psycopg.connect(nights.jobs.url) as connection:
+        connection.execute("update run set started = started - interval '13 hours'")
+    assert "goes on" not in nights.jobs.text("plan", nights.file)
     assert "step index" in nights().messages
 
 
