@@ -63,4 +63,6 @@ class Teller:
                 told.append(way)
             except NotTold as error:
                 failed.append(str(error))
+            except Exception as error:  # such as a URL or password that can't be sent; its text may hold a secret
+                failed.append(f"{way}: {type(error).__name__}")
         return told, failed

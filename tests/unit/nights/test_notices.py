@@ -95,13 +95,14 @@ def test_one_refused_receiver_is_named_though_the_other_got_it():
     assert receiver.mails[0].to == ["a@x.test"]
 
 
-def test_every_way_is_tried_and_one_that_fails_keeps_none_of_the_others_from_it():
+@pytest.mark.parametrize(("url", "said"), [("", "127.0.0.1 refuses it with HTTP 410"), ("http://[::1/x", "InvalidURL")])
+def test_every_way_is_tried_and_one_that_fails_keeps_none_of_the_others_from_it(url, said):
     with WebhookReceiver(410) as webhook, MailReceiver() as mails, SlackServer() as slack:
-        choices = TellChoices(webhook=webhook.url, slack="C1", mail=mail_by(mails, "a@x.test"))
+        choices = TellChoices(webhook=url or webhook.url, slack="C1", mail=mail_by(mails, "a@x.test"))
         teller = Teller(choices, TellSecrets("secret", "xoxb-T1", slack_api=slack.url))
         told, failed = teller.tell(NOTICE)
         (call,) = slack.of("chat.postMessage")
-    assert told == ["Slack", "e-mail"] and failed == ["webhook: 127.0.0.1 refuses it with HTTP 410"]
+    assert told == ["Slack", "e-mail"] and failed == [f"webhook: {said}"]
     assert call.ok and "öfter &lt;b&gt;" in call.text and len(mails.mails) == 1
 
 
