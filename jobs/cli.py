@@ -174,6 +174,14 @@ def check_range(flag: str, value: float | None, least: float, most: float = math
         raise BadInput(f"{flag} is {value}: it must be {wanted}")
 
 
+def make_folder(flag: str, folder: Path) -> None:
+    """Make the folder that a flag names, before the work that will write there. Raises BadInput."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise BadInput(f"{flag}: {folder} can't be made a folder: {error.strerror}") from error
+
+
 def say(message: str) -> None:
     """Print a message on standard error, as a log line if those are JSON; standard output carries the result alone."""
     if log.handlers:

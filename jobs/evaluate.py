@@ -98,26 +98,19 @@ def read_questions(
     return examples, left
 
 
-def make_folder(folder: Path) -> None:
-    """Make the folder of --out, before anything is measured. Raises BadInput."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise cli.BadInput(f"--out {folder} can't be made a folder: {error.strerror}") from error
-
-
 def run(args: argparse.Namespace) -> int:
     settings, ks = read_configuration(), numbers(args.k)
     cli.check_range("--limit", args.limit, 1)
     cli.check_range("--workers", args.workers, 0)
     cli.check_range("--at-once", args.at_once, 0)
+    cli.check_range("--seed", args.seed, 0)
     for flag in ("judge", "dimensions", "component", "without-verified"):
         if getattr(args, flag.replace("-", "_")) and not args.answers:
             raise cli.BadInput(f"--{flag} needs --answers: without them only hits are measured")
     if args.without_verified:
         settings = change(settings, {"verified.enabled": False})
     if args.out:
-        make_folder(args.out)
+        cli.make_folder("--out", args.out)
     examples, left = read_questions(args.dataset, args.limit, args.seed, args.answers)
     dimensions = parse_dimensions(args.dimensions or "quality")
     judge = choose_judge(args.judge, bool(args.dimensions), settings)

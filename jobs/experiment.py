@@ -85,6 +85,9 @@ def run(args: argparse.Namespace) -> int:
     # What would otherwise fail when everything is measured is checked first.
     if args.write:
         table.split_page(args.write, sweep.name)
+    for flag, folder in {"--out": args.out, "--write": args.write and args.write.parent}.items():
+        if folder and not args.dry_run:
+            cli.make_folder(flag, folder)
     check_gate(args.baseline, args.fail_below, args.challenger, args.at_least)
     check_names(sweep, args.metric, args.challenger)
     names = score_names(sweep.ks, sweep.answers, sweep.dimensions if sweep.judge else ())

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from jobs.cli import DONE, BadInput, Messages, add_collection, add_json, check_range, command, finish, main
+from jobs.cli import DONE, BadInput, Messages, add_collection, add_json, check_range, command, finish, main, make_folder
 from jobs.environment import open_store, read_configuration
 from pipelines.insights.changed import changed_answers
 from pipelines.insights.insights import Period, embedders_of, gather_insights
@@ -57,8 +57,8 @@ def run(args: argparse.Namespace) -> int:
             changed = changed_answers(store, period, args.collection)
         finish(changed, args.json, describe_changed(changed))
         return DONE
-    if args.out and args.out.suffix not in ("", ".html", ".json"):
-        raise BadInput(f"--out is {args.out}: name a folder, or a file that ends with .html or .json")
+    if args.out:
+        check_out(args.out)
     with open_store() as store, Messages() as messages:
         insights = gather_insights(store, embedders_of(store, read_configuration()), period, args.collection, messages)
         view = insights.view(args.collection or "")
@@ -67,6 +67,14 @@ def run(args: argparse.Namespace) -> int:
     summary = {**view, "written": [str(path) for path in written], "took": round(seconds, 1)}
     finish(summary, args.json, describe(summary))
     return DONE
+
+
+def check_out(out: Path) -> None:
+    """Make the folder of --out. Raises BadInput for a file that is no report."""
+    is_file = out.suffix in (".html", ".json")
+    if out.suffix and not is_file and not out.is_dir():
+        raise BadInput(f"--out is {out}: name a folder, or a file that ends with .html or .json")
+    make_folder("--out", out.parent if is_file else out)
 
 
 # ---------------------------------------------------------------------------------------------- for a person

@@ -36,7 +36,7 @@ class TrainingPlan(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
-    seed: int = Field(0, description="of everything that is drawn by chance")
+    seed: int = Field(0, ge=0, description="of everything that is drawn by chance")
 
 
 class RerankingPlan(TrainingPlan):

@@ -247,6 +247,7 @@ REFUSED = [
     (["--collection", "dogs"], "no collection 'dogs'; there are: docs"),
     (["--limit", "0"], "--limit is 0"),
     (["--workers", "-1"], "--workers is -1"),
+    (["--seed", "-1"], "--seed is -1"),
     (["--judge", "llm"], "needs --answers"),
     (["--component"], "--component needs --answers"),
     (["--answers", "--dimensions", "toxicity"], "there is no agent to judge"),

@@ -95,6 +95,8 @@ def test_what_cant_be_used_is_said_before_anything_is_asked(jobs, tmp_path):
         ("--baseline", "one", "--fail-below", "0.1", "--candidate", "two"): "there is no run 'two'",
         ("--metric", "retrieval_score@7"): "there are: retrieval_score@1",
         ("--write", tmp_path / "page.md"): "has no place for the table",
+        ("--out", tmp_path / "page.md"): "can't be made a folder: File exists",
+        ("--write", tmp_path / "page.md" / "new.md"): "can't be made a folder: ",
     }.items():
         done = jobs.run("experiment", path, *flags)
         assert done.code == 2

@@ -100,11 +100,12 @@ def home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 def test_the_command_prints_a_summary_and_writes_a_report(jobs: Jobs, asked: dict[str, str], tmp_path: Path) -> None:
-    out = jobs.text("insights", "--out", tmp_path / "report")
+    (tmp_path / "report.v1").mkdir()  # a folder, whatever its name ends with
+    out = jobs.text("insights", "--out", tmp_path / "report.v1")
     assert out.startswith("7 questions from ") and "How do I read Excel?: asked 2×, mostly not known" in out
     assert f"nearest: {asked['first']}" in out and "\ntook " in out
-    assert json.loads((tmp_path / "report" / "insights.json").read_text())["totals"]["questions"] == 7
-    assert "How do I read Excel?" in (tmp_path / "report" / "insights.html").read_text()
+    assert json.loads((tmp_path / "report.v1" / "insights.json").read_text())["totals"]["questions"] == 7
+    assert "How do I read Excel?" in (tmp_path / "report.v1" / "insights.html").read_text()
     of_docs = jobs.run("insights", "--collection", "docs", "--days", 2.5)
     assert of_docs.code == 0 and of_docs.summary["totals"]["questions"] == 2
     out = jobs.text("insights", "--since", "2100-01-01", "--out", tmp_path / "none.html")
@@ -118,6 +119,7 @@ def test_the_command_says_what_is_wrong_with_its_flags(jobs: Jobs, asked: dict[s
         (("--since", "2026-02-01", "--until", "2026-01-01"), "is not before until"),
         (("--days", "-1"), "--days is -1.0: it must be 0.01 to 36500"),
         (("--out", tmp_path / "report.pdf"), "name a folder, or a file that ends with .html or .json"),
+        (("--out", Path(__file__, "report")), "can't be made a folder: Not a directory"),
     ]:
         refused = jobs.run("insights", *words)
         assert refused.code == 2 and message in refused.messages
