@@ -9,7 +9,7 @@ run that was interrupted continues from there. Exit codes: 0 done, 1 failed or n
 
 import argparse
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ from pipelines.answering.settings import AnswerSettings, all_agents
 from pipelines.answering.verified.writing import pin_sections
 from pipelines.evaluation import dataset as datasets
 from pipelines.evaluation.questions import making
-from pipelines.evaluation.questions.feedback import add_drafts, corrected_row, put_row, review_rows
+from pipelines.evaluation.questions.feedback import add_drafts, corrected_row, put_answers, put_row, review_rows
 from pipelines.llm.cached import CachedModel
 from pipelines.store import NoSuchCollection, Store
 
@@ -83,29 +83,24 @@ def make(flags: Mapping[str, Any]) -> int:
     options, settings = cli.read_fields(making.QuestionOptions, flags), read_configuration()
     if flags["style_file"]:
         options = options.model_copy(update={"style": tuple(datasets.read_questions(flags["style_file"]))})
-    check_folder(flags["out"])
+    cli.make_folder("--out", flags["out"].parent)
     if flags["feedback"]:
         return draft_rated(flags["collection"], flags["out"], as_json=flags["json"])
     llm = None if flags["without_llm"] else make_writer(settings, flags)
     with open_store() as store:
         draft = making.make_questions(store, settings, flags["collection"], llm, options, cli.say)
-    return write_draft(draft, llm, flags)
+    return write_draft(draft, map(datasets.as_row, draft.examples), llm, flags)
 
 
 def answer(flags: Mapping[str, Any]) -> int:
     """Write the answers that a data set lacks."""
     cli.check_range("--at-once", flags["at_once"], 1, 1_000)
-    check_folder(flags["out"])
-    examples, llm = datasets.read_dataset(flags["dataset"]), make_writer(read_configuration(), flags)
+    cli.make_folder("--out", flags["out"].parent)
+    path, llm = flags["dataset"], make_writer(read_configuration(), flags)
+    rows, examples = datasets.read_rows(path), datasets.read_dataset(path)
     with open_store() as store:
         draft = making.answer_questions(store, flags["collection"], llm, examples, flags["at_once"], cli.say)
-    return write_draft(draft, llm, flags)
-
-
-def check_folder(out: Path) -> None:
-    """Raise BadInput unless the folder of --out is there."""
-    if not out.parent.is_dir():
-        raise cli.BadInput(f"--out is {out}: there is no folder {out.parent}")
+    return write_draft(draft, put_answers(rows, draft.examples), llm, flags)
 
 
 def make_writer(settings: AnswerSettings, flags: Mapping[str, Any]) -> CachedModel:
@@ -124,10 +119,12 @@ def make_writer(settings: AnswerSettings, flags: Mapping[str, Any]) -> CachedMod
     return CachedModel(make_llm(named[0]), path)
 
 
-def write_draft(draft: making.QuestionSet, llm: CachedModel | None, flags: Mapping[str, Any]) -> int:
-    """Write a draft's examples, if there are any, and what they cost."""
+def write_draft(
+    draft: making.QuestionSet, rows: Iterable[Mapping[str, Any]], llm: CachedModel | None, flags: Mapping[str, Any]
+) -> int:
+    """Write the rows of a draft, if it has any, and what they cost."""
     if draft.examples:
-        datasets.write_dataset(flags["out"], draft.examples)
+        datasets.write_rows(flags["out"], rows)
     result = {"collection": flags["collection"], "out": str(flags["out"]), **summary(draft, llm)}
     cli.finish(result, flags["json"], describe(result, "no question could be made"))
     return cli.DONE if draft.examples else cli.FAILED
@@ -173,9 +170,9 @@ def describe(summary: Mapping[str, Any], none: str) -> str:
 def review(flags: Mapping[str, Any]) -> int:
     """Accept and reject rows of a data set, and list it."""
     path, accept, reject, sources = flags["file"], flags["accept"], flags["reject"], flags["source"]
-    if sources and len(accept) != 1:
-        raise cli.BadInput("--source corrects one row: give it with --accept N")
     rows = datasets.read_rows(path)
+    if sources and len(row_numbers(accept, rows)) != 1:
+        raise cli.BadInput("--source corrects one row: give it with --accept N")
     states: tuple[tuple[Sequence[str], datasets.ReviewState], ...] = (
         (accept, datasets.ACCEPTED),
         (reject, datasets.REJECTED),
@@ -220,7 +217,8 @@ def correct(flags: Mapping[str, Any]) -> int:
         raise cli.BadInput("--unknown goes without --source and --pair: no source answers it")
     if not (flags["source"] or flags["unknown"]):
         raise cli.BadInput("name the source that answers it with --source URL#ANCHOR, or --unknown if nothing does")
-    check_folder(out := flags["out"])
+    out = flags["out"]
+    cli.make_folder("--out", out.parent)
     with open_store() as store:
         collection, row = make_correction(store, flags)
     rows = put_row(datasets.read_rows(out) if out.exists() else [], row)

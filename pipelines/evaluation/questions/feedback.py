@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from pipelines.evaluation.dataset import ACCEPTED, DRAFT, Example, ReviewState, as_row, page_of
+from pipelines.evaluation.dataset import ACCEPTED, DRAFT, Example, ReviewState, as_row, page_of, review_of
 from pipelines.records import Answer, Hit
 from pipelines.store import RecordedQuestion
 
@@ -97,6 +97,13 @@ def add_drafts(rows: Sequence[Row], examples: Iterable[Example]) -> tuple[list[R
     known = {question_key(row["question"]) for row in rows}
     new = [{**as_row(example), "review": DRAFT} for example in examples if question_key(example.question) not in known]
     return [*rows, *new], len(new)
+
+
+def put_answers(rows: Sequence[Row], examples: Iterable[Example]) -> list[Row]:
+    """Return the rows of a data set with the answers of `examples`, which are its accepted rows in their order."""
+    answers = iter(examples)
+    found = [next(answers).answer if review_of(row) == ACCEPTED else None for row in rows]
+    return [{**row, "answer": answer} if answer else row for row, answer in zip(rows, found, strict=True)]
 
 
 def review_rows(

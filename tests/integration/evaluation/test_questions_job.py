@@ -10,7 +10,7 @@ from kit.scripted_llm import Reply, ScriptedLLM, in_turn
 from kit.workshop import Workshop
 
 from jobs import questions
-from pipelines.evaluation.dataset import BadDataset, Example, read_dataset
+from pipelines.evaluation.dataset import BadDataset, Example, as_row, read_dataset, read_rows, write_rows
 
 FACTS = {
     "scale.html": {"scaling": "To scale a running deployment, set num_replicas to the copies that run at once. " * 3},
@@ -69,10 +69,14 @@ def test_questions_are_written_filtered_and_then_answered(job, model, tmp_path):
         examples = read_dataset(tmp_path / "made.jsonl")
         assert len(examples) == summary["written"] >= 1
         assert {e.sources for e in examples} == {("https://docs.test/scale.html#scaling",)}
-        code, summary = job("answer", str(tmp_path / "made.jsonl"), out="answered.jsonl")
-    answered = read_dataset(tmp_path / "answered.jsonl")
+        draft = {"question": "And so?", "source": "https://docs.test/scale.html", "review": "draft"}
+        write_rows(tmp_path / "made.jsonl", [draft, *({**as_row(e), "asked": "id"} for e in examples)])
+        code, summary = job("answer", str(tmp_path / "made.jsonl"))
+    answered = read_dataset(tmp_path / "made.jsonl")
     assert code == 0 and summary["answered"] == len(examples)
     assert {e.answer for e in answered} == {"Set num_replicas."}
+    kept, *others = read_rows(tmp_path / "made.jsonl")
+    assert kept == draft and {row["asked"] for row in others} == {"id"}  # what a person and `correct` have written
 
 
 @pytest.mark.slow
@@ -118,7 +122,7 @@ def test_what_was_rated_well_becomes_drafts_of_a_data_set(job, review, store, tm
     assert read_dataset(tmp_path / "made.jsonl") == [Example("good?", (source,), "So.")]
 
 
-def test_what_a_person_said_of_a_draft_stays(job, review, store, tmp_path):
+def test_what_a_person_said_of_a_draft_stays(job, jobs, review, store, tmp_path):
     source, other = "https://docs.test/scale.html#scaling", "https://docs.test/logs.html#logging"
 
     def like(*ids: str) -> None:
@@ -133,6 +137,8 @@ def test_what_a_person_said_of_a_draft_stays(job, review, store, tmp_path):
     like("four")
     code, summary = job("make", "--feedback")
     assert (code, summary["new"], summary["kept"]) == (0, 1, 3)
+    wrong = jobs.run("questions", "review", tmp_path / "made.jsonl", "--accept", "all", "--source", other)
+    assert wrong.code == 2 and "--source corrects one row" in wrong.messages
     rows = review("--accept", "all")
     assert [(row["question"], row["review"], row["source"]) for row in rows] == [
         ("one?", "rejected", source), ("two?", "accepted", other), ("three?", "accepted", source),
@@ -178,7 +184,7 @@ def test_what_can_not_be_done_is_said_before_any_work(job, monkeypatch):
     for words, message in [
         (("make", "--agent", "nobody"), "there are: llm"),
         (("make", "--per-chunk", "0"), "--per-chunk is 0"),
-        (("make", "--out", "gone/made.jsonl"), "there is no folder gone"),
+        (("make", "--out", f"{__file__}/made.jsonl"), "can't be made a folder: "),
         (("answer", "gone.jsonl"), "gone.jsonl"),
         (("answer", "gone.jsonl", "--at-once", "0"), "--at-once is 0"),
         (("make", "--feedback", "--collection", "dosc"), "no collection 'dosc'; there are: docs"),
