@@ -73,7 +73,7 @@ def _below(folder: str, shared: str) -> str:
 
 def _path(url: str) -> str:
     parts = urlsplit(url)
-    return f"{parts.netloc}{parts.path}"
+    return f"{parts.netloc}{parts.path}".lstrip("/")  # of a file:// URL there is the path alone
 
 
 def page_of(source: str) -> str:

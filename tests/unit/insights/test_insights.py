@@ -187,6 +187,8 @@ def test_pages_are_counted_once_an_answer() -> None:
     areas = [(area.name, area.pages, area.cited_pages, area.cited) for area in use_of_areas(uses)]
     assert areas == [("(top)", 1, 0, 0), ("core/", 1, 0, 0), ("data/", 1, 1, 2)]
     assert use_of_areas([]) == []
+    both = use_of_pages([], {"file:///srv/docs/a.html": "A", "https://d.test/b.html": "B"})
+    assert [area.name for area in use_of_areas(both)] == ["d.test/", "srv/"]
 
 
 # ---------------------------------------------------------------------------------------------- reports
