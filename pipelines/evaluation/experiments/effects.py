@@ -16,7 +16,11 @@ from pipelines.evaluation.statistics import Matrix, bootstrap
 
 def label_runs(sweep: Sweep, runs: Sequence[Record]) -> None:
     """Give every run the value of each parameter in few words, as `varied`; a cell that names none has the default."""
-    known = {(name, label(cell.varied[name])): text for cell in sweep.cells for name, text in cell.labels.items()}
+    known = {
+        (name, label(run["settings"].get(name))): text
+        for run, cell in zip(runs, sweep.cells, strict=False)
+        for name, text in cell.labels.items()
+    }
     for run in runs:
         values = {name: label(run["settings"].get(name)) for name in sweep.parameters}
         run["varied"] = {name: known.get((name, text), text) for name, text in values.items()}

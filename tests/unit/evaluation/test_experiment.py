@@ -11,11 +11,12 @@ from jobs.experiment import arguments
 from pipelines.evaluation.dataset import Example
 from pipelines.evaluation.evaluator import EvaluationPlan
 from pipelines.evaluation.experiments.comparison import UnknownRun, best_run, check_names, compare_runs, main_metric
-from pipelines.evaluation.experiments.effects import effects
+from pipelines.evaluation.experiments.effects import effects, label_runs
 from pipelines.evaluation.experiments.gate import BadFloor, NotComparable, gate, judge_floors, read_floors, read_results
 from pipelines.evaluation.experiments.prices import Price
 from pipelines.evaluation.experiments.record import failed_record, measured_record
 from pipelines.evaluation.experiments.sweep import BadSweep, Cell, Sweep, read_sweep
+from pipelines.evaluation.fingerprint import public_settings
 from pipelines.evaluation.metrics import score_names
 from pipelines.store import EvaluatedQuestion
 
@@ -255,6 +256,15 @@ def test_an_effect_joins_only_runs_that_differ_in_nothing_else():
     assert (of_y["values"], of_y["lines"]) == (["1", "2"], [[0, 2], [1, 3]])
     means = [mean[0] for mean in of_x["means"]["retrieval_score@3"]]
     assert means == pytest.approx([(0.5 + 0.25) / 2, (0.75 + 0.5) / 2])
+
+
+def test_a_value_has_its_label_of_the_file_though_the_settings_say_more_of_it(tmp_path):
+    agent = "[{name: a, base_url: 'http://a.test/v1', model: %s}]"
+    text = f"answers: true\ngrid: {{agents: {{small: {agent % 'm1'}, large: {agent % 'm2'}}}}}\n"
+    cells = sweep_of(tmp_path, text).cells
+    runs = [{"settings": public_settings(cell.configuration({}))} for cell in cells]
+    label_runs(replace(SWEEP, cells=cells), runs)
+    assert [run["varied"] for run in runs] == [{"agents": "small"}, {"agents": "large"}]
 
 
 def test_an_effect_whose_lines_have_gaps_has_no_mean():
