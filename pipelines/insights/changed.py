@@ -1,7 +1,5 @@
 """Finds recorded answers whose cited sections say something else now, or are gone."""
 
-from dataclasses import asdict, dataclass
-from datetime import datetime
 from typing import Any
 
 from pipelines.answering.verified.writing import REVIEW, review_answers
@@ -12,33 +10,20 @@ from pipelines.store import Store, is_copy
 MOST_SECTIONS = 1_000
 
 
-@dataclass(frozen=True, slots=True)
-class ChangedSection:
-    """A section that `answers` cited as it was before; `gone`: the live index has it no more.
-
-    `questions` are the last ones, masked; `last` is when one was asked.
-    """
-
-    collection: str
-    source: str
-    gone: bool
-    answers: int
-    last: datetime
-    questions: tuple[str, ...]
-
-
 def changed_answers(store: Store, period: Period, collection: str | None = None) -> dict[str, Any]:
     """Return the sections that recorded answers cited and that changed since, those of most answers first.
 
-    With them, under `review`, how many verified answers a person has to look at. Raises NoSuchCollection.
+    Each has its `collection` and `source`, how many `answers` cited it as it was before, the `last` time that one did,
+    and the last `questions`, masked; `gone`: the live index has it no more. With them, under `review`, how many
+    verified answers a person has to look at. Raises NoSuchCollection.
     """
     rows = [store.find_collection(collection)] if collection else store.collections()
     live = {row["name"]: row["index"] for row in rows if row["index"] is not None and not is_copy(row["name"])}
-    sections: list[ChangedSection] = []
-    for name, index in live.items():
-        for row in store.changed_sections(name, index, period.since, period.until, MOST_SECTIONS):
-            questions = tuple(map(mask, row.pop("questions")))
-            sections.append(ChangedSection(collection=name, questions=questions, **row))
-    sections.sort(key=lambda one: (-one.answers, one.source))
+    sections = [
+        {"collection": name, **row, "questions": [*map(mask, row["questions"])]}
+        for name, index in live.items()
+        for row in store.changed_sections(name, index, period.since, period.until, MOST_SECTIONS)
+    ]
+    sections.sort(key=lambda one: (-one["answers"], one["source"]))
     review = sum(one.state == REVIEW for name in live for one in review_answers(store, name))
-    return {"changed": [asdict(one) for one in sections], "review": review}
+    return {"changed": sections, "review": review}
