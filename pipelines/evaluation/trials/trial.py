@@ -10,6 +10,7 @@ import random
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from pipelines.answering.engine import QueryEngine
 from pipelines.answering.factory import make_engine, make_llm, make_retriever
@@ -63,16 +64,15 @@ class ModelTrialRunner:
 
     async def _try(self, agent: AgentSettings, questions: TrialQuestions, progress: Progress) -> TrialScores:
         await _greet(agent)
-        engine, counting = self._engine(agent), TrialCount(agent, questions, progress)
-        for example in questions.asked:
+        engine, answers, seconds = self._engine(agent), list[Answer](), list[float]()
+        given: list[tuple[str, dict[str, Any]]] = [(one.question, {}) for one in questions.asked]
+        given += [(one.question, {"mode": CONTEXT_ONLY, "context": one.passages}) for one in questions.foreign]
+        for question, more in given:
             began = time.perf_counter()
-            answer = await engine.aquery(example.question, collection=self._collection)
-            counting.count_asked(example, answer, time.perf_counter() - began)
-        for foreign in questions.foreign:
-            given = {"mode": CONTEXT_ONLY, "context": foreign.passages}
-            answer = await engine.aquery(foreign.question, collection=self._collection, **given)
-            counting.count_foreign(answer)
-        return counting.scores()
+            answers.append(await engine.aquery(question, collection=self._collection, **more))
+            seconds.append(time.perf_counter() - began)
+            progress(Passing(f"{agent.model}: {len(answers)} of {len(given)} questions"))
+        return count_trial(agent.name, questions, answers, seconds)
 
     def _engine(self, agent: AgentSettings | None) -> QueryEngine:
         """Return the engine that quotes, or that asks one model; no verified answer stands before either."""
@@ -87,50 +87,26 @@ class ModelTrialRunner:
         return make_engine(change(self._settings, alone), self._retriever)
 
 
-class TrialCount:
-    """Counts the answers of one model, and tells how far it is."""
-
-    def __init__(self, agent: AgentSettings, questions: TrialQuestions, progress: Progress) -> None:
-        self._agent, self._questions, self._progress = agent, questions, progress
-        self._done = self._answered = self._cited = self._claims = self._supported = self._refused = self._failed = 0
-        self._words, self._seconds = 0, 0.0
-
-    def count_asked(self, example: Example, answer: Answer, seconds: float) -> None:
-        """Count the answer to a question with a known section, which took so long."""
-        if self._wrote(answer):
-            self._answered += 1
-            self._cited += _cites(example, answer, supported=True)
-            self._claims += answer.claims.total
-            self._supported += answer.claims.supported
-            self._words += len(answer.text.split())
-            self._seconds += seconds
-
-    def count_foreign(self, answer: Answer) -> None:
-        """Count the answer to a question about other things."""
-        self._refused += not self._wrote(answer)
-
-    def scores(self) -> TrialScores:
-        """Return what was counted."""
-        return TrialScores(
-            asked=len(self._questions.asked),
-            answered=self._answered,
-            cited=self._cited,
-            quoted=self._questions.quoted,
-            claims=self._claims,
-            supported=self._supported,
-            foreign=len(self._questions.foreign),
-            refused=self._refused,
-            words_s=round(self._words / self._seconds, 1) if self._seconds else 0.0,
-            failed=self._failed,
-        )
-
-    def _wrote(self, answer: Answer) -> bool:
-        """Return whether the model wrote the answer, and claims something in it."""
-        self._done += 1
-        self._failed += f"llm:{self._agent.name}" in answer.degraded
-        of = len(self._questions.asked) + len(self._questions.foreign)
-        self._progress(Passing(f"{self._agent.model}: {self._done} of {of} questions"))
-        return answer.known and answer.agent == self._agent.name and answer.claims.total > 0
+def count_trial(
+    agent: str, questions: TrialQuestions, answers: Sequence[Answer], seconds: Sequence[float]
+) -> TrialScores:
+    """Return what the answers of `agent` come to: to the questions with known sections, then to the others."""
+    wrote = [answer.known and answer.agent == agent and answer.claims.total > 0 for answer in answers]
+    asked = zip(questions.asked, answers, seconds, wrote, strict=False)
+    written = [(example, answer, took) for example, answer, took, is_own in asked if is_own]
+    total = sum(took for _, _, took in written)
+    return TrialScores(
+        asked=len(questions.asked),
+        answered=len(written),
+        cited=sum(_cites(example, answer, supported=True) for example, answer, _ in written),
+        quoted=questions.quoted,
+        claims=sum(answer.claims.total for _, answer, _ in written),
+        supported=sum(answer.claims.supported for _, answer, _ in written),
+        foreign=len(questions.foreign),
+        refused=wrote[len(questions.asked) :].count(False),
+        words_s=round(sum(len(answer.text.split()) for _, answer, _ in written) / total, 1) if total else 0.0,
+        failed=sum(f"llm:{agent}" in answer.degraded for answer in answers),
+    )
 
 
 @contextlib.contextmanager
