@@ -4,26 +4,13 @@ Arithmetic over probabilities and labels. Knows neither the texts nor the use of
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from pipelines.answering.routing.classifier import TextClassifier
-from pipelines.training.run import Data, ModelKind, Plan
-
 BINS = 10  # of equal width: the expected calibration error as Guo et al. (2017) define it
 THRESHOLDS = tuple(round(0.05 * step, 2) for step in range(20))
-
-
-class ClassifierKind(ModelKind[Plan, Data, TextClassifier]):
-    """A kind of model that is a classifier of texts: the card lies in its metadata."""
-
-    def save(self, model: TextClassifier, folder: Path, card: Mapping[str, Any]) -> None:
-        """Write the classifier, which adds its labels to the card."""
-        model.metadata = dict(card)
-        model.save(folder, self.card)
 
 
 def confusion(truth: Sequence[str], predicted: Sequence[str]) -> dict[str, dict[str, int]]:

@@ -5,6 +5,7 @@ Judged on questions that it has not seen in any wording, and by the cost that it
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,9 +17,8 @@ from pipelines.evaluation.questions.labelled import LabelledQuestion, fingerprin
 from pipelines.evaluation.statistics import PairedTest, paired_test
 from pipelines.text.tables import as_columns
 from pipelines.training import classification
-from pipelines.training.classification import ClassifierKind
 from pipelines.training.folds import FOLDS, group_folds, predict_out_of_fold
-from pipelines.training.run import TrainingOrder, TrainingPlan, TrainingScores, Workplace
+from pipelines.training.run import ModelKind, TrainingOrder, TrainingPlan, TrainingScores, Workplace
 
 SUFFICES, NEEDS_STRONG = "1", "0"
 LABELS = (NEEDS_STRONG, SUFFICES)
@@ -50,7 +50,7 @@ class RouterData:
     rows: Sequence[LabelledQuestion]
 
 
-class RouterKind(ClassifierKind[RouterPlan, RouterData]):
+class RouterKind(ModelKind[RouterPlan, RouterData, TextClassifier]):
     """Judged by the gain over a router that sends as many questions to the cheap model by chance."""
 
     name, card, plan = "router", "router", RouterPlan
@@ -74,6 +74,11 @@ class RouterKind(ClassifierKind[RouterPlan, RouterData]):
             "metrics": metrics,
         }
         return TrainingScores(gain.low > 0, entries, describe(metrics, gain, plan.threshold), {})
+
+    def save(self, model: TextClassifier, folder: Path, card: Mapping[str, Any]) -> None:
+        """Write the classifier, which adds its labels to the card."""
+        model.metadata = dict(card)
+        model.save(folder, self.card)
 
 
 def fit_router(rows: Sequence[LabelledQuestion]) -> TextClassifier:
