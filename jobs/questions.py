@@ -204,7 +204,7 @@ def row_numbers(words: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> list
 
 def describe_row(row: Mapping[str, Any], number: int) -> str:
     """Return the lines about a row of a data set for a person."""
-    sources = row.get("sources") or [row.get("source") or "not known"]
+    sources = row.get("sources") or row.get("source") or "not known"
     shown = [sources] if isinstance(sources, str) else sources
     wrong = [f"not {source}" for source in row.get("negatives") or ()]
     head = f"{number:4} {datasets.review_of(row):8} {' '.join(row['question'].split())}"

@@ -137,6 +137,10 @@ def test_what_a_person_said_of_a_draft_stays(job, jobs, review, store, tmp_path)
     like("four")
     code, summary = job("make", "--feedback")
     assert (code, summary["new"], summary["kept"]) == (0, 1, 3)
+    listed = tmp_path / "listed.jsonl"
+    write_rows(listed, [{"question": "Where?", "source": [source, other]}])
+    shown = jobs.text("questions", "review", listed).splitlines()
+    assert [line.strip() for line in shown[2:]] == [source, other]
     wrong = jobs.run("questions", "review", tmp_path / "made.jsonl", "--accept", "all", "--source", other)
     assert wrong.code == 2 and "--source corrects one row" in wrong.messages
     rows = review("--accept", "all")
