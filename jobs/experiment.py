@@ -79,15 +79,20 @@ def check_gate(baseline: str | None, drop: float | None, challenger: str, floors
         raise cli.BadInput("--candidate needs --fail-below or --at-least: there is nothing else to judge it by")
 
 
+def check_places(name: str, out: Path | None, page: Path | None, make: bool) -> None:
+    """Check where the experiment `name` is written, and `make` the folders. Raises BadInput, and NoPlace for a page."""
+    if page:
+        table.split_page(page, name)
+    for flag, folder in {"--out": out, "--write": page and page.parent}.items():
+        if folder and make:
+            cli.make_folder(flag, folder)
+
+
 def run(args: argparse.Namespace) -> int:
     environment = read_configuration().model_dump()
     sweep = read_sweep(args.file, environment)
     # What would otherwise fail when everything is measured is checked first.
-    if args.write:
-        table.split_page(args.write, sweep.name)
-    for flag, folder in {"--out": args.out, "--write": args.write and args.write.parent}.items():
-        if folder and not args.dry_run:
-            cli.make_folder(flag, folder)
+    check_places(sweep.name, args.out, args.write, make=not args.dry_run)
     check_gate(args.baseline, args.fail_below, args.challenger, args.at_least)
     check_names(sweep, args.metric, args.challenger)
     names = score_names(sweep.ks, sweep.answers, sweep.dimensions if sweep.judge else ())

@@ -107,10 +107,9 @@ def describe(view: Mapping[str, Any]) -> str:
 def describe_changed(found: Mapping[str, Any]) -> str:
     """Return the sections that answers cited and that changed since, for a person."""
     sections = found["changed"]
-    lines = ["no recorded answer cites a section that has changed since"] if not sections else []
-    if sections:
-        answers = sum(one["answers"] for one in sections)
-        lines.append(f"{len(sections):,} sections have changed since {answers:,} answers cited them:")
+    answers = sum(one["answers"] for one in sections)
+    head = f"{len(sections):,} sections have changed since {answers:,} answers cited them:"
+    lines = [head if sections else "no recorded answer cites a section that has changed since"]
     for one in sections:
         how = "gone" if one["gone"] else "changed"
         lines.append(f"  {one['source']} ({how}): {one['answers']:,} answers, the last on {one['last']:%Y-%m-%d}")

@@ -16,11 +16,8 @@ from pipelines.evaluation.statistics import Matrix, bootstrap
 
 def label_runs(sweep: Sweep, runs: Sequence[Record]) -> None:
     """Give every run the value of each parameter in few words, as `varied`; a cell that names none has the default."""
-    known = {
-        (name, label(run["settings"].get(name))): text
-        for run, cell in zip(runs, sweep.cells, strict=False)
-        for name, text in cell.labels.items()
-    }
+    pairs = zip(runs, sweep.cells, strict=False)
+    known = {(key, label(run["settings"].get(key))): text for run, cell in pairs for key, text in cell.labels.items()}
     for run in runs:
         values = {name: label(run["settings"].get(name)) for name in sweep.parameters}
         run["varied"] = {name: known.get((name, text), text) for name, text in values.items()}
