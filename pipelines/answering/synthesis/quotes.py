@@ -5,7 +5,7 @@ Knows texts only: no question and no score but the one it is given.
 
 import itertools
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from pipelines.answering.grounding.support import Support
@@ -82,28 +82,9 @@ def fill(quotes: Sequence[Quote], hits: Sequence[Hit]) -> tuple[Quote, ...]:
     """
     filled: list[Quote] = []
     for quote in quotes:
-        most = FULL - sum(map(_count_words, filled))
+        most = FULL - sum(_count_words(one.passages) for one in filled)
         filled.append(_fill(quote, split_passages(hits[quote.hit].passage), most))
     return tuple([_add_below(filled[0], hits[filled[0].hit])] if len(filled) == 1 else filled)
-
-
-def _add_below(quote: Quote, hit: Hit) -> Quote:
-    """Return a quote of a whole, short section with what fits of the sections below it."""
-    section, room = split_passages(hit.passage), FULL - _count_words(quote)
-    quoted = {passage.place for passage in quote.passages}
-    if FULL - room > INTRODUCTION or any(says_more(one) and one.place not in quoted for one in section):
-        return quote
-    kept: list[Passage] = []
-    for passage in split_passages(hit.below):
-        room -= len(passage.plain.split())
-        if room < 0:
-            break
-        kept.append(replace(passage, place=passage.place + len(section)))
-    return replace(quote, passages=(*quote.passages, *_without_label(kept)))
-
-
-def _count_words(quote: Quote) -> int:
-    return sum(len(passage.plain.split()) for passage in quote.passages)
 
 
 def _fill(quote: Quote, section: Sequence[Passage], most: int) -> Quote:
@@ -111,25 +92,44 @@ def _fill(quote: Quote, section: Sequence[Passage], most: int) -> Quote:
     passages = {passage.place: passage for passage in quote.passages}
     said = sorted({passage.place for passage in section if says_more(passage)} | passages.keys())
     whole = {passage.place: passage for passage in section[said[0] : said[-1] + 1]} | passages
-    if sum(len(passage.plain.split()) for passage in whole.values()) <= most:
-        return replace(quote, passages=tuple(whole[place] for place in sorted(whole)))
-    room = most - _count_words(quote)
-    for passage in section[quote.passages[0].place :]:
+    if _count_words(whole.values()) <= most:
+        return replace(quote, passages=tuple(whole.values()))
+    first, last = quote.passages[0].place, quote.passages[-1].place
+    room = most - _count_words(quote.passages)
+    for passage in section[first:]:
         if passage.place not in passages:
-            room -= len(passage.plain.split())
+            room -= _count_words([passage])
             if room < 0 or is_definition(passage.blocks[0]):
                 break
             passages[passage.place] = passage
-    last = quote.passages[-1].place
-    behind = _without_label([passages[place] for place in sorted(passages) if place > last])
-    return replace(quote, passages=(*(passages[place] for place in sorted(passages) if place <= last), *behind))
+    ordered = [passages[place] for place in sorted(passages)]
+    behind = _without_label([passage for passage in ordered if passage.place > last])
+    return replace(quote, passages=(*(passage for passage in ordered if passage.place <= last), *behind))
+
+
+def _add_below(quote: Quote, hit: Hit) -> Quote:
+    """Return a quote of a whole, short section with what fits of the sections below it."""
+    section, words = split_passages(hit.passage), _count_words(quote.passages)
+    quoted = {passage.place for passage in quote.passages}
+    if words > INTRODUCTION or any(says_more(one) and one.place not in quoted for one in section):
+        return quote
+    below: list[Passage] = []
+    for passage in split_passages(hit.below):
+        if words + _count_words([*below, passage]) > FULL:
+            break
+        below.append(replace(passage, place=passage.place + len(section)))
+    return replace(quote, passages=(*quote.passages, *_without_label(below)))
 
 
 def _without_label(passages: list[Passage]) -> list[Passage]:
     """Return passages without an end that says nothing: the label of what has no room, an aside."""
-    while passages and (len(passages[-1].plain.split()) <= TITLE_WORDS or not says_more(passages[-1])):
+    while passages and (_count_words(passages[-1:]) <= TITLE_WORDS or not says_more(passages[-1])):
         passages.pop()
     return passages
+
+
+def _count_words(passages: Iterable[Passage]) -> int:
+    return sum(len(passage.plain.split()) for passage in passages)
 
 
 def supports(quotes: Sequence[Quote]) -> dict[int, Support]:

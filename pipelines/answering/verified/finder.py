@@ -113,7 +113,7 @@ class VerifiedFinder:
     async def _match(
         self, snapshot: _Snapshot, question: str, name: str, filters: Filters, version: str | None
     ) -> VerifiedMatch | None:
-        kept = [one for one in snapshot.wordings if are_kept(one.of[1], filters, version)]
+        kept = [one for one in snapshot.wordings if are_kept(one.leads_to[1], filters, version)]
         found = await find_closest(
             question, kept, snapshot.vectors, lambda texts: self._embed(texts, name or None), self._similarity
         )
@@ -136,6 +136,6 @@ def given_answers(
 
 
 def _match(snapshot: _Snapshot, wording: _Wording, similarity: float) -> VerifiedMatch:
-    answer, hits = wording.of
+    answer, hits = wording.leads_to
     text = sanitize(answer.answer, len(hits), [hit.url for hit in hits], [plain_text(hit.passage) for hit in hits])
     return VerifiedMatch(answer.id, wording.text, similarity, text, hits, snapshot.index)

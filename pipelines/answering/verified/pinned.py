@@ -47,11 +47,11 @@ class PinnedFinder:
         known = self._known.get(index.collection)
         if known is None or (known.index, known.revision, known.said) != (index.id, index.revision, said):
             known = self._known[index.collection] = await asyncio.to_thread(self._read, index, said)
-        kept = [pin for pin in known.pins if are_kept([pin.of], filters, version)]
+        kept = [pin for pin in known.pins if are_kept([pin.leads_to], filters, version)]
         found = await find_closest(
             question, kept, known.vectors, lambda texts: self._embed(texts, index.collection), self._similarity
         )
-        return found[0].of if found else None
+        return found[0].leads_to if found else None
 
     def _read(self, index: Index, said: Sequence[Mapping[str, str]]) -> _Pins:
         urls = [one["url"] for one in said]

@@ -20,11 +20,11 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class KnownWording(Generic[T]):
-    """A question that is known, and what belongs to it."""
+    """A question that is known, and what it leads to: an answer, a section."""
 
     text: str
     meaning: Meaning
-    of: T
+    leads_to: T
 
 
 async def find_closest(
