@@ -59,7 +59,7 @@ def add_sources(parser: argparse.ArgumentParser) -> None:
         "--url-style",
         choices=URL_STYLES,
         help="how the URLs of Markdown and other sources end: keep (.md), html, "
-        "directory (guide/), bare (guide), auto: as MkDocs, Sphinx, Docusaurus or mdBook publish the folder (auto)",
+        "directory (guide/), bare (guide), auto: as the generator of the folder publishes it (auto)",
     )
 
 

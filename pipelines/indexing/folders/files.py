@@ -56,7 +56,7 @@ def save_files(
 
 def limit_files(folder: FolderSettings, listing: Listing, urls: Collection[str]) -> Listing:
     """Return those of the listed files that are published at `urls`."""
-    named_within = folder.sources is not None and bool(folder.sources.routes)  # by front matter
+    named_within = folder.sources is not None and folder.sources.named_within
 
     def is_wanted(path: str) -> bool:
         body = read_file(listing.system, path) if named_within else None
@@ -114,7 +114,7 @@ def read_file(system: FileSystem, path: str) -> bytes | OSError | None:
 
 def _failed(folder: FolderSettings, path: str, error: OSError) -> FetchedPage:
     """Return a file that can't be read as a page. Raises `error` where front matter may say its URL."""
-    if folder.sources and folder.sources.routes:
+    if folder.sources and folder.sources.named_within:
         raise error  # else the page that it has been until now would be taken for gone
     return FetchedPage(folder.url_of(path), "failed", error=str(error))
 

@@ -1,6 +1,7 @@
 """The URL path of a file on the published site, by URL style and the rules of its sources."""
 
 import re
+import tomllib
 from collections.abc import Mapping
 from typing import Any
 
@@ -9,12 +10,7 @@ import yaml
 from pipelines.indexing.reading.formats import HTML, MARKDOWN, MDX, NOTEBOOK, RESTRUCTURED_TEXT, format_of_name
 from pipelines.indexing.reading.sources import SourceFolder, UrlStyle
 
-# Numbers before names, which order them (numberPrefixParser): dates and versions are not among them.
-_NUMBER = re.compile(r"^\d+\s*[-_.]+\s*(?=[^-_.\s])")
-_NO_NUMBER = re.compile(r"^(?:\d{2}|\d{4})[-_.]\d{2}(?:[-_.](?:\d{2}|\d{4}))?|^\d+[-_.]\d+")
-_POST = re.compile(r"^(.*?)(\d{4})[-/](\d{1,2})[-/](\d{1,2})[-/]([^/]+)$")
-_FRONT_MATTER = re.compile(r"\A---[ \t]*\n(.*?)^---[ \t]*$", re.MULTILINE | re.DOTALL)
-_INDEXES = ("index", "_index", "readme")  # "_index" in Hugo
+_FRONT_MATTER = re.compile(r"\A(---|\+\+\+)[ \t]*\n(.*?)^\1[ \t]*$", re.MULTILINE | re.DOTALL)
 _BLOG = "blog/"
 
 
@@ -26,36 +22,45 @@ def published_path(path: str, style: UrlStyle, sources: SourceFolder | None = No
     entry = format_of_name(path)
     if style == "keep" or entry is None or entry.media_type not in _source_types(sources):
         return path
-    folder, _, name = path.rpartition("/")
-    stem = name[: -1 - max(len(suffix) for suffix in entry.suffixes if name.lower().endswith("." + suffix))]
-    if sources is not None and sources.routes:
-        return _routed_path(folder, stem, style, sources, front_matter(body))
-    prefix = folder + "/" if folder else ""
-    published = prefix if stem.lower() in (sources.indexes if sources else _INDEXES) else prefix + _styled(stem, style)
-    return published.lower() if sources is not None and sources.lower else published
+    stem = path[: -1 - max(len(suffix) for suffix in entry.suffixes if path.lower().endswith("." + suffix))]
+    sources = sources or SourceFolder("", "", "", style)
+    published = _styled(_path_of(stem, sources, front_matter(body) if sources.named_within else {}), style)
+    return published.lower() if sources.lower else published
 
 
-def _routed_path(folder: str, stem: str, style: UrlStyle, sources: SourceFolder, fields: Mapping[str, Any]) -> str:
-    """Return a path by routes, without numbers before names, with the dates of posts, or as the page itself says."""
-    place, route = next((pair for pair in sources.routes if f"{folder}/".startswith(pair[0])), ("", ""))
-    folder, slug = folder[len(place) :], _text(fields.get("slug"))
-    if place == _BLOG:
-        folder, stem = _dated(folder, stem)
-        folder = "" if slug else folder
-    folder, stem = "/".join(_unnumbered(part) for part in folder.split("/")), _unnumbered(stem)
-    prefix = folder + "/" if folder else ""
+def _path_of(stem: str, sources: SourceFolder, fields: Mapping[str, Any]) -> str:
+    """Return where a page is published, by renames and routes, or as the page itself says."""
+    if whole := _text(fields.get(sources.whole)):
+        return whole.lstrip("/")
+    for pattern, by in sources.renames:
+        stem = re.sub(pattern, by, stem, flags=re.IGNORECASE)
+    place, route = next((pair for pair in sources.routes if stem.startswith(pair[0])), ("", ""))
+    folder, slash, name = stem[len(place) :].rpartition("/")
+    slug = _text(fields.get("slug"))
+    if ":" in route:
+        return _filled(route, place, f"{folder}{slash}{name}", fields) if name else stem
     if slug:
-        return route + _styled(slug.lstrip("/") if slug.startswith("/") else prefix + slug, style)
-    if stem.lower() in (*sources.indexes, folder.rpartition("/")[2].lower()):
-        return route + prefix
-    return route + prefix + _styled(_text(fields.get("id")) or stem, style)
+        return route + slug.lstrip("/") if slug[0] == "/" or place.endswith(_BLOG) else f"{route}{folder}{slash}{slug}"
+    return f"{route}{folder}{slash}{name and (_text(fields.get('id')) or name)}"
+
+
+def _filled(template: str, place: str, path: str, fields: Mapping[str, Any]) -> str:
+    """Return `/:section/:year/:month/:slug/` of Hugo, `/:collection/:path` of Jekyll, with the words that are meant."""
+    name = path.rpartition("/")[2]
+    year, month, day, *_ = [*re.findall(r"\d+", str(fields.get("date") or path)), "", "", ""]
+    own = _text(fields.get("slug"))
+    called = own or re.sub(r"[^\w\- ]", "", _text(fields.get("title")).lower()).replace(" ", "-") or name
+    folder = place.strip("/_")
+    words = {"section": folder, "sections": folder, "collection": folder, "path": path, "name": name, "filename": name,
+             "title": own or name, "slug": called, "year": year, "month": month, "day": day}  # fmt: skip
+    return re.sub(r"/{2,}", "/", re.sub(r":(\w+)", lambda word: words.get(word[1], ""), template)).lstrip("/")
 
 
 def front_matter(body: bytes) -> Mapping[str, Any]:
     """Return the fields of a page's front matter, none if it has none that can be read."""
     match = _FRONT_MATTER.match(body[:20_000].decode("utf-8-sig", "replace").replace("\r\n", "\n"))
     try:
-        fields = yaml.safe_load(match[1]) if match else None
+        fields = (yaml.safe_load if match[1] == "---" else tomllib.loads)(match[2]) if match else None
     except (yaml.YAMLError, ValueError):
         return {}
     return fields if isinstance(fields, dict) else {}
@@ -68,20 +73,9 @@ def _source_types(sources: SourceFolder | None) -> frozenset[str]:
 
 
 def _styled(name: str, style: UrlStyle) -> str:
-    if not name or name.endswith("/") or style == "bare":
+    if not name or name.endswith(("/", f".{HTML.suffixes[0]}")) or style == "bare":
         return name
     return f"{name}/" if style == "directory" else f"{name}.{HTML.suffixes[0]}"
-
-
-def _dated(folder: str, stem: str) -> tuple[str, str]:
-    """Return folder and name of a blog post: 2021-08-26-welcome.md and 2021-08-26-welcome/index.md are one place."""
-    whole = "/".join(filter(None, (folder, "" if stem.lower() in _INDEXES else stem)))
-    post = _POST.match(whole)
-    return ("/".join(filter(None, (post[1].strip("/"), *post.group(2, 3, 4)))), post[5]) if post else (folder, stem)
-
-
-def _unnumbered(name: str) -> str:
-    return name if _NO_NUMBER.match(name) else _NUMBER.sub("", name)
 
 
 def _text(value: object) -> str:

@@ -6,41 +6,49 @@ default. Knows no generator and no URL.
 
 import ast
 import re
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from posixpath import dirname, join, normpath
 from typing import Any, Literal
 
-import yaml
-
-from pipelines.indexing.reading.formats import DocumentFormat
+from pipelines.indexing.reading.formats import MARKDOWN, DocumentFormat
 
 UrlStyle = Literal["keep", "html", "directory", "bare"]
 Read = Callable[[str], str | None]  # a path to its text, None if there is no such file
 # A docs folder lies at most so deep below the file that configures its site: website/docs/en, docs/en/docs.
 _LEVELS_UP = 3
-_INDEXES = ("index.md", "_index.md", "_index.html", "index.mdx", "SUMMARY.md")
+_INDEXES = ("index.md", "_index.md", "_index.html", "index.mdx", "SUMMARY.md", "layout.tsx", "layout.jsx", "_meta.js")
+_INDEX = (r"(^|/)(?:_?index|readme)$", r"\1")
+Renames = tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class SourceFolder:
     """How a generator publishes files.
 
-    `config` is the file that says so. `root` is the folder whose files are its pages, with a slash at the end. `routes`
-    are folders below it and what they are called in URLs; files beside them are no pages. `formats` are pairs of media
-    types: of a file by its suffix, and as the generator reads it. `exclude` are regular expressions for paths below the
-    root that become no page. With `lower` URLs have no capitals.
+    `config` is the file that says so. `root` is the folder whose files are its pages, with a slash at the end.
+    `formats` are pairs of media types: of a file by its suffix, and as the generator reads it. `exclude` are regular
+    expressions for paths below the root that become no page. `renames` are regular expressions, and what replaces them
+    in the paths of pages without their suffix: an index leaves its folder with a slash. Then `routes` are folders and
+    what they are called in URLs, a template if it has words after a colon; files beside them are no pages. The key
+    `whole` of a page's front matter names its path. With `lower` URLs have no capitals.
     """
 
     generator: str
     config: str
     root: str
     url_style: UrlStyle
-    indexes: tuple[str, ...] = ("index", "readme")
     formats: tuple[tuple[str, str], ...] = ()
     exclude: tuple[str, ...] = ()
-    routes: tuple[tuple[str, str], ...] = ()
+    renames: Renames = (_INDEX,)
+    routes: Renames = ()
+    whole: str = ""
     lower: bool = False
+
+    @property
+    def named_within(self) -> bool:
+        """Whether the front matter of a page may name its URL."""
+        return bool(self.whole or self.routes)
 
     def publishes(self, path: str) -> bool:
         """Return whether the file or folder `path` is, or lies in, the pages; what was built from them is not."""
@@ -57,32 +65,52 @@ class SourceFolder:
 
 @dataclass(frozen=True, slots=True)
 class Publishing:
-    """How a generator publishes whose configuration need not be read for it: the keys of `publishes` in its table.
+    """How a generator publishes whose configuration is only searched for it: the keys of `publishes` in its table.
 
-    `configs` are files of which one configures a site. Its pages lie in the first of `folders` below that has an index,
-    else in the last one; both are names separated by spaces. Only a file that has the regular expression `sign`
-    configures it. Their URLs end by `url_style`, bare where the configuration has the regular expression `bare_if`,
-    without capitals if `case` is "lower". `exclude` is as in SourceFolder.
+    `configs` are files of which one configures a site, if it has the regular expression `sign`. Its pages lie in the
+    folder that the group of `folder` finds in it; else in the first of `folders` below that has an index, else in the
+    last one. Both lists are names separated by spaces. Their URLs end by `url_style`, or by the style of `styles` whose
+    regular expression the configuration has, without capitals if `case` is "lower". Markdown is read as the media type
+    `reads`. The groups of `routes` find folders and their templates, beside those of `places`. The others are as in
+    SourceFolder.
     """
 
     configs: str
     folders: str
     url_style: UrlStyle
     sign: str = ""
-    bare_if: str = ""
+    folder: str = ""
+    styles: Mapping[UrlStyle, str] = field(default_factory=dict)
+    reads: str = MARKDOWN.media_type
     exclude: Sequence[str] = ()
+    renames: Sequence[Sequence[str]] = (_INDEX,)
+    places: Mapping[str, str] = field(default_factory=dict)
+    routes: str = ""
+    whole: str = ""
     case: str = ""
 
     def sources(self, name: str, read: Read, place: str) -> SourceFolder | None:
         """Return the folder that a configuration in `place` of the generator `name` publishes, None without one."""
-        config = first_file(read, place, *self.configs.split())
-        if config is None or not re.search(self.sign, config[1]):
+        path, text = first_file(read, place, *self.configs.split()) or ("", None)
+        if text is None or not re.search(self.sign, text, re.MULTILINE):
             return None
-        folders = [folder_below(place, folder, "") for folder in self.folders.split()]
+        named = re.search(self.folder, text, re.MULTILINE) if self.folder else None
+        folders = [f"{normpath(join(place, each))}/" for each in ([named[1]] if named else self.folders.split())]
         root = next((folder for folder in folders if first_file(read, folder, *_INDEXES)), folders[-1])
-        style: UrlStyle = "bare" if self.bare_if and re.search(self.bare_if, config[1]) else self.url_style
-        indexes, exclude = ("index", "_index", "readme"), tuple(self.exclude)
-        return SourceFolder(name, config[0], root, style, indexes, exclude=exclude, lower=self.case == "lower")
+        style = next((style for style, sign in self.styles.items() if re.search(sign, text)), self.url_style)
+        routes = {**self.places, **dict(re.findall(self.routes, text) if self.routes else ())}
+        return SourceFolder(
+            name,
+            path,
+            root,
+            style,
+            formats=((MARKDOWN.media_type, self.reads),),
+            exclude=tuple(self.exclude),
+            renames=tuple((pattern, by) for pattern, by in self.renames),
+            routes=(*((f"{folder}/", route) for folder, route in routes.items()), ("", "")) if routes else (),
+            whole=self.whole,
+            lower=self.case == "lower",
+        )
 
 
 def upwards(folder: str) -> Iterator[str]:
@@ -102,30 +130,9 @@ def first_file(read: Read, place: str, *names: str) -> tuple[str, str] | None:
     return next(((path, text) for path, text in texts if text is not None), None)
 
 
-def folder_below(place: str, name: object, default: str) -> str:
-    """Return the folder `name` below `place`, with a slash at the end."""
-    return normpath(join(place, name if isinstance(name, str) and name else default)).rstrip("/") + "/"
-
-
 def types(*pairs: tuple[DocumentFormat, DocumentFormat]) -> tuple[tuple[str, str], ...]:
     """Return pairs of a format by suffix and as it is read as pairs of media types."""
     return tuple((by_suffix.media_type, as_read.media_type) for by_suffix, as_read in pairs)
-
-
-class _AnyTag(yaml.SafeLoader):
-    """Loads YAML whose tags name functions of the program that it is for, as nothing."""
-
-
-_AnyTag.add_multi_constructor("", lambda loader, suffix, node: None)
-
-
-def yaml_keys(text: str) -> dict[str, Any]:
-    """Return the keys of a file of YAML, none if it can't be read."""
-    try:
-        keys = yaml.load(text, _AnyTag)
-    except yaml.YAMLError:
-        return {}
-    return keys if isinstance(keys, dict) else {}
 
 
 def python_keys(text: str) -> dict[str, Any]:

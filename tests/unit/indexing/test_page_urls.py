@@ -57,12 +57,39 @@ def test_mkdocs_publishes_directories_of_its_docs_dir(tmp_path):
     assert part == {"README.md": BASE + "guide/", "first steps.md": BASE + "guide/first%20steps/"}
 
 
+PERMALINKS = '[permalinks]\n  blog = "/:section/:year/:month/:slug/"\n'
+JEKYLL = "permalink: pretty\ncollections:\n  posts:\n    permalink: /news/:year/:title/\n"
+
+
 @pytest.mark.parametrize(
     ("config", "text", "pages"),
     [
         ("hugo.toml", "", {"content/en/_index.md": "", "content/en/docs/a.md": "docs/a/", "content/de/b.md": None}),
         ("config/_default/hugo.yaml", "", {"content/_index.md": "", "content/docs/B/index.md": "docs/b/"}),
+        ("site/hugo.toml", "", {"site/content/_index.md": "", "site/content/readme.md": "readme/", "a.md": None}),
         ("astro.config.mjs", "", {"src/content/docs/index.mdx": "", "src/content/docs/404.md": None, "a.md": None}),
+        (
+            ".gitbook.yaml",
+            "root: ./manual/",
+            {"manual/README.md": "", "manual/SUMMARY.md": None, "manual/a/b.md": "a/b"},
+        ),
+        ("_toc.yml", "format: jb-book", {"index.md": "", "a/b.ipynb": "a/b.html", "_build/c.md": None}),
+        ("_config.yml", "", {"index.md": "", "a/b.md": "a/b.html", "_posts/2020-01-02-c.md": "2020/01/02/c.html"}),
+        (
+            "_config.yml",
+            JEKYLL,
+            {"a/b.md": "a/b/", "_guides/c.md": "guides/c/", "_posts/2020-01-02-d.md": "news/2020/d/"},
+        ),
+        (
+            "next.config.mjs",
+            "import nextra",
+            {"app/layout.jsx": None, "app/(docs)/a/page.mdx": "a/", "app/_b/c.md": None},
+        ),
+        (
+            "next.config.mjs",
+            "import nextra",
+            {"content/index.mdx": "", "content/a/b.mdx": "a/b", "app/layout.jsx": None},
+        ),
         (
             "docs.json",
             '"$schema": "https://mintlify.com/docs.json"',
@@ -80,6 +107,30 @@ def test_a_generator_publishes_the_folder_that_its_table_names(config, text, pag
     write(tmp_path, config, *pages)
     (tmp_path / config).write_text(text)
     assert urls(tmp_path) == {path: BASE + url for path, url in pages.items() if url is not None}
+
+
+@pytest.mark.parametrize(
+    ("config", "text", "path", "front", "url"),
+    [
+        ("hugo.toml", "", "content/a/b.md", '+++\nurl = "/C/d"\n+++\n', "c/d/"),
+        ("hugo.toml", "", "content/a/b.en.md", "---\nslug: c\n---\n", "a/c/"),
+        ("hugo.toml", "", "content/a/b/index.md", "---\nslug: c\n---\n", "a/c/"),
+        (
+            "hugo.toml",
+            PERMALINKS,
+            "content/blog/x/b.md",
+            "---\ndate: 2020-01-02\ntitle: To C!\n---\n",
+            "blog/2020/01/to-c/",
+        ),
+        ("hugo.toml", PERMALINKS, "content/blog/_index.md", "---\ntitle: C\n---\n", "blog/"),
+        ("_config.yml", "", "a/b.md", "---\npermalink: /c/\n---\n", "c/"),
+        ("_config.yml", "", "_posts/2020-01-02-b.md", "---\ndate: 2020-01-03 10:00\n---\n", "2020/01/03/b.html"),
+        ("astro.config.ts", "", "src/content/docs/a.md", "---\nslug: c/d\n---\n", "c/d/"),
+    ],
+)
+def test_the_front_matter_of_a_page_may_name_its_url(config, text, path, front, url, tmp_path):
+    write(tmp_path, config, "src/content/docs/index.md", path, **{config: text, path: front})
+    assert urls(tmp_path)[path] == BASE + url
 
 
 def test_mkdocs_may_publish_files_from_another_folder(tmp_path):
@@ -172,6 +223,30 @@ def test_docusaurus_may_have_its_docs_at_the_root_and_slashes_at_the_end(website
     (website / "docusaurus.config.ts").write_text((DOCUSAURUS % "/").replace("// trailing", "trailing"))
     found = urls(website / "docs")
     assert found["01-intro.md"] == BASE + "intro/" and found["02-Guides/03. deep.md"] == BASE + "Guides/deep/"
+
+
+VERSIONED = """
+docs: {
+  lastVersion: %s,
+  versions: { current: { label: 'Next' }, '1.0': { label: '1', path: 'v1' } },
+  routeBasePath: 'd',
+},
+plugins: [['@docusaurus/plugin-content-docs', { id: 'api', path: 'api', routeBasePath: 'reference' }]],
+themeConfig: { docs: { sidebar: { hideable: true } } },
+"""
+
+
+@pytest.mark.parametrize(
+    ("last", "current", "first", "second"), [("'current'", "", "v1/", "2.0/"), ("undefined", "next/", "v1/", "")]
+)
+def test_docusaurus_publishes_versions_and_further_docs(last, current, first, second, tmp_path):
+    write(tmp_path, "docs/a.md", "versioned_docs/version-1.0/a.md", "versioned_docs/version-2.0/a.md", "api/b.md")
+    (tmp_path / "versions.json").write_text('["2.0", "1.0"]')
+    (tmp_path / "docusaurus.config.js").write_text(VERSIONED % last)
+    assert urls(tmp_path) == {
+        "api/b.md": BASE + "reference/b", "docs/a.md": f"{BASE}d/{current}a",
+        "versioned_docs/version-1.0/a.md": f"{BASE}d/{first}a", "versioned_docs/version-2.0/a.md": f"{BASE}d/{second}a",
+    }  # fmt: skip
 
 
 def test_the_style_given_by_hand_wins_over_the_generators(tmp_path):

@@ -87,7 +87,7 @@ def _replaced(text: str, place: int) -> tuple[str, int]:
 
 
 def _expression(text: str, place: int) -> tuple[str, int]:
-    end = _end_of_braces(text, place)
+    end = end_of_braces(text, place)
     if text.startswith("{#", place) or end < 0:
         return "{", place + 1
     words = _TEXT.fullmatch(text, place + 1, end - 1)
@@ -138,7 +138,7 @@ def _end_of_tag(text: str, place: int) -> int:
         if sign in "\"'":
             place = text.find(sign, place + 1)
         elif sign == "{":
-            place = _end_of_braces(text, place) - 1
+            place = end_of_braces(text, place) - 1
         elif sign == "<":
             return -1
         if place < 0:
@@ -147,7 +147,7 @@ def _end_of_tag(text: str, place: int) -> int:
     return -1
 
 
-def _end_of_braces(text: str, place: int) -> int:
+def end_of_braces(text: str, place: int) -> int:
     """Return the place after the brace that closes the one at `place`, -1 if none does within _MAX_EXPRESSION."""
     depth, quote = 0, ""
     for number in range(place, min(len(text), place + _MAX_EXPRESSION)):

@@ -1,12 +1,27 @@
-"""Docusaurus: lines of code without breaks, a `docusaurus.config`, URLs by routes."""
+"""Docusaurus: lines of code without breaks, a `docusaurus.config`, URLs by routes, versions."""
 
+import json
 import re
+from collections.abc import Iterator
+from os.path import commonpath
+from posixpath import join, normpath
 
 from pipelines.indexing.reading.formats import MARKDOWN, MDX
+from pipelines.indexing.reading.formats.mdx import end_of_braces
 from pipelines.indexing.reading.sources import Read, SourceFolder, first_file, types
 
 _CONFIGS = tuple(f"docusaurus.config.{suffix}" for suffix in ("js", "ts", "mjs", "cjs", "mts", "cts"))
-_COMMENTS, _DOCS = r"^\s*//[^\n]*|/\*.*?\*/", r"\bdocs\s*:\s*\{(.*?)^\s*\}"
+_COMMENTS = r"^\s*//[^\n]*|/\*.*?\*/"
+_PLUGIN = r"(?:\b|-content-)(docs|blog|pages)(?:\s*:|['\"]\s*,)\s*\(?\{"
+# The date of a post is its folder, numbers before names order them (dates and versions are not among them), and a page
+# with the name of its folder is its index.
+_RENAMES = (
+    (r"(^|/)blog/(.*/)?(\d{4})[-/](\d\d?)[-/](\d\d?)[-/]([^/]+?)(?:/index)?$", r"\1blog/\2\3/\4/\5/\6"),
+    (r"(?:^|(?<=/))(?!\d+[-_.]\d)\d+\s*[-_.]+\s*(?=[^-_.\s/])", ""),
+    (r"(^|/)(?:index|readme)$", r"\1"),
+    (r"(^|/)([^/]+)/\2$", r"\1\2/"),
+)
+_PLACES = {"docs": ("docs", "docs"), "blog": ("blog", "blog"), "pages": ("src/pages", "")}
 
 
 def sources(read: Read, place: str) -> SourceFolder | None:
@@ -15,19 +30,43 @@ def sources(read: Read, place: str) -> SourceFolder | None:
     if config is None:
         return None
     text = re.sub(_COMMENTS, "", config[1], flags=re.MULTILINE | re.DOTALL)
-    docs = re.search(_DOCS, text, re.MULTILINE | re.DOTALL)
-    options = docs[1] if docs else ""
-    path = _text_key("path", options, "docs").strip("/") + "/"
-    route = _text_key("routeBasePath", options, "docs").strip("/") + "/"
+    defaults = [(f"{place}{folder}/", f"{route}/".lstrip("/")) for folder, route in _PLACES.values()]
+    found = [route for plugin in re.finditer(_PLUGIN, text) for route in _routes(read, place, plugin)]
+    root = commonpath([place, *(folder for folder, _ in found)]) + "/"
+    routes = dict(sorted([*defaults, *found], key=lambda route: route not in defaults))
     return SourceFolder(
         "Docusaurus",
         config[0],
-        root=place,
+        root,
         url_style="directory" if re.search(r"\btrailingSlash\s*:\s*true\b", text) else "bare",
         formats=types((MARKDOWN, MDX)),
         exclude=(r"(^|/)_",),
-        routes=((path, route.lstrip("/")), ("blog/", "blog/"), ("src/pages/", "")),
+        renames=_RENAMES,
+        routes=tuple(sorted((folder.removeprefix(root), route) for folder, route in routes.items())[::-1]),
     )
+
+
+def _routes(read: Read, place: str, plugin: re.Match[str]) -> Iterator[tuple[str, str]]:
+    """Yield the folder of a plugin, and of each of its versions, with what they are called in URLs."""
+    text = plugin.string[plugin.end() : end_of_braces(plugin.string, plugin.end() - 1)]
+    if re.search(r"\bsidebar\s*:", text):  # how a theme shows them
+        return
+    own = re.sub(r"[{\[][^{}]*[}\]]", "", re.sub(r"\{[^{}]*\}", "", text))
+    folder, route = (
+        _text_key(key, own, by) for key, by in zip(("path", "routeBasePath"), _PLACES[plugin[1]], strict=True)
+    )
+    prefix = f"{name}_" if (name := _text_key("id", own, "")) else ""
+    try:
+        versions = json.loads(read(f"{place}{prefix}versions.json") or "[]") if plugin[1] == "docs" else []
+    except ValueError:
+        versions = []
+    last = _text_key("lastVersion", own, (*versions, "current")[0])
+    for version in ("current", *versions):
+        called = "" if version == last else "next" if version == "current" else version
+        named = re.search(rf"\b{re.escape(version)}['\"]?\s*:\s*(\{{[^{{}}]*\}})", text)
+        called = _text_key("path", named[1], called) if named else called
+        below = folder if version == "current" else f"{prefix}versioned_docs/version-{version}"
+        yield normpath(join(place, below.strip("/"))) + "/", f"{normpath(join(route, called))}/".lstrip("/.")
 
 
 def _text_key(name: str, text: str, default: str) -> str:

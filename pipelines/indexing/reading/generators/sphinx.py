@@ -25,7 +25,7 @@ def sources(read: Read, place: str) -> SourceFolder | None:
         place + "conf.py",
         root=place,
         url_style="directory" if _builds_folders(read, place) else "html",
-        indexes=("index",),
+        renames=((r"(^|/)index$", r"\1"),),
         formats=types((MARKDOWN, MYST), *notebooks, *((TEXT, RESTRUCTURED_TEXT),) * text_is_source),
         exclude=(
             r"(^|/)(_build|_templates|_themes|_static)/",
