@@ -62,6 +62,29 @@ def test_tags_of_templates_are_no_text_but_in_code():
     assert words(document) == "Run it, see pages.\n\nWrite {% raw %}:\n\na page.html:\n\n{% block x %}"
 
 
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("+++\ntitle = 'Own'\nweight = 3\n+++\nWords.", "Words."),
+        ("{% highlight ruby linenos %}\n# a\n  b\n{% endhighlight %}", "# a\n  b"),
+        ("```liquid\n{% highlight a %}\nb\n{% endhighlight %}\n```", "{% highlight a %}\nb\n{% endhighlight %}"),
+        ('{{< highlight go "a=1" >}}\n# a\n  b\n{{< /highlight >}}', "# a\n  b"),
+        (
+            '{{% tab name="Linux" %}}\nWords.\n{{% /tab %}}\n{{< tab "macOS" >}}More.{{< /tab >}}',
+            "Linux\n\nWords.\n\nmacOS\n\nMore.",
+        ),
+        ("::: code-group\n```js [a.js]\none\n```\n:::", "Code-group\n\na.js:\n\none"),
+        ("* Contents\n{:toc}\n\nWords{% comment %} hidden {% endcomment %}.", "Words."),
+    ],
+)
+def test_what_generators_add_to_markdown_is_read_as_they_publish_it(text, shown):
+    assert words(read(text, "text/markdown")) == shown
+
+
+def test_the_id_of_a_heading_may_stand_below_it():
+    assert read("## One\n{: #own .no_toc }\n\nWords.\n", "text/markdown").sections[-1].anchor == "own"
+
+
 MDX = """---
 title: Components
 ---

@@ -28,9 +28,10 @@ from pipelines.indexing.reading.formats.myst import from_myst
 from pipelines.indexing.reading.text import text_of_page
 from pipelines.records import Document, Page
 from pipelines.text.cleaning import clean_page
+from pipelines.text.phrases import read_table
 
 _ATTRIBUTES = re.compile(r"\s*\{:?\s*#([\w:.-]+)[^{}]*\}\s*$")
-_FIELD = re.compile(r"^(title|lang|language):[ \t]*(\S.*)$", re.MULTILINE)
+_FIELD = re.compile(r"^(title|lang|language)(?::|[ \t]*=)[ \t]*(\S.*)$", re.MULTILINE)
 _BOX_TITLE = re.compile(r"([\w-]+)\s*(?:\[(?P<bracket>.*)\]|\|\s*(?P<bar>.*)|(?P<plain>[^{|\[].*))?")
 # Tags of Liquid (Jekyll, GitBook) and shortcodes of Hugo. Code comes first: what looks like a tag in it is none.
 _TEMPLATE = re.compile(
@@ -39,6 +40,7 @@ _TEMPLATE = re.compile(
     re.MULTILINE | re.DOTALL,
 )
 _TAB = re.compile(r'^(\s*)===[!+]?(\s+".*")\s*$', re.MULTILINE)
+_FORMS: list[list[str]] = read_table(__name__)["forms"]
 # A label that no `[label]: target` of the page names; numbers in brackets are an index.
 _LABEL = re.compile(r"\[(?:[^\[\]\n]*[^\W\d][^\[\]\n]*)?\]")
 _ATTRIBUTE_LIST = re.compile(r"\{:?\s*(?:[.#][\w-]+|[\w-]+=(?:\"[^\"{}]*\"|[\w.-]+))(?:\s+[^{}\n]*)?\}")
@@ -86,17 +88,26 @@ class Dialect(NamedTuple):
     indented_code: bool = True
 
 
+def _outside_code(change: Callable[[str], str], text: str) -> str:
+    """Return the text with what lies outside fences changed."""
+    parts = re.split(r"(^[ \t]*(?:```|~~~).*?^[ \t]*(?:```|~~~)[ \t]*$)", text, flags=re.MULTILINE | re.DOTALL)
+    return "".join(part if place % 2 else change(part) for place, part in enumerate(parts))
+
+
 def _of_python_markdown(text: str) -> str:
     """Return the text with content tabs as boxes, and with a backslash before each pipe in the code of a table."""
-    parts = re.split(r"(^[ \t]*(?:```|~~~).*?^[ \t]*(?:```|~~~)[ \t]*$)", text, flags=re.MULTILINE | re.DOTALL)
-    for place in range(0, len(parts), 2):
-        escaped = re.sub(r"^[ \t]*\|.*$", _with_escapes, parts[place], flags=re.MULTILINE)
-        parts[place] = _TAB.sub(r"\1!!! tab\2", escaped)
-    return "".join(parts)
+    return _TAB.sub(r"\1!!! tab\2", re.sub(r"^[ \t]*\|.*$", _with_escapes, text, flags=re.MULTILINE))
 
 
 def _with_escapes(row: re.Match[str]) -> str:
     return re.sub(r"(?<!`)(`+)(?!`).*?(?<!`)\1(?!`)", lambda code: re.sub(r"\\?\|", r"\\|", code[0]), row[0])
+
+
+def _of_template(text: str) -> str:
+    """Return the text of a template with the forms that Markdown lacks as it has them."""
+    for form, by in _FORMS:
+        text = re.sub(form, by, text, flags=re.MULTILINE)
+    return text
 
 
 def _shown_of_tag(match: re.Match[str]) -> str:
@@ -108,9 +119,11 @@ def _shown_of_tag(match: re.Match[str]) -> str:
 
 
 DIALECTS: dict[formats.DocumentFormat, Dialect] = {
-    formats.MARKDOWN: Dialect(prepare=partial(_TEMPLATE.sub, _shown_of_tag)),
+    formats.MARKDOWN: Dialect(prepare=lambda text: _TEMPLATE.sub(_shown_of_tag, _outside_code(_of_template, text))),
     formats.MDX: Dialect(prepare=without_jsx, indented_code=False),
-    formats.PYTHON_MARKDOWN: Dialect(python_markdown_slug, "{name}_{count}", "/", _of_python_markdown),
+    formats.PYTHON_MARKDOWN: Dialect(
+        python_markdown_slug, "{name}_{count}", "/", partial(_outside_code, _of_python_markdown)
+    ),
     formats.MYST: Dialect(docutils_slug, prepare=from_myst),
     formats.NOTEBOOK: Dialect(jupyter_slug, "{name}"),
     formats.MYST_NOTEBOOK: Dialect(docutils_slug, prepare=from_myst),
@@ -195,7 +208,9 @@ def _render_text(_renderer: Any, tokens: Sequence[Token], place: int, *_: Any) -
 
 def _render_fence(renderer: Any, tokens: Sequence[Token], place: int, *more: Any) -> str:
     """Write code below the name that its fence gives it: ```yaml title="compose.yaml"."""
-    title = shown_words(tokens[place].info)
+    info = tokens[place].info
+    named = re.search(r"(?:^|\s)\[([^\[\]]+)\]", info)  # a tab of VitePress
+    title = named[1] if named else shown_words(info)
     above = f"<p>{escapeHtml(title)}:</p>\n" if title else ""
     return above + RendererHTML.fence(renderer, tokens, place, *more)
 
