@@ -105,7 +105,9 @@ def connect_ray(address: str = "local", niceness: int = JOB_NICENESS, metrics: i
                 start_local_ray(_system_config={"worker_niceness": niceness}, _metrics_export_port=metrics or None)
             else:
                 # Elsewhere Ray takes a loopback address for one of the network, where such a cluster does not listen.
-                with _loopback_alone() if _is_loopback(address) else contextlib.nullcontext():
+                with (
+                    _loopback_alone() if address.rsplit(":", 1)[0].strip("[]") in LOOPBACK else contextlib.nullcontext()
+                ):
                     ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
     try:
         yield RayCluster(ray.get_runtime_context().gcs_address)
@@ -147,10 +149,6 @@ def keep_token_private() -> None:
             making.write(secrets.token_hex(32))
             making.flush()
             os.link(making.name, token)  # whole, and the first of several processes wins
-
-
-def _is_loopback(address: str) -> bool:
-    return address.rsplit(":", 1)[0].strip("[]") in LOOPBACK
 
 
 @contextlib.contextmanager

@@ -152,7 +152,7 @@ def make_agent(settings: AnswerSettings, agent: AgentSettings) -> LLMAgent:
 
 def make_rewriter(settings: AnswerSettings) -> Rewriter | None:
     """Make the rewriter if there is a language model."""
-    agent = _find_agent(settings, settings.rewriting.agent)
+    agent = next((each for each in all_agents(settings) if settings.rewriting.agent in ("", each.name)), None)
     if agent is None:
         return None
     return Rewriter(
@@ -188,8 +188,3 @@ def make_router(settings: AnswerSettings, agents: Sequence[Agent]) -> Router:
         threshold = classifier.threshold(router.THRESHOLD) if chosen is None else chosen
         return ClassifierRouter(classifier, threshold, easy=settings.router.easy, hard=settings.router.hard)
     return FixedRouter(default)
-
-
-def _find_agent(settings: AnswerSettings, name: str) -> AgentSettings | None:
-    """Return the agent of that name, the first for "", None if there are none."""
-    return next((agent for agent in all_agents(settings) if name in ("", agent.name)), None)

@@ -186,7 +186,8 @@ def compose_collection(
     if bool(path) != bool(base_url):
         raise InvalidCollection(f"folder {path!r} needs --base-url URL: its files are cited as pages under that URL"
                                 if path else f"--base-url {base_url} needs a folder: give --path DIR")  # fmt: skip
-    data: dict[str, Any] = dict(stored or {"name": _name_of(start_urls[0] if start_urls else base_url or "")})
+    host = urlsplit(start_urls[0] if start_urls else base_url or "").hostname or "docs"
+    data: dict[str, Any] = dict(stored or {"name": host.lower().replace(":", "-")})
     if file:
         data = _read_yaml(file)
     if start_urls:
@@ -276,10 +277,6 @@ def _replace(collection: Collection, crawl: Mapping[str, Any], index: Mapping[st
     data["folders"] = [folder | for_folders for folder in data["folders"]]
     data["index"] |= index
     return collection_from(data, origin)
-
-
-def _name_of(url: str) -> str:
-    return (urlsplit(url).hostname or "docs").lower().replace(":", "-")
 
 
 def _describe(problem: Any) -> str:

@@ -64,7 +64,7 @@ def make_document(hit: Hit) -> tantivy.Document:
         tag=list(hit.tags),
         version=[hit.version] if hit.version is not None else [],
         language=hit.language,
-        address=[hit.url, *_folders(hit.url)],
+        address=[hit.url, *(hit.url[: slash.end()] for slash in re.finditer("/", hit.url))],
     )
 
 
@@ -93,8 +93,3 @@ def _url_words(hit: Hit) -> str:
     path = unquote(urlsplit(hit.url).path).removesuffix(".html")
     anchor = hit.anchors[-1] if hit.anchors else ""
     return f"{path} {anchor}".replace("-", " ").replace("/", " ")
-
-
-def _folders(url: str) -> list[str]:
-    """Return every beginning of `url` that ends at a slash."""
-    return [url[: slash.end()] for slash in re.finditer("/", url)]

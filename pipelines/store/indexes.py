@@ -97,7 +97,7 @@ class IndexSnapshot:
         Only chunks that `filters` keep; `k` of them if they keep that many. A search that takes too long is done again
         without vectors. Raises NoSuchIndex if the index was pruned.
         """
-        kept = _parameters(filters)
+        kept = {name: value for name, value in asdict(filters).items() if value not in (None, (), [])}
         try:
             return self._search(vectors, ids, k, kept, collection)
         except psycopg.errors.QueryCanceled:
@@ -347,8 +347,3 @@ def index_row(connection: Connection, index: int) -> DictRow:
 def _index(row: Mapping[str, Any]) -> Index:
     return Index(row["id"], row["collection"], IndexSettings(**row["settings"]), row["state"], row["revision"],
                  row["fingerprint"], row.get("rules", {}))  # fmt: skip
-
-
-def _parameters(filters: Filters) -> dict[str, Any]:
-    """Return the filters that are set, as parameters."""
-    return {name: value for name, value in asdict(filters).items() if value not in (None, (), [])}

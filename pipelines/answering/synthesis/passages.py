@@ -193,15 +193,11 @@ def widen(passages: Sequence[Passage], at: int) -> list[Passage]:
     The one before, if it refers to that or has no prose; those after, up to a few sentences. A definition stays alone.
     """
     first = last = at
-    if at and _needs_the_one_before(passages[at]) and not is_definition(passages[at - 1].blocks[-1]):
+    if at and (not passages[at].prose or leans(passages[at])) and not is_definition(passages[at - 1].blocks[-1]):
         first -= 1
     while last + 1 < len(passages) and _has_room(passages[first : last + 1], passages[last + 1]):
         last += 1
     return list(passages[first : last + 1])
-
-
-def _needs_the_one_before(passage: Passage) -> bool:
-    return not passage.prose or leans(passage)
 
 
 def is_aside(passage: Passage) -> bool:
@@ -252,11 +248,6 @@ def _has_room(chosen: Sequence[Passage], following: Passage) -> bool:
     definition = is_definition(following.blocks[0]) or is_definition(chosen[-1].blocks[0])
     if definition or is_aside(following) or not following.prose:
         return False
-    said = sum(_count_closed(passage.prose) for passage in chosen)
+    said = sum(bool(_CLOSES.search(part)) for passage in chosen for part in split_sentences(passage.prose))
     wanted = said < ENOUGH_SENTENCES or (leans(following) and said < MOST_SENTENCES)
     return wanted and sum(len(passage.prose.split()) for passage in [*chosen, following]) <= MOST_WORDS
-
-
-def _count_closed(prose: str) -> int:
-    """Return the number of sentences that say something themselves: a lead-in does not."""
-    return sum(bool(_CLOSES.search(sentence)) for sentence in split_sentences(prose))

@@ -113,7 +113,7 @@ class FolderSettings(Folder, frozen=True):
         Raises NoSuchFolder if there is no file.
         """
         system, found = self._find()
-        shown = [path for path in found if not self._is_hidden(path)]
+        shown = [path for path in found if "/." not in f"/{path.removeprefix(self.root)}"]
         known = [path for path in shown if format_of_name(path)]
         skipped = Counter(map(_suffix, set(shown) - set(known)))
         wanted = self._one_for_each_url(path for path in known if self._includes(path))
@@ -144,9 +144,6 @@ class FolderSettings(Folder, frozen=True):
         except (OSError, ValueError) as error:
             raise NoSuchFolder(f"path {self.path!r} can't be read: {error}") from error
         return system, _files_of(infos)
-
-    def _is_hidden(self, path: str) -> bool:
-        return any(part.startswith(".") for part in path.removeprefix(self.root).split("/"))
 
     def _includes(self, path: str) -> bool:
         if self.sources and not self.sources.publishes(path):

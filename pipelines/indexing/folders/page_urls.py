@@ -3,6 +3,7 @@
 import re
 import tomllib
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 import yaml
@@ -20,10 +21,11 @@ def published_path(path: str, style: UrlStyle, sources: SourceFolder | None = No
     `body` is needed where the page's front matter may name it.
     """
     entry = format_of_name(path)
-    if style == "keep" or entry is None or entry.media_type not in _source_types(sources):
+    sources = sources or SourceFolder("", "", "", style)
+    types = {each.media_type for each in (MARKDOWN, MDX, NOTEBOOK, RESTRUCTURED_TEXT)} | dict(sources.formats).keys()
+    if style == "keep" or entry is None or entry.media_type not in types:  # no page of HTML is made of it
         return path
     stem = path[: -1 - max(len(suffix) for suffix in entry.suffixes if path.lower().endswith("." + suffix))]
-    sources = sources or SourceFolder("", "", "", style)
     published = _styled(_path_of(stem, sources, front_matter(body) if sources.named_within else {}), style)
     return published.lower() if sources.lower else published
 
@@ -59,17 +61,10 @@ def _filled(template: str, place: str, path: str, fields: Mapping[str, Any]) -> 
 def front_matter(body: bytes) -> Mapping[str, Any]:
     """Return the fields of a page's front matter, none if it has none that can be read."""
     match = _FRONT_MATTER.match(body[:20_000].decode("utf-8-sig", "replace").replace("\r\n", "\n"))
-    try:
+    with suppress(yaml.YAMLError, ValueError):
         fields = (yaml.safe_load if match[1] == "---" else tomllib.loads)(match[2]) if match else None
-    except (yaml.YAMLError, ValueError):
-        return {}
-    return fields if isinstance(fields, dict) else {}
-
-
-def _source_types(sources: SourceFolder | None) -> frozenset[str]:
-    """Return the media types of files that become pages of HTML."""
-    always = {entry.media_type for entry in (MARKDOWN, MDX, NOTEBOOK, RESTRUCTURED_TEXT)}
-    return frozenset(always | {by_suffix for by_suffix, _ in (sources.formats if sources else ())})
+        return fields if isinstance(fields, dict) else {}
+    return {}
 
 
 def _styled(name: str, style: UrlStyle) -> str:

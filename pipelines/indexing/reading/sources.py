@@ -6,12 +6,14 @@ default. Knows no generator and no URL.
 
 import ast
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from posixpath import dirname, join, normpath
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from pathlib import PurePosixPath
+from posixpath import join, normpath
 from typing import Any, Literal
 
-from pipelines.indexing.reading.formats import MARKDOWN, DocumentFormat
+from pipelines.indexing.reading.formats import MARKDOWN
 
 UrlStyle = Literal["keep", "html", "directory", "bare"]
 Read = Callable[[str], str | None]  # a path to its text, None if there is no such file
@@ -82,8 +84,8 @@ class Publishing:
     folder: str = ""
     styles: Mapping[UrlStyle, str] = field(default_factory=dict)
     reads: str = MARKDOWN.media_type
-    exclude: Sequence[str] = ()
-    renames: Sequence[Sequence[str]] = (_INDEX,)
+    exclude: tuple[str, ...] = ()
+    renames: Renames = (_INDEX,)
     places: Mapping[str, str] = field(default_factory=dict)
     routes: str = ""
     whole: str = ""
@@ -99,40 +101,23 @@ class Publishing:
         root = next((folder for folder in folders if first_file(read, folder, *_INDEXES)), folders[-1])
         style = next((style for style, sign in self.styles.items() if re.search(sign, text)), self.url_style)
         routes = {**self.places, **dict(re.findall(self.routes, text) if self.routes else ())}
-        return SourceFolder(
-            name,
-            path,
-            root,
-            style,
-            formats=((MARKDOWN.media_type, self.reads),),
-            exclude=tuple(self.exclude),
-            renames=tuple((pattern, by) for pattern, by in self.renames),
-            routes=(*((f"{folder}/", route) for folder, route in routes.items()), ("", "")) if routes else (),
-            whole=self.whole,
-            lower=self.case == "lower",
-        )
+        found = SourceFolder(name, path, root, style, exclude=self.exclude, renames=self.renames, whole=self.whole)
+        places = (*((f"{folder}/", route) for folder, route in routes.items()), ("", "")) if routes else ()
+        return replace(found, formats=((MARKDOWN.media_type, self.reads),), routes=places, lower=self.case == "lower")
 
 
 def upwards(folder: str) -> Iterator[str]:
     """Yield `folder` and those above it in which its site may be configured, each with a slash at the end."""
-    place = folder.rstrip("/") + "/"
-    for _ in range(_LEVELS_UP + 1):
-        yield place
-        above = dirname(place.rstrip("/"))
-        if above in ("", "/", place.rstrip("/")):
-            return
-        place = above + "/"
+    path = PurePosixPath(folder)
+    for place in (path, *path.parents)[: _LEVELS_UP + 1]:
+        if place == path or place.name:
+            yield f"{place}/"
 
 
 def first_file(read: Read, place: str, *names: str) -> tuple[str, str] | None:
     """Return the path and the text of the first file of `place` with one of these names, if there is one."""
     texts = ((place + name, read(place + name)) for name in names)
     return next(((path, text) for path, text in texts if text is not None), None)
-
-
-def types(*pairs: tuple[DocumentFormat, DocumentFormat]) -> tuple[tuple[str, str], ...]:
-    """Return pairs of a format by suffix and as it is read as pairs of media types."""
-    return tuple((by_suffix.media_type, as_read.media_type) for by_suffix, as_read in pairs)
 
 
 def python_keys(text: str) -> dict[str, Any]:
@@ -144,8 +129,6 @@ def python_keys(text: str) -> dict[str, Any]:
         return keys
     for statement in statements:
         if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name):
-            try:
+            with suppress(ValueError, TypeError, RecursionError):
                 keys[statement.targets[0].id] = ast.literal_eval(statement.value)
-            except (ValueError, TypeError, RecursionError):
-                continue
     return keys

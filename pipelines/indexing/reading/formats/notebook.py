@@ -48,11 +48,7 @@ def _parts(cell: Mapping[str, Any]) -> Iterator[str | Token]:
     if cell.get("cell_type") == "markdown":
         yield source
     elif cell.get("cell_type") == "code":
-        yield from (_code(text) for text in (source, _output(cell)) if text.strip())
-
-
-def _code(text: str) -> Token:
-    return Token("fence", "code", 0, content=text)
+        yield from (Token("fence", "code", 0, content=text) for text in (source, _output(cell)) if text.strip())
 
 
 def _output(cell: Mapping[str, Any]) -> str:

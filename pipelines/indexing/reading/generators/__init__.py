@@ -32,12 +32,17 @@ def generator_of(table: str, keys: dict[str, Any], module: ModuleType | None = N
         for key in keys.keys() & _SELECTORS:
             check_selector(keys[key])
         if publishes := keys.pop("publishes", None):
-            sources = partial(Publishing(**publishes).sources, keys.get("name", ""))
+            given = {key: _frozen(value) for key, value in publishes.items()}
+            sources = partial(Publishing(**given).sources, keys.get("name", ""))
         return Generator(**keys, rewrite=rewrite, sources=sources)
     except InvalidSelector as error:
         raise WrongTable(f"{table}: {key}: {error}") from error
     except TypeError as error:
         raise WrongTable(f"{table}: {error}; its keys are {_KEYS}, those of publishes {_PUBLISHES}") from error
+
+
+def _frozen(value: Any) -> Any:
+    return tuple(map(_frozen, value)) if isinstance(value, list) else value
 
 
 def _read(table: Path) -> Generator:

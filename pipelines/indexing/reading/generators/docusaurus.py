@@ -1,6 +1,5 @@
 """Docusaurus: lines of code without breaks, a `docusaurus.config`, URLs by routes, versions."""
 
-import json
 import re
 from collections.abc import Iterator
 from os.path import commonpath
@@ -8,7 +7,7 @@ from posixpath import join, normpath
 
 from pipelines.indexing.reading.formats import MARKDOWN, MDX
 from pipelines.indexing.reading.formats.mdx import end_of_braces
-from pipelines.indexing.reading.sources import Read, SourceFolder, first_file, types
+from pipelines.indexing.reading.sources import Read, SourceFolder, UrlStyle, first_file
 
 _CONFIGS = tuple(f"docusaurus.config.{suffix}" for suffix in ("js", "ts", "mjs", "cjs", "mts", "cts"))
 _COMMENTS = r"^\s*//[^\n]*|/\*.*?\*/"
@@ -34,16 +33,10 @@ def sources(read: Read, place: str) -> SourceFolder | None:
     found = [route for plugin in re.finditer(_PLUGIN, text) for route in _routes(read, place, plugin)]
     root = commonpath([place, *(folder for folder, _ in found)]) + "/"
     routes = dict(sorted([*defaults, *found], key=lambda route: route not in defaults))
-    return SourceFolder(
-        "Docusaurus",
-        config[0],
-        root,
-        url_style="directory" if re.search(r"\btrailingSlash\s*:\s*true\b", text) else "bare",
-        formats=types((MARKDOWN, MDX)),
-        exclude=(r"(^|/)_",),
-        renames=_RENAMES,
-        routes=tuple(sorted((folder.removeprefix(root), route) for folder, route in routes.items())[::-1]),
-    )
+    places = tuple(sorted((folder.removeprefix(root), route) for folder, route in routes.items())[::-1])
+    style: UrlStyle = "directory" if re.search(r"\btrailingSlash\s*:\s*true\b", text) else "bare"
+    formats, exclude = ((MARKDOWN.media_type, MDX.media_type),), (r"(^|/)_",)
+    return SourceFolder("Docusaurus", config[0], root, style, formats, exclude, _RENAMES, places)
 
 
 def _routes(read: Read, place: str, plugin: re.Match[str]) -> Iterator[tuple[str, str]]:
@@ -52,14 +45,10 @@ def _routes(read: Read, place: str, plugin: re.Match[str]) -> Iterator[tuple[str
     if re.search(r"\bsidebar\s*:", text):  # how a theme shows them
         return
     own = re.sub(r"[{\[][^{}]*[}\]]", "", re.sub(r"\{[^{}]*\}", "", text))
-    folder, route = (
-        _text_key(key, own, by) for key, by in zip(("path", "routeBasePath"), _PLACES[plugin[1]], strict=True)
-    )
+    folder, route = _PLACES[plugin[1]]
+    folder, route = _text_key("path", own, folder), _text_key("routeBasePath", own, route)
     prefix = f"{name}_" if (name := _text_key("id", own, "")) else ""
-    try:
-        versions = json.loads(read(f"{place}{prefix}versions.json") or "[]") if plugin[1] == "docs" else []
-    except ValueError:
-        versions = []
+    versions = re.findall(r'"([^"]+)"', (plugin[1] == "docs" and read(f"{place}{prefix}versions.json")) or "")
     last = _text_key("lastVersion", own, (*versions, "current")[0])
     for version in ("current", *versions):
         called = "" if version == last else "next" if version == "current" else version

@@ -4,7 +4,7 @@ import re
 from fnmatch import translate
 
 from pipelines.indexing.reading.formats import MARKDOWN, MYST, MYST_NOTEBOOK, NOTEBOOK, RESTRUCTURED_TEXT, TEXT
-from pipelines.indexing.reading.sources import Read, SourceFolder, python_keys, types, upwards
+from pipelines.indexing.reading.sources import Read, SourceFolder, first_file, python_keys, upwards
 
 _A_KEY = r"^\s*(?:extensions|html_theme|project|source_suffix)\s*[+:=]"
 _BUILDS_FOLDERS = r"^\s*builder:\s*[\"']?dirhtml"
@@ -19,14 +19,15 @@ def sources(read: Read, place: str) -> SourceFolder | None:
     patterns, suffixes = keys.get("exclude_patterns"), keys.get("source_suffix") or ()
     excluded = [name for name in patterns if isinstance(name, str)] if isinstance(patterns, list | tuple) else []
     text_is_source = TEXT.suffixes[0] in str(suffixes if isinstance(suffixes, str) else list(suffixes))
-    notebooks = () if "nbsphinx" in text else ((NOTEBOOK, MYST_NOTEBOOK),)
+    formats = [(MARKDOWN, MYST), (NOTEBOOK, NOTEBOOK if "nbsphinx" in text else MYST_NOTEBOOK)]
+    formats += [(TEXT, RESTRUCTURED_TEXT)] * text_is_source
     return SourceFolder(
         "Sphinx",
         place + "conf.py",
         root=place,
         url_style="directory" if _builds_folders(read, place) else "html",
         renames=((r"(^|/)index$", r"\1"),),
-        formats=types((MARKDOWN, MYST), *notebooks, *((TEXT, RESTRUCTURED_TEXT),) * text_is_source),
+        formats=tuple((by_suffix.media_type, as_read.media_type) for by_suffix, as_read in formats),
         exclude=(
             r"(^|/)(_build|_templates|_themes|_static)/",
             *(() if text_is_source else (r"(?<!\.rst)\.txt$",)),
@@ -42,7 +43,5 @@ def _glob(pattern: str) -> str:
 
 def _builds_folders(read: Read, place: str) -> bool:
     """Return whether Read the Docs builds the folder as directories, the only place that says so in a file."""
-    names = (".readthedocs.yaml", ".readthedocs.yml")
-    return any(
-        re.search(_BUILDS_FOLDERS, read(above + name) or "", re.MULTILINE) for above in upwards(place) for name in names
-    )
+    files = [first_file(read, above, ".readthedocs.yaml", ".readthedocs.yml") for above in upwards(place)]
+    return any(file and re.search(_BUILDS_FOLDERS, file[1], re.MULTILINE) for file in files)
