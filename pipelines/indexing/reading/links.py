@@ -14,13 +14,11 @@ from pipelines.indexing.reading.formats import TEXT, format_of_type
 from pipelines.indexing.reading.text import decode
 from pipelines.records import Page
 
-_HIDDEN = re.compile(
-    r"<!--.*?(?:-->|\Z)|<(script|style|template|textarea)\b.*?(?:</\1\b|\Z)", re.IGNORECASE | re.DOTALL
-)
+HIDDEN = re.compile(r"<!--.*?(?:-->|\Z)|<(script|style|template|textarea)\b.*?(?:</\1\b|\Z)", re.IGNORECASE | re.DOTALL)
 # A tag never extends beyond the next "<": this makes the scan linear and costs only links with a "<" in a value.
 _TAG = re.compile(r"""<(a|area|base|link|i?frame|meta)(\s(?:[^<>"']|"[^"<]*"|'[^'<]*')*+)>""", re.IGNORECASE)
 _ATTRIBUTE = re.compile(
-    r"""(?<![\w-])(href|src|rel|http-equiv|content)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+))""", re.IGNORECASE
+    r"""(?i)(?<![\w-])(href|src|rel|http-equiv|content)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+))"""
 )
 _MARKDOWN_LINK = re.compile(r"\]\(\s*<?([^\s<>()]+)")
 _MAX_URL = 2000  # characters, about what browsers and servers agree on
@@ -56,7 +54,7 @@ def origin(url: str) -> str:
 
 
 def _tags(text: str) -> Iterator[tuple[str, str, list[str]]]:
-    for match in _TAG.finditer(_HIDDEN.sub("", text)):
+    for match in _TAG.finditer(HIDDEN.sub("", text)):
         values = {name.lower(): "".join(given) for name, *given in reversed(_ATTRIBUTE.findall(match.group(2)))}
         href = values.get("href", values.get("src"))
         if values.get("http-equiv", "").lower() == "refresh":

@@ -58,9 +58,7 @@ def _is_listing(root: Element, names: frozenset[str], generators: Iterable[Gener
 
     Listings match nearly every name and would push out the pages that explain it: in the Ray docs, 245 of 3,313 pages.
     """
-    if not LISTINGS.isdisjoint(names) or _TEXTLESS(root):
-        return True
-    return any(found(generator.listing, root) for generator in generators)
+    return not LISTINGS.isdisjoint(names) or bool(_TEXTLESS(root)) or any(found(g.listing, root) for g in generators)
 
 
 def _is_redirect(root: Element) -> bool:
