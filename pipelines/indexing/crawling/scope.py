@@ -48,9 +48,8 @@ def spellings(urls: Iterable[str]) -> set[str]:
 
 
 def _without_tracking(query: str) -> str:
-    if "=" not in query:
-        return query
-    return "&".join(part for part in query.split("&") if not _TRACKING.fullmatch(part.partition("=")[0]))
+    named = "=" in query
+    return "&".join(part for part in query.split("&") if not (named and _TRACKING.fullmatch(part.partition("=")[0])))
 
 
 def _resolve_dots(path: str) -> str:

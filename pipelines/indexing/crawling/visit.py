@@ -7,7 +7,7 @@ import asyncio
 import logging
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator
 from dataclasses import replace
 
 from pipelines.fetched import FetchedPage, KnownPage
@@ -218,11 +218,9 @@ class SiteCrawl:
             return [] if page.error else [FrontierEntry(page.links[0], entry.depth, entry.hops + 1, entry.finder)]
         if not self._settings.follows_links:
             return []
-        return [FrontierEntry(url, entry.depth + 1, finder=entry.url) for url in self._links_in_scope(page.links)]
-
-    def _links_in_scope(self, links: Iterable[str]) -> list[str]:
-        urls = filter(None, map(normalize_url, links))
-        return [url for url in dict.fromkeys(urls) if not self._frontier.seen(url) and url in self._scope]
+        urls = dict.fromkeys(filter(None, map(normalize_url, page.links)))
+        fresh = (url for url in urls if not self._frontier.seen(url) and url in self._scope)
+        return [FrontierEntry(url, entry.depth + 1, finder=entry.url) for url in fresh]
 
     async def _fetch_file(self, url: str) -> HttpReply:
         """Fetch robots.txt, a sitemap or llms.txt, whatever its media type."""

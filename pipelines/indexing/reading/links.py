@@ -1,4 +1,4 @@
-"""Finds the links and the canonical URL of a page for the crawler.
+"""Finds the links, frames and the canonical URL of a page for the crawler.
 
 It scans the text once, by patterns that take linear time, so that no hostile page can stop the crawler. A link inside
 a comment or a script does not count. Knows no tree and no scope.
@@ -14,12 +14,12 @@ from pipelines.indexing.reading.formats import TEXT, format_of_type
 from pipelines.indexing.reading.text import decode
 from pipelines.records import Page
 
-_HIDDEN = re.compile(
-    r"<!--.*?(?:-->|\Z)|<(script|style|template|textarea)\b.*?(?:</\1\b|\Z)", re.IGNORECASE | re.DOTALL
-)
+HIDDEN = re.compile(r"<!--.*?(?:-->|\Z)|<(script|style|template|textarea)\b.*?(?:</\1\b|\Z)", re.IGNORECASE | re.DOTALL)
 # A tag never extends beyond the next "<": this makes the scan linear and costs only links with a "<" in a value.
-_TAG = re.compile(r"""<(a|area|base|link)(\s(?:[^<>"']|"[^"<]*"|'[^'<]*')*+)>""", re.IGNORECASE)
-_ATTRIBUTE = re.compile(r"""(href|rel)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+))""", re.IGNORECASE)
+_TAG = re.compile(r"""<(a|area|base|link|i?frame|meta)(\s(?:[^<>"']|"[^"<]*"|'[^'<]*')*+)>""", re.IGNORECASE)
+_ATTRIBUTE = re.compile(
+    r"""(?i)(?<![\w-])(href|src|rel|http-equiv|content)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+))"""
+)
 _MARKDOWN_LINK = re.compile(r"\]\(\s*<?([^\s<>()]+)")
 _MAX_URL = 2000  # characters, about what browsers and servers agree on
 
@@ -28,8 +28,8 @@ def page_pointers(page: Page) -> tuple[tuple[str, ...], str | None]:
     """Return the http(s) URLs that `page` links to, and its canonical one. Never raises.
 
     The links are absolute, without fragments, each once, in page order; `<base href>` is respected, links with
-    rel=nofollow are left out. The canonical URL is that of the first `<link rel=canonical>`, None if there is none or
-    it is the page itself.
+    rel=nofollow are left out. What the page shows in frames and where a `<meta>` sends its reader are links as well.
+    The canonical URL is that of the first `<link rel=canonical>`, None if there is none or it is the page itself.
     """
     syntax = (format_of_type(page.content_type) or TEXT).links  # an unknown type is taken for text
     text = decode(page.body, page.charset, detect=False) if syntax else ""
@@ -39,7 +39,7 @@ def page_pointers(page: Page) -> tuple[tuple[str, ...], str | None]:
     for tag, href, rel in _tags(text):
         if tag == "base" and base == page.url:
             base = _join(page.url, href) or base
-        elif tag in ("a", "area") and "nofollow" not in rel:
+        elif tag not in ("base", "link") and "nofollow" not in rel:
             hrefs.append(href)
         elif tag == "link" and "canonical" in rel:
             canonical.append(href)
@@ -54,10 +54,13 @@ def origin(url: str) -> str:
 
 
 def _tags(text: str) -> Iterator[tuple[str, str, list[str]]]:
-    for match in _TAG.finditer(_HIDDEN.sub("", text)):
+    for match in _TAG.finditer(HIDDEN.sub("", text)):
         values = {name.lower(): "".join(given) for name, *given in reversed(_ATTRIBUTE.findall(match.group(2)))}
-        if "href" in values:
-            yield match.group(1).lower(), values["href"], values.get("rel", "").lower().split()
+        href = values.get("href", values.get("src"))
+        if values.get("http-equiv", "").lower() == "refresh":
+            href = values.get("content", "").partition("=")[2].strip(" '\"") or None
+        if href is not None:
+            yield match.group(1).lower(), href, values.get("rel", "").lower().split()
 
 
 def _absolute(base: str, hrefs: list[str]) -> tuple[str, ...]:

@@ -59,6 +59,7 @@ NO_SOURCES = {
     "a table of contents": f'<main><h1 id="t">T</h1>{LINKS}</main>',
     "a described one": f'<body><div class="navheader">Prev</div><h1>T</h1>{DESCRIBED}</body>',
     "a page to search at": f'<div role="main"><h1>Search</h1>{NOTE}<div id="search-results"></div></div>',
+    "frames": '<frameset><frame src="a.html"><noframes><body>No frames?</body></noframes></frameset>',
     "a redirect": '<meta http-equiv="refresh" content="0; URL=new.html"><p>Redirecting to <a href="new.html">new</a>',
 }
 

@@ -169,9 +169,12 @@ def test_links_are_absolute_once_and_real():
     html = b"""<base href="/docs/"><a href="a.html#x">1</a><a href='a.html'>2</a><a rel="nofollow" href="n.html">3</a>
     <a href="mailto:a@b.c">4</a><!-- <a href="c.html"> --><script>"<a href='s.html'>"</script>
     <a title=">" href=b?x=1&amp;y=2>5</a>
-    <a href="http://[">6</a><a href="javascript:x()">7</a><A HREF="//other.org/p q">8</A>"""
+    <a href="http://[">6</a><a href="javascript:x()">7</a><A HREF="//other.org/p q">8</A><frame src=f.html>
+    <iframe data-src="no.html" src="g.html"></iframe><META HTTP-EQUIV=Refresh content="0; URL='m.html?a=1'">
+    <meta http-equiv="refresh" content="300"><meta name="x" content="y=n.html"><base href="/n/">"""
     assert page_pointers(Page("https://x.org/p/q", html))[0] == (
-        "https://x.org/docs/a.html", "https://x.org/docs/b?x=1&y=2", "https://other.org/p%20q"
+        "https://x.org/docs/a.html", "https://x.org/docs/b?x=1&y=2", "https://other.org/p%20q",
+        "https://x.org/docs/f.html", "https://x.org/docs/g.html", "https://x.org/docs/m.html?a=1"
     )  # fmt: skip
 
 

@@ -173,7 +173,11 @@ SHOWN = {
     "a table": (f"<table>{CELLS}</table>", Block("table", "1 | x y\n2 | ", "A | B")),
     "cells over rows": (
         "<table><tr><th rowspan=2>A<th>B<tr><th>C<tr><td rowspan=3>1<td>x<tr><td>y<tr><td>z<tr><td>2<td>w</table>",
-        Block("table", "1 | x\n | y\n | z\n2 | w", "A | B |  | C"),
+        Block("table", "1 | x\n | y\n | z\n2 | w", "A | B C"),
+    ),
+    "cells over columns": (
+        "<table><tr><th rowspan=2>A<th colspan=2>B<tr><th>C<th>D<tr><td colspan=2 rowspan=2>1<td>x<tr><td>y<tr><td>z",
+        Block("table", "1 |  | x\n |  | y\nz", "A | B C | B D"),
     ),
     "a table for layout": ("<table><tr><td><p>One.</p><p>Two.</p></table>", Block("prose", "One.\n\nTwo.")),
     "columns": ("<table><tr><td><p>a</p><p>b</p><td><p>c</p></table>", Block("prose", "a\n\nb\n\nc")),
@@ -195,6 +199,8 @@ def test_lists_keep_items_on_lines():
 def test_text_outside_a_missing_or_nearly_empty_main_is_kept():
     assert text_of(*sections("<body><div>Hello</div><font>world</font> again</body>")) == "Hello\n\nworld again"
     assert "Much text" in text_of(*sections(f"<body><div>{'Much text. ' * 50}</div><main></main></body>"))
+    (found,) = sections("<body><div class=header><ul class=nav><li>Menu</ul><h1>T</h1><p>The page.</p></body>")
+    assert (found.headings, text_of(found)) == (("T",), "The page.")
 
 
 def test_invisible_characters_never_reach_the_index():

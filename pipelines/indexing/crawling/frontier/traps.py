@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from urllib.parse import parse_qsl, urlsplit
 
-from pipelines.indexing.reading.links import origin
+from pipelines.indexing.reading.links import HIDDEN, origin
 
 # Equal pages of one pattern before the others that they lead to are left alone. Real folders hold some: 30 versions of
 # an unchanged page are 30 equal pages, but none of them leads to one that is in no menu.
@@ -15,7 +15,6 @@ MOST_EQUAL = 20
 MIXED = ""  # stands for the texts of a pattern whose pages are not equal
 VARIES = "*"
 
-_HIDDEN = re.compile(r"<!--.*?(?:-->|\Z)|<(script|style)\b.*?(?:</\1\b|\Z)", re.IGNORECASE | re.DOTALL)
 _TAG = re.compile(r"<[^<>]*>")
 _WORD = re.compile(r"\b[^\W\d_]+\b")
 
@@ -24,7 +23,7 @@ Pattern = tuple[str, ...]
 
 def reduced(html: str) -> str:
     """Return the words of a page, without those that hold digits: dates, counters and session ids."""
-    return " ".join(_WORD.findall(_TAG.sub(" ", _HIDDEN.sub(" ", html))))
+    return " ".join(_WORD.findall(_TAG.sub(" ", HIDDEN.sub(" ", html))))
 
 
 class LinkTraps:

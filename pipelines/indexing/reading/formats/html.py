@@ -33,7 +33,7 @@ def document_of_html(url: str, text: str, title: str = "", language: str = "", o
     generators = [*generators_of(names), own]
     kind, label = kind_of(root, names, generators), _text(*islice(root.iter("title"), 1))
     language = language or " ".join((root.get("lang") or root.get("xml:lang") or "").split())[:35]
-    titles = found(own.title, root)  # which may stand outside the content
+    titles = [title for made in generators[::-1] for title in found(made.title, root)]  # also outside the content
     main = main_content(root, names, generators, listed=kind.listed)
     title = title or _text(*titles[:1]) or _title(main, label)
     sections = () if kind.listed else sections_of(ItemReader(url).items_in(main), url)

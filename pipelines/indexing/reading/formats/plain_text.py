@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from html import unescape
 from itertools import groupby
 
+from pipelines.indexing.reading.links import HIDDEN
 from pipelines.indexing.reading.text import LINE_BREAK, UnreadablePage, as_listing, as_paragraph, text_of_page
 from pipelines.records import Block, Document, Page, Section
 from pipelines.text.cleaning import clean_page
@@ -51,15 +52,7 @@ def _keeps_lines(part: str) -> bool:
 
 def document_between_tags(url: str, html: str, title: str = "") -> Document:
     """Return the text between tags as plain text, in linear time: of a page whose tree holds none."""
-    kept, skipping = [], ""
-    for part in html.split("<"):
-        tag, sign, rest = part.partition(">")
-        name = tag.split(None, 1)[0].lower() if tag.strip() else ""
-        if not skipping or name == f"/{skipping}":
-            skipping = name if name in ("script", "style") else ""
-        if not skipping:
-            kept.append(rest if sign else "")
-    return document_of_text(url, unescape("\n".join(kept)), title)
+    return document_of_text(url, unescape(re.sub(r"<[^<>]*>?", "\n", HIDDEN.sub("\n", html))), title)
 
 
 def file_name(url: str) -> str:

@@ -5,8 +5,8 @@ sections.
 """
 
 import re
-from collections.abc import Iterator, Sequence
-from itertools import accumulate, islice
+from collections.abc import Sequence
+from itertools import accumulate, islice, zip_longest
 from typing import NamedTuple
 
 from lxml.etree import _Element as Element
@@ -28,6 +28,7 @@ _LANGUAGES = {
 }
 # The languages of signatures, by the domains of Sphinx.
 _DOMAINS = {"py": "python", "c": "c", "cpp": "cpp", "js": "javascript", "rust": "rust", "java": "java"}
+_MOST_CELLS = 100_000  # of a table whose spans are filled: a hostile one would fill the memory
 _DEEP = 4  # the level from which a heading without an id is a part of its section (Parameters, Returns, Example)
 _OWN_BLOCK = ("pre", "table", "dl", *HEADINGS)
 
@@ -113,13 +114,25 @@ def table_of(table: Element) -> DataTable | None:
 
 
 def _fill_spans(table: Element) -> None:
-    """Put an empty cell into each row that a cell of a row above reaches into: else its cells are in wrong columns."""
+    """Put a cell wherever one reaches into, else those after it are in wrong columns: a heading again, else nothing."""
+    if sum(_span(cell, "colspan") * _span(cell, "rowspan") for cell in table.iter("td", "th")) > _MOST_CELLS:
+        return
     rows = list(table.iter("tr"))
-    for number, row in enumerate(rows):
+    for number, (row, cells) in enumerate(zip(rows, map(list, rows), strict=True)):
+        heads = len(cells) > 1 and _is_header(cells)
+        for cell in cells if heads else cells[:-1]:
+            for _ in range(1, _span(cell, "colspan")):
+                filler = cell.makeelement(cell.tag, rowspan=cell.get("rowspan", ""))
+                filler.text = text_of(cell) if heads else ""
+                cell.addnext(filler)
         for place, cell in enumerate(row):
-            span = re.fullmatch(r"\d{1,2}", cell.get("rowspan") or "")
-            for below in rows[number + 1 : number + int(span[0])] if span else ():
+            for below in rows[number + 1 : number + _span(cell, "rowspan")]:
                 below.insert(place, cell.makeelement(cell.tag))
+
+
+def _span(cell: Element, name: str) -> int:
+    found = re.fullmatch(r"\d{1,2}", cell.get(name) or "")
+    return int(found[0]) if found else 1
 
 
 def _is_data_table(table: Element) -> bool:
@@ -127,7 +140,7 @@ def _is_data_table(table: Element) -> bool:
         return False
     if any(next(inner.iter(*_OWN_BLOCK), None) is not None for inner in table.iter("td")):
         return not _holds_blocks(table)
-    rows = list(_rows(table))
+    rows = _rows(table)
     if len(rows) == 1 and any(len(cell.findall("p")) > 1 for cell in rows[0]):
         return False  # columns of paragraphs
     return any(len(cells) > 1 for cells in rows)
@@ -139,27 +152,24 @@ def _holds_blocks(table: Element) -> bool:
     return any("\n" in text for text in listings) or next(table.iter("dl"), None) is not None
 
 
-def _rows(table: Element) -> Iterator[list[Element]]:
-    for row in table.iter("tr"):
-        cells = [cell for cell in row if cell.tag in ("td", "th")]
-        if cells:
-            yield cells
+def _rows(table: Element) -> list[list[Element]]:
+    return [*filter(None, ([cell for cell in row if cell.tag in ("td", "th")] for row in table.iter("tr")))]
 
 
 def _table_rows(table: Element) -> tuple[str, list[tuple[str, list[Element]]]]:
-    """Return the header of a table, and each other row as a line, cells joined by " | ", with its cells."""
-    header = ""
+    """Return the header of a table, of several rows as well, and each other row as a line, cells joined by " | "."""
+    heads: list[list[str]] = []
     rows: list[tuple[str, list[Element]]] = []
     for cells in _rows(table):
-        heads = not rows and _is_header(cells)
-        line = _side_by_side([_cell(cell) for cell in cells])
-        if not line.replace("|", "").strip():
+        texts = [_cell(cell) for cell in cells]
+        if not any(texts):
             continue
-        if heads:
-            header = _side_by_side([header, line]) if header else line
+        if not rows and _is_header(cells):
+            heads.append(texts)
         else:
-            rows.append((line, cells))
-    return header, rows
+            rows.append((_side_by_side(texts), cells))
+    columns = zip_longest(*heads, fillvalue="")
+    return _side_by_side([join_texts([*filter(None, column)], " ") for column in columns]), rows
 
 
 def _named_parts(rows: Sequence[tuple[str, list[Element]]]) -> list[tuple[list[str], str, list[str]]]:

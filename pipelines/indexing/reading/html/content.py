@@ -117,7 +117,9 @@ def _drop_noise(main: Element, marked: bool) -> None:
     noise = _NOISE if marked else _OUTSIDE
     doomed = [element for element in main.iter(*_NAMES["dropped"]) if not _is_kept(element)]
     doomed += _NOISY_PARTS(main)
-    doomed += [element for element in main.iter(*_NOISY) if element is not main and _is_noise(element, noise, marked)]
+    boxes = [element for element in main.iter(*_NOISY) if element is not main and _is_noise(element, noise, marked)]
+    # A box with the title and most of the text is the page: its end tag is missing, or in a wrong place.
+    doomed += [box for box in boxes if marked or box.find(".//h1") is None or 2 * prose_size(box) < prose_size(main)]
     _drop(main, doomed)
     for mark in _FOOTNOTES(main):
         mark.text = f" [{' '.join(''.join(mark.itertext()).split()).strip('[]')}]"

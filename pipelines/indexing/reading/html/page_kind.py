@@ -14,7 +14,7 @@ from pipelines.indexing.reading.generator import Generator, found
 from pipelines.indexing.reading.generators import LISTINGS
 from pipelines.text.phrases import read_phrases
 
-_SEARCH = etree.XPath("boolean(//div[@id='search-results'])")  # a page to search at
+_TEXTLESS = etree.XPath("boolean(//div[@id='search-results'] | //frameset)")  # a page to search at, or one of frames
 # Where single-page applications are drawn.
 _MOUNTS = etree.XPath(
     "//body//*[@id='root' or @id='app' or @id='__next' or @id='___gatsby' or @id='__nuxt' or @id='swagger-ui' or "
@@ -58,9 +58,7 @@ def _is_listing(root: Element, names: frozenset[str], generators: Iterable[Gener
 
     Listings match nearly every name and would push out the pages that explain it: in the Ray docs, 245 of 3,313 pages.
     """
-    if not LISTINGS.isdisjoint(names) or _SEARCH(root):
-        return True
-    return any(found(generator.listing, root) for generator in generators)
+    return not LISTINGS.isdisjoint(names) or bool(_TEXTLESS(root)) or any(found(g.listing, root) for g in generators)
 
 
 def _is_redirect(root: Element) -> bool:
