@@ -34,8 +34,6 @@ if TYPE_CHECKING:
 DONE, FAILED, BAD_INPUT, NOTHING_DELETED, NOT_ACCEPTED, BUSY = 0, 1, 2, 3, 4, 75
 INTERRUPTED, TERMINATED, PIPE_CLOSED = (128 + number for number in (signal.SIGINT, signal.SIGTERM, signal.SIGPIPE))
 CLEAR_LINE = "\r\x1b[2K"
-# The message of an error that these packages define is enough for a user; any other error needs its traceback.
-OWN_PACKAGES = ("pipelines.", "jobs.")
 
 Work = Callable[[argparse.Namespace], int]
 
@@ -299,17 +297,8 @@ def exit_code(error: Exception) -> int:
 
 
 def describe_error(error: Exception) -> tuple[str, bool]:
-    """Return the message of an error, and whether it is one of ours.
-
-    An error of a Ray task holds its cause within a long text; that of an actor, and what Ray Data makes of one, only
-    names it on a line of its own.
-    """
-    cause = getattr(error, "cause", None) or error
-    if at_home := describe_trouble_at_home(cause):
+    """Return the message of an error, and whether it is one of ours."""
+    if at_home := describe_trouble_at_home(error):
         return at_home, True
-    module = type(cause).__module__
-    if module.startswith("ray."):
-        lines = f"{error}\n{cause}".splitlines()
-        own = [line for line in lines if line.startswith(OWN_PACKAGES) and ": " in line]
-        return (own[-1].partition(": ")[2], True) if own else (str(cause), False)
-    return str(cause), module.startswith((*OWN_PACKAGES, "__main__"))
+    # The message of an error that these define is enough for a user; any other error needs its traceback.
+    return str(error), type(error).__module__.startswith(("pipelines.", "jobs.", "__main__"))

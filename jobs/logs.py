@@ -38,14 +38,11 @@ def run(args: argparse.Namespace) -> int:
             row = store.find_run(args.run)
             show_new(row, shown, args.json)
     if not shown:
-        say(f"run {args.run} left no log {where()}: it wrote nothing, or its logs are gone with its Ray")
+        where = f"under {ray_folder()}" if ray_address() == "local" else f"at {ray_address()}"
+        say(f"run {args.run} left no log {where}: it wrote nothing, or its logs are gone with its Ray")
     if row["error"]:
         say(f"run {args.run}: {row['error']}")
     return DONE if shown else FAILED
-
-
-def where() -> str:
-    return f"under {ray_folder()}" if ray_address() == "local" else f"at {ray_address()}"
 
 
 def show_new(run: Mapping[str, Any], shown: Counter[str], as_json: bool) -> None:

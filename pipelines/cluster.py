@@ -9,10 +9,13 @@ import contextlib
 import ipaddress
 import logging
 import os
+import re
 import secrets
+import socket
 import sys
 import tempfile
 import time
+import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +27,15 @@ from pipelines.files.atomic_files import keep_private
 
 LOOPBACK = {"localhost", "127.0.0.1", "::1"}
 LOOK_S = 1.0
+REMEDY = "`ray status` on the head shows the cluster; unset RAY_ADDRESS to use a Ray of your own"
+
+
+class UnreachableCluster(ConnectionError):
+    """Nothing listens at the address of the cluster."""
+
+
+class WorkFailed(RuntimeError):
+    """What a worker of Ray did has failed; the message is that of the error there."""
 
 
 class UnreachableDatabase(ValueError):
@@ -82,7 +94,8 @@ def connect_ray(address: str = "local", niceness: int = JOB_NICENESS, metrics: i
     """Yield the Ray that this process is connected to, else the one at `address`; "local" starts one on this machine.
 
     The workers of a Ray started here have this `niceness`, and its metrics the port `metrics` (0: a free one). A
-    connection made here is closed at the end, a Ray started here is stopped.
+    connection made here is closed at the end, a Ray started here is stopped. Raises UnreachableCluster; an error of Ray
+    that the body raises becomes the one that it stands for, see `own_error`.
     """
     # Ray takes these from the environment alone. `uv run` would build its environment in every worker; ray#53727 prints
     # an alarm for every actor pool; Ray Data looks every ten seconds whether nodes have joined.
@@ -100,6 +113,8 @@ def connect_ray(address: str = "local", niceness: int = JOB_NICENESS, metrics: i
     ray_internals.warn_of_missing(ray_internals.OF_CLUSTERS)
     starts_here = not ray.is_initialized()
     if starts_here:
+        if problem := why_unreachable(address):  # Ray would try for minutes, without a word
+            raise UnreachableCluster(f"{problem}: {REMEDY}")
         with silent_stderr():
             if address == "local":
                 start_local_ray(_system_config={"worker_niceness": niceness}, _metrics_export_port=metrics or None)
@@ -111,9 +126,48 @@ def connect_ray(address: str = "local", niceness: int = JOB_NICENESS, metrics: i
                     ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
     try:
         yield RayCluster(ray.get_runtime_context().gcs_address)
+    except ray.exceptions.RayError as error:
+        raise own_error(error) from error
     finally:
         if starts_here:
             ray.shutdown()
+
+
+def why_unreachable(address: str) -> str:
+    """Return why no cluster can be at an address, "" if something listens there or it is a word such as `auto`."""
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if port.isdecimal():
+        try:
+            socket.create_connection((host.strip("[]"), int(port)), timeout=5.0).close()
+        except (OSError, OverflowError) as error:
+            return f"nothing answers at {address} ({getattr(error, 'strerror', None) or error})"
+    return ""
+
+
+def own_error(error: Exception) -> Exception:
+    """Return the error that one of Ray stands for, without what Ray adds to its message.
+
+    An error of a task holds its cause, to which Ray Data adds advice; that of an actor, and what Ray Data makes of
+    one, only names it on a line of its own.
+    """
+    cause = getattr(error, "cause", None) or error
+    if type(cause).__module__.startswith("ray."):
+        own = re.findall(r"^pipelines\.[^\n]*?: (.*)", f"{error}\n{cause}", re.MULTILINE)
+        return WorkFailed([str(cause), *own][-1])
+    cause.args = tuple(arg.partition("\nFailed to ")[0] if isinstance(arg, str) else arg for arg in cause.args)
+    return cause
+
+
+def quiet_context() -> Any:
+    """Return the options of Ray Data, with which it prints nothing: its caller reports progress, and errors once."""
+    import ray.data
+
+    context = ray.data.DataContext.get_current()
+    context.enable_progress_bars = False
+    context.print_on_execution_start = False
+    logging.getLogger("ray.data").setLevel(logging.CRITICAL)
+    warnings.filterwarnings("ignore", "The minimum number of concurrent actors")  # the input is short: no problem
+    return context
 
 
 def is_connected() -> bool:

@@ -24,7 +24,7 @@ from pipelines import embedded
 from pipelines.answering.forms import describe_forms
 from pipelines.answering.retrieval.live import CollectionNotNamed, choose_collection
 from pipelines.answering.settings import all_agents, describe_errors
-from pipelines.cluster import SERVICE_NICENESS, connect_ray
+from pipelines.cluster import SERVICE_NICENESS, UnreachableCluster, connect_ray
 from pipelines.files.services import announce
 from pipelines.llm.servers import find_llm
 from pipelines.store import Store, StoreUnavailable, UnusableDatabase
@@ -77,6 +77,7 @@ def main() -> int:
         AddressUnusable,
         ClusterTaken,
         StoreUnavailable,
+        UnreachableCluster,
         UnusableDatabase,
         embedded.EmbeddedPostgresFailed,
     ) as error:

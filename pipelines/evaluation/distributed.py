@@ -4,12 +4,10 @@ The only file of the evaluation that knows Ray, which it imports on use.
 """
 
 import contextlib
-import logging
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
-from pipelines.cluster import check_reach, connect_ray
+from pipelines.cluster import check_reach, connect_ray, quiet_context
 from pipelines.evaluation.dataset import Example
 from pipelines.evaluation.worker import EvaluationJob, EvaluationProgress, open_worker
 from pipelines.text.progress import Progress, silent
@@ -44,7 +42,7 @@ def ask_over_ray(
 
         batches = -(-len(examples) // BATCH)
         free = int(sum(node.get("CPU", 0) for node in cluster.free_resources().values()))
-        _silence(ray.data.DataContext.get_current())
+        quiet_context()
         rows = [{"question": e.question, "sources": list(e.sources), "answer": e.answer} for e in examples]
         counts = ray.data.from_items(rows, override_num_blocks=batches).map_batches(
             EvaluationActor,
@@ -58,11 +56,3 @@ def ask_over_ray(
         count_batches: Any = counts.iter_batches(batch_size=None, batch_format="pyarrow")
         for batch in count_batches:
             pace.add(sum(batch["asked"].to_pylist()), sum(batch["failed"].to_pylist()))
-
-
-def _silence(context: Any) -> None:
-    """Keep Ray Data from printing: `progress` reports how far it is, and errors are raised."""
-    context.enable_progress_bars = False
-    context.print_on_execution_start = False
-    logging.getLogger("ray.data").setLevel(logging.CRITICAL)
-    warnings.filterwarnings("ignore", "The minimum number of concurrent actors")

@@ -152,8 +152,9 @@ class AnswerWriter:
         paper.trace.add_seconds("cite", cited.seconds)
 
     def _passages(self, task: Task) -> Passages:
-        embed = partial(self._embed, collection=task.collection) if self._embed and uses_retrieval(task.mode) else None
-        return Passages(task.hits, embed)
+        if self._embed and task.vectors and uses_retrieval(task.mode):
+            return Passages(task.hits, partial(self._embed, collection=task.collection))
+        return Passages(task.hits)
 
 
 def _is_likely(task: Task) -> bool:

@@ -5,16 +5,16 @@ Ray.
 """
 
 import functools
-import logging
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
 import pyarrow as pa
 import ray.data
-from ray.data import ActorPoolStrategy, DataContext, Dataset, ExecutionResources, TaskPoolStrategy
+from ray.data import ActorPoolStrategy, Dataset, ExecutionResources, TaskPoolStrategy
 from ray.exceptions import ActorUnschedulableError, StreamingGeneratorReplayInconsistentError
 
+from pipelines.cluster import quiet_context
 from pipelines.indexing.building import steps
 from pipelines.indexing.building.pools import Node, held_by_others
 from pipelines.indexing.chunking.page_cutter import PageChunks
@@ -111,7 +111,7 @@ def configure(slow_source: bool, held: Node) -> None:
 
     What others hold is left out: Ray Data plans with all of a cluster, and would start actors where tasks are to run.
     """
-    context = DataContext.get_current()
+    context = quiet_context()
     # Ray will drop it in 2027 for `label_selector`, which can't say it: a service and a run share nodes. Nor can
     # `resource_limits`, a fixed number: nodes that join later would stay idle.
     context.execution_options.exclude_resources = ExecutionResources(cpu=held["CPU"], gpu=held["GPU"])
@@ -119,10 +119,6 @@ def configure(slow_source: bool, held: Node) -> None:
     context.execution_no_progress_timeout_s = -1 if slow_source else 1800
     # An actor that has a batch and another one waiting is enough work to start one more, where a node has room.
     context.autoscaling_config.actor_pool_util_upscaling_threshold = 1.0
-    context.enable_progress_bars = False
-    context.print_on_execution_start = False
-    logging.getLogger("ray.data").setLevel(logging.CRITICAL)  # an error is raised, and its job reports it once
-    warnings.filterwarnings("ignore", "The minimum number of concurrent actors")  # the input is short: no problem
     warnings.filterwarnings("ignore", message="The maximum number of concurrent tasks")
 
 

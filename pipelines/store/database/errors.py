@@ -50,7 +50,7 @@ def translate_errors() -> Iterator[None]:
             "role (`alter role NAME set statement_timeout = '10min'`), then do the same again"
         ) from error
     except PoolTimeout as error:
-        raise StoreUnavailable(f"no database connection in time: {error}") from error
+        raise StoreUnavailable("the database gives no connection in time: `raydex doctor` says why") from error
     except (psycopg.errors.DeadlockDetected, psycopg.errors.SerializationFailure) as error:
         raise TransactionConflict(f"transactions were in each other's way: {error}; do the same again") from error
     except (psycopg.OperationalError, psycopg.InterfaceError) as error:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from kit.answering import MemoryStore, WordEmbedder, make_hit
+from kit.queued_model import Says
 
 from pipelines.answering.engine import QueryEngine
 from pipelines.answering.question import Question
@@ -518,11 +519,14 @@ def test_a_model_that_hangs_is_not_waited_for_and_takes_no_thread_of_other_quest
     assert [(one.degraded, one.hits[0].ranks) for one in found] == [(("vector",), {"bm25": 1})] * 2
 
 
-def test_a_model_that_has_just_failed_is_not_asked_for_the_quotation(make: Make, models: Models) -> None:
+@pytest.mark.parametrize("written", [(), ("To load files, call read_csv [1].",)])
+def test_a_model_that_has_just_failed_is_not_asked_for_the_answer(
+    written: tuple[str, ...], make: Make, models: Models
+) -> None:
     retriever = make()
     retriever.prepare()
     models.embedder.calls, models.embedder.fails = 0, True
-    answer = QueryEngine(retriever).query("read_csv files")
+    answer = QueryEngine(retriever, None, *map(Says, written)).query("read_csv files")
     assert answer.degraded == ("vector",) and "read_csv" in answer.text and models.embedder.calls == 1
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from jobs.cli import describe_error
 from jobs.experiment import arguments
+from pipelines.cluster import own_error
 from pipelines.evaluation.dataset import Example
 from pipelines.evaluation.evaluator import EvaluationPlan
 from pipelines.evaluation.experiments.comparison import UnknownRun, best_run, check_names, compare_runs, main_metric
@@ -236,8 +237,12 @@ def test_how_far_a_run_may_fall_is_a_number_without_sign():
 def test_a_failed_cell_says_why_and_not_where_in_ray():
     ray_error = type("RayTaskError", (Exception,), {"__module__": "ray.exceptions"})
     trace = "ray::MapWorker() (pid=1)\n  File build.py\npipelines.embed.EmbeddingFailed: no key: set one\nTo retry …"
-    why, ours = describe_error(ray_error(trace))
+    why, ours = describe_error(own_error(ray_error(trace)))
     assert (why, ours) == ("no key: set one", True)
+    told = OSError("the disk is full\nFailed to apply UDF transform after 1/1 attempts.\nTo change …")
+    error = ray_error(trace)
+    error.cause = told
+    assert own_error(error) is told and str(told) == "the disk is full"
     assert failed_record(Cell("broken", {}), {}, ray_error(trace), why)["error"] == "no key: set one"
 
 

@@ -10,6 +10,7 @@ from kit.scripted_llm import Reply, ScriptedLLM, in_turn
 from kit.scripted_server import Raw, ScriptedServer
 
 from pipelines.answering.settings import AgentSettings
+from pipelines.cluster import UnreachableCluster, connect_ray
 from pipelines.diagnosis import Check, Finding, cluster, endpoints, fine, machine, models, run_check
 from pipelines.diagnosis.database import DatabaseCheck
 from pipelines.diagnosis.models import ModelCheck, damaged_files
@@ -166,6 +167,11 @@ def test_a_cluster_that_is_not_there_is_told_at_once() -> None:
     [finding] = run(lambda: cluster.check_ray("127.0.0.1:9", "", 60))
     assert finding.state == "failed" and "nothing answers at 127.0.0.1:9" in finding.found
     assert "unset RAY_ADDRESS" in finding.remedy
+    with (
+        pytest.raises(UnreachableCluster, match=r"nothing answers at 127.0.0.1:9 .*unset RAY_ADDRESS"),
+        connect_ray("127.0.0.1:9"),
+    ):
+        pass
 
 
 # ---------------------------------------------------------------------------------------------- language models
