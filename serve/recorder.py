@@ -96,6 +96,11 @@ class Recorder:
             error = error[:MOST_ERROR_CHARACTERS] or "unknown"
             self._enqueue(recorded_question(id, question, context, error=error))
 
+    def settle(self, seconds: float) -> None:
+        """Wait until all that was queued is written or dropped, for at most so long."""
+        with self._waiting.all_tasks_done:
+            self._waiting.all_tasks_done.wait_for(lambda: not self._waiting.unfinished_tasks, seconds)
+
     def close(self, timeout_s: float = 5.0) -> None:
         """Write the waiting rows for at most `timeout_s`; drop the rest, and whatever comes later."""
         self._give_up_at = time.monotonic() + timeout_s
@@ -135,6 +140,8 @@ class Recorder:
             batch = self._next()
             if batch:
                 self._write(batch)
+            for _ in batch:
+                self._waiting.task_done()
 
     def _next(self) -> list[RecordedQuestion]:
         """Return a batch of waiting rows; wait for the first one until it is time to delete old questions."""

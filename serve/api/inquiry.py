@@ -30,6 +30,8 @@ log = logging.getLogger(__name__)
 
 # A follow-up is understood from that many turns: its "it" was named in one of the last few.
 TURNS = 5
+# A program asks on as soon as it has an answer, whose row takes milliseconds. While the database is away it comes late.
+SETTLE_S = 0.5
 # Stands in `degraded` where the turns of a conversation could not be read.
 CONVERSATION = "conversation"
 
@@ -71,13 +73,18 @@ class Inquiries:
             origin = replace(origin, conversation=origin.conversation or secrets.token_urlsafe(16))
             return Inquiry(self, question, origin, key)
         try:
-            read = self._store.conversation
-            turns = await self._threads.run(read, origin.conversation, TURNS, key, origin.after)
+            turns = await self._threads.run(self._turns, origin.conversation, key, origin.after)
         except Exception as error:  # whatever the reason: the question itself can be answered
             log.warning("answering without the conversation's turns: %s: %s", type(error).__name__, error)
             return Inquiry(self, question, origin, key, (CONVERSATION,))
         question = replace(question, history=_messages(turns), previous=turns[-1].cited if turns else ())
         return Inquiry(self, question, origin, key)
+
+    def _turns(self, conversation: str, key: str, after: Sequence[str] | None) -> list[Turn]:
+        """Return the last turns of a conversation, also one that is only now being recorded."""
+        if self.recorder:
+            self.recorder.settle(SETTLE_S)
+        return self._store.conversation(conversation, TURNS, key, after)
 
 
 @dataclass(frozen=True, slots=True)

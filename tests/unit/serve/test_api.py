@@ -109,13 +109,13 @@ def test_a_search_gives_hits_and_what_was_searched_for(client: TestClient, engin
 # ---------------------------------------------------------------------------------------------- conversations
 
 
-def test_a_conversation_is_continued_from_what_was_written_down(client, store, engine):
+def test_a_conversation_is_continued_from_what_was_written_down(client, store, engine, recorder):
     store.turns["c1"] = [PastTurn("How?", "So.", ("x",)), PastTurn("And then?", "That.", ("y", "z"))]
     reply = ask(client, conversation="c1").json()
     assert reply["conversation"] == "c1" and "conversation" not in reply["degraded"]
     (asked,) = engine.asks
     assert [message.content for message in asked.history] == ["How?", "So.", "And then?", "That."]
-    assert asked.previous == ("y", "z")
+    assert asked.previous == ("y", "z") and recorder.settled == 1
 
 
 def test_without_its_turns_a_question_is_answered_and_says_so(client: TestClient, store: FakeStore) -> None:
