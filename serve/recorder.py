@@ -83,8 +83,8 @@ class Recorder:
         if not self._enabled:
             return
         try:
-            kept = abridged(answer)
-            recorded = recorded_question(answer.id or uuid.uuid4().hex, answer.question, context, answer=kept)
+            id = answer.id or uuid.uuid4().hex
+            recorded = recorded_question(id, answer.question, context, answer=abridged(answer))
         except Exception:
             self._drop(1, "an answer does not fit a row", exc_info=True)
         else:
@@ -152,15 +152,11 @@ class Recorder:
         return [row for row in (first, *self._rest(BATCH_ROWS - 1)) if row is not None]
 
     def _rest(self, most: int | None = None) -> list[RecordedQuestion]:
-        rows: list[RecordedQuestion] = []
-        while most is None or len(rows) < most:
-            try:
-                row = self._waiting.get_nowait()
-            except queue.Empty:
-                break
-            if row is not None:
-                rows.append(row)
-        return rows
+        rows: list[RecordedQuestion | None] = []
+        with contextlib.suppress(queue.Empty):
+            while most is None or len(rows) < most:
+                rows.append(self._waiting.get_nowait())
+        return [row for row in rows if row is not None]
 
     def _write(self, rows: list[RecordedQuestion]) -> None:
         """Write `rows`, retrying while the database is away; drop only those that it refuses."""
@@ -198,13 +194,11 @@ class Recorder:
         if self._retention_days is None:
             return
         try:
-            deleted = self._store.forget_questions(self._retention_days)
+            if deleted := self._store.forget_questions(self._retention_days):
+                log.info("deleted %d questions older than %g days", deleted, self._retention_days)
         except Exception as error:
             self._forget_at = time.monotonic() + 60.0
             log.warning("old questions were not deleted, trying again in a minute: %s", error)
-        else:
-            if deleted:
-                log.info("deleted %d questions older than %g days", deleted, self._retention_days)
 
 
 def recorded_question(

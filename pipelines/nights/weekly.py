@@ -87,9 +87,8 @@ def _changes(changed: Mapping[str, int], what: str) -> str:
 
 
 def _group(gap: Mapping[str, Any], with_questions: bool) -> dict[str, Any]:
-    nearest = gap["nearest"] and gap["nearest"]["source"]
-    shown = {"question": gap["question"]} if with_questions else {}
-    return {**{name: gap[name] for name in ("count", "kind", *TROUBLES)}, "nearest": nearest, **shown}
+    shown = ("count", "kind", *TROUBLES, *(("question",) if with_questions else ()))
+    return {**{name: gap[name] for name in shown}, "nearest": gap["nearest"] and gap["nearest"]["source"]}
 
 
 def _unanswered(groups: Sequence[Mapping[str, Any]]) -> Iterator[str]:

@@ -18,7 +18,7 @@ from pipelines.answering.engine import QueryEngine
 from pipelines.answering.events import Delta
 from pipelines.answering.question import Question
 from pipelines.records import Answer, Message
-from pipelines.store import Store, Turn
+from pipelines.store import Store
 from serve.api.errors import ClientGone
 from serve.api.stream import Events, run_while_connected
 from serve.guard.keys import key_of
@@ -73,18 +73,15 @@ class Inquiries:
             origin = replace(origin, conversation=origin.conversation or secrets.token_urlsafe(16))
             return Inquiry(self, question, origin, key)
         try:
-            turns = await self._threads.run(self._turns, origin.conversation, key, origin.after)
+            if self.recorder:
+                await self._threads.run(self.recorder.settle, SETTLE_S)
+            turns = await self._threads.run(self._store.conversation, origin.conversation, TURNS, key, origin.after)
         except Exception as error:  # whatever the reason: the question itself can be answered
             log.warning("answering without the conversation's turns: %s: %s", type(error).__name__, error)
             return Inquiry(self, question, origin, key, (CONVERSATION,))
-        question = replace(question, history=_messages(turns), previous=turns[-1].cited if turns else ())
+        history = [Message(*said) for turn in turns for said in (("user", turn.question), ("assistant", turn.answer))]
+        question = replace(question, history=tuple(history), previous=turns[-1].cited if turns else ())
         return Inquiry(self, question, origin, key)
-
-    def _turns(self, conversation: str, key: str, after: Sequence[str] | None) -> list[Turn]:
-        """Return the last turns of a conversation, also one that is only now being recorded."""
-        if self.recorder:
-            self.recorder.settle(SETTLE_S)
-        return self._store.conversation(conversation, TURNS, key, after)
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,9 +151,3 @@ def key_name(request: Request) -> str:
     """Return whom what is asked belongs to: `name` of the request's API key, `name/session`, or "" without either."""
     key = key_of(request.scope)
     return key.owner if key else ""
-
-
-def _messages(turns: Sequence[Turn]) -> tuple[Message, ...]:
-    return tuple(
-        message for turn in turns for message in (Message("user", turn.question), Message("assistant", turn.answer))
-    )
