@@ -14,13 +14,13 @@ from typing import Any
 from jobs.cli import DONE, BadInput, Messages, add_collection, add_json, check_range, command, finish, main, make_folder
 from jobs.environment import open_store, read_configuration
 from pipelines.insights.changed import changed_answers
+from pipelines.insights.gaps import describe_gap
 from pipelines.insights.insights import Period, embedders_of, gather_insights
 from pipelines.insights.report import write_report
 from pipelines.text.progress import describe_seconds
 
 SHOWN = 5
 OUT = "a folder for insights.html and insights.json, or the name of one file (.html or .json)"
-KINDS = {"missing": "not known", "thin": "low confidence", "disliked": "rated down"}
 
 
 def arguments() -> argparse.ArgumentParser:
@@ -127,7 +127,7 @@ def _table(title: str, rows: Sequence[tuple[float, str]]) -> list[str]:
 
 def _gap(gap: Mapping[str, Any]) -> str:
     near = f"\n          nearest: {gap['nearest']['source']}" if gap["nearest"] else ""
-    return f"{_shown(gap)}: asked {gap['count']:,}×, mostly {KINDS[gap['kind']]}{near}"
+    return f"{describe_gap(gap, _shown(gap))}{near}"
 
 
 def _shown(meaning: Mapping[str, Any], most: int = 90) -> str:

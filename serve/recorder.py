@@ -83,8 +83,8 @@ class Recorder:
         if not self._enabled:
             return
         try:
-            kept = abridged(answer)
-            recorded = recorded_question(answer.id or uuid.uuid4().hex, answer.question, context, answer=kept)
+            id = answer.id or uuid.uuid4().hex
+            recorded = recorded_question(id, answer.question, context, answer=abridged(answer))
         except Exception:
             self._drop(1, "an answer does not fit a row", exc_info=True)
         else:
@@ -95,6 +95,11 @@ class Recorder:
         if self._enabled:
             error = error[:MOST_ERROR_CHARACTERS] or "unknown"
             self._enqueue(recorded_question(id, question, context, error=error))
+
+    def settle(self, seconds: float) -> None:
+        """Wait until all that was queued is written or dropped, for at most so long."""
+        with self._waiting.all_tasks_done:
+            self._waiting.all_tasks_done.wait_for(lambda: not self._waiting.unfinished_tasks, seconds)
 
     def close(self, timeout_s: float = 5.0) -> None:
         """Write the waiting rows for at most `timeout_s`; drop the rest, and whatever comes later."""
@@ -135,6 +140,8 @@ class Recorder:
             batch = self._next()
             if batch:
                 self._write(batch)
+            for _ in batch:
+                self._waiting.task_done()
 
     def _next(self) -> list[RecordedQuestion]:
         """Return a batch of waiting rows; wait for the first one until it is time to delete old questions."""
@@ -145,15 +152,11 @@ class Recorder:
         return [row for row in (first, *self._rest(BATCH_ROWS - 1)) if row is not None]
 
     def _rest(self, most: int | None = None) -> list[RecordedQuestion]:
-        rows: list[RecordedQuestion] = []
-        while most is None or len(rows) < most:
-            try:
-                row = self._waiting.get_nowait()
-            except queue.Empty:
-                break
-            if row is not None:
-                rows.append(row)
-        return rows
+        rows: list[RecordedQuestion | None] = []
+        with contextlib.suppress(queue.Empty):
+            while most is None or len(rows) < most:
+                rows.append(self._waiting.get_nowait())
+        return [row for row in rows if row is not None]
 
     def _write(self, rows: list[RecordedQuestion]) -> None:
         """Write `rows`, retrying while the database is away; drop only those that it refuses."""
@@ -191,13 +194,11 @@ class Recorder:
         if self._retention_days is None:
             return
         try:
-            deleted = self._store.forget_questions(self._retention_days)
+            if deleted := self._store.forget_questions(self._retention_days):
+                log.info("deleted %d questions older than %g days", deleted, self._retention_days)
         except Exception as error:
             self._forget_at = time.monotonic() + 60.0
             log.warning("old questions were not deleted, trying again in a minute: %s", error)
-        else:
-            if deleted:
-                log.info("deleted %d questions older than %g days", deleted, self._retention_days)
 
 
 def recorded_question(

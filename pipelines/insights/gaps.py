@@ -4,9 +4,9 @@ Knows rows of questions, grouped; no model and no database.
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from pipelines.answering.grounding.words import content_words, words_of, words_share
 from pipelines.answering.retrieval.evidence import Yardstick
@@ -23,6 +23,8 @@ OF_DOCUMENTATION = {"incomplete", "outdated"}
 # lacks one: such a question is better shown in vain than lost.
 NEAR, SHARED = 0.45, 0.4
 
+# What is counted of a gap, as it is told.
+TROUBLES = {"unknown": "not known", "low": "of low confidence", "down": "rated down"}
 # Not known, of low confidence, rated down.
 Kind = Literal["missing", "thin", "disliked"]
 
@@ -80,3 +82,9 @@ def nearest_source(rows: Sequence[AskedQuestion]) -> str:
         for place, source in enumerate(row.found, 1):
             votes[source] += 1 / place  # type: ignore[assignment]
     return max(votes, key=lambda source: votes[source], default="")
+
+
+def describe_gap(gap: Mapping[str, Any], name: str = "") -> str:
+    """Return for a person how often a gap was asked, and what came of it."""
+    troubles = ", ".join(f"{gap[kind]:,} {words}" for kind, words in TROUBLES.items() if gap[kind])
+    return f"{name and f'{name}: '}asked {gap['count']:,}×: {troubles}"

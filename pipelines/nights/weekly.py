@@ -11,6 +11,7 @@ from uuid import uuid4
 
 from pipelines.answering.settings import AnswerSettings
 from pipelines.indexing.publish import COUNTED
+from pipelines.insights.gaps import TROUBLES, describe_gap
 from pipelines.insights.insights import Period, embedders_of, gather_insights
 from pipelines.nights.journal import NIGHTLY
 from pipelines.nights.notices.notice import Notice
@@ -20,7 +21,6 @@ from pipelines.text.progress import Progress, describe_seconds
 RUNS, GROUPS = 200, 10  # runs that are looked at, groups of unanswered questions that are shown
 UPDATING = (NIGHTLY, "reindex")
 TOTALS = ("questions", "unknown", "low", "failed", "up", "down")
-KINDS = {"missing": "not known", "thin": "low confidence", "disliked": "rated down"}
 
 
 def report_on(
@@ -87,15 +87,13 @@ def _changes(changed: Mapping[str, int], what: str) -> str:
 
 
 def _group(gap: Mapping[str, Any], with_questions: bool) -> dict[str, Any]:
-    nearest = gap["nearest"] and gap["nearest"]["source"]
-    shown = {"question": gap["question"]} if with_questions else {}
-    return {"count": gap["count"], "kind": gap["kind"], "nearest": nearest, **shown}
+    shown = ("count", "kind", *TROUBLES, *(("question",) if with_questions else ()))
+    return {**{name: gap[name] for name in shown}, "nearest": gap["nearest"] and gap["nearest"]["source"]}
 
 
 def _unanswered(groups: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     if groups:
         yield f"unanswered, in {len(groups):,} groups:"
     for group in groups:
-        named = f"{group['question']}: " if "question" in group else ""
         near = f"; nearest: {group['nearest']}" if group["nearest"] else ""
-        yield f"  {named}asked {group['count']:,}×, mostly {KINDS[group['kind']]}{near}"
+        yield f"  {describe_gap(group, group.get('question', ''))}{near}"

@@ -29,9 +29,12 @@ MOST_MESSAGE_CHARACTERS = 1_000
 
 # Where a value may be of several types, pydantic puts the name of one into the path of the field.
 TAGS = ("function-", "list[")
-# What is said of every other path under /v1, such as /v1/responses and /v1/completions.
-NO_ROUTE = (404, 405)
+# What is said of a path that nothing serves; under /v1 of every other one, such as /v1/responses and /v1/completions.
+NO_ROUTE = ("Not Found", "Method Not Allowed")
 V1_ROUTES = "use POST /v1/chat/completions, POST /v1/embeddings or GET /v1/models"
+
+
+NO_OBJECT = "body: send a JSON object, with the header `content-type: application/json`"
 
 
 class ClientGone(Exception):
@@ -78,9 +81,11 @@ def handle_errors(app: FastAPI) -> None:
     """Make every exception of `app` a reply: those that FastAPI would reply to itself, all others by Failsafe."""
 
     async def reply_failure(request: Request, error: Exception) -> Response:
-        failure = failure_of(error)
-        if isinstance(error, HTTPException) and failure.status in NO_ROUTE and is_openai(path_of(request.scope)):
-            failure = replace(failure, error=f"{request.method} {path_of(request.scope)} is not served: {V1_ROUTES}")
+        failure, path = failure_of(error), path_of(request.scope)
+        if isinstance(error, HTTPException) and error.detail in NO_ROUTE:
+            served = V1_ROUTES if is_openai(path) else "/docs shows what is"
+            said = f"{request.method} {path} is not served: {served}"
+            failure = replace(failure, error=said, headers=error.headers or {})
         return failure.response(request.scope)
 
     async def reply_nothing(request: Request, error: Exception) -> Response:
@@ -124,6 +129,8 @@ def _invalid(error: RequestValidationError) -> Failure:
     for problem in error.errors():
         problems.setdefault(_path(problem["loc"]), problem)
     wholes = {path[:end] for path in problems for end, sign in enumerate(path) if sign == "."}
+    if problems.get("body", {}).get("type") == "model_attributes_type":  # such as the form that curl sends by itself
+        return Failure(422, NO_OBJECT, "body")
     said = [f"{path}: {problem['msg']}" for path, problem in problems.items() if path not in wholes]
     first = next(path for path in problems if path not in wholes)
     expected = problems[first].get("ctx", {}).get("expected", "") if problems[first]["type"] == "literal_error" else ""

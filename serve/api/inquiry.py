@@ -18,7 +18,7 @@ from pipelines.answering.engine import QueryEngine
 from pipelines.answering.events import Delta
 from pipelines.answering.question import Question
 from pipelines.records import Answer, Message
-from pipelines.store import Store, Turn
+from pipelines.store import Store
 from serve.api.errors import ClientGone
 from serve.api.stream import Events, run_while_connected
 from serve.guard.keys import key_of
@@ -30,6 +30,8 @@ log = logging.getLogger(__name__)
 
 # A follow-up is understood from that many turns: its "it" was named in one of the last few.
 TURNS = 5
+# A program asks on as soon as it has an answer, whose row takes milliseconds. While the database is away it comes late.
+SETTLE_S = 0.5
 # Stands in `degraded` where the turns of a conversation could not be read.
 CONVERSATION = "conversation"
 
@@ -71,12 +73,14 @@ class Inquiries:
             origin = replace(origin, conversation=origin.conversation or secrets.token_urlsafe(16))
             return Inquiry(self, question, origin, key)
         try:
-            read = self._store.conversation
-            turns = await self._threads.run(read, origin.conversation, TURNS, key, origin.after)
+            if self.recorder:
+                await self._threads.run(self.recorder.settle, SETTLE_S)
+            turns = await self._threads.run(self._store.conversation, origin.conversation, TURNS, key, origin.after)
         except Exception as error:  # whatever the reason: the question itself can be answered
             log.warning("answering without the conversation's turns: %s: %s", type(error).__name__, error)
             return Inquiry(self, question, origin, key, (CONVERSATION,))
-        question = replace(question, history=_messages(turns), previous=turns[-1].cited if turns else ())
+        history = [Message(*said) for turn in turns for said in (("user", turn.question), ("assistant", turn.answer))]
+        question = replace(question, history=tuple(history), previous=turns[-1].cited if turns else ())
         return Inquiry(self, question, origin, key)
 
 
@@ -147,9 +151,3 @@ def key_name(request: Request) -> str:
     """Return whom what is asked belongs to: `name` of the request's API key, `name/session`, or "" without either."""
     key = key_of(request.scope)
     return key.owner if key else ""
-
-
-def _messages(turns: Sequence[Turn]) -> tuple[Message, ...]:
-    return tuple(
-        message for turn in turns for message in (Message("user", turn.question), Message("assistant", turn.answer))
-    )

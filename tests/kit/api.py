@@ -297,6 +297,10 @@ class MemoryRecorder:
     failures: list[dict[str, object]] = field(default_factory=list)
     counted: list[Answer] = field(default_factory=list)
     first_deltas: list[float] = field(default_factory=list)
+    settled: int = 0
+
+    def settle(self, seconds: float) -> None:
+        self.settled += 1
 
     def record(self, answer: Answer, context: QuestionContext) -> None:
         self.rows.append({"answer": answer, **asdict(context)})

@@ -28,7 +28,7 @@ function cards({ totals, pages, smalltalk }, days) {
 }
 
 const ADVICE = {
-  missing: near => near ? "Nothing answers this. The nearest section: " : "Nothing answers this, and nothing is near.",
+  missing: near => near ? "The nearest section: " : "Nothing that is indexed is near.",
   thin: () => "The answer stands on little. Does this section say it? ",
   disliked: () => "Readers were not helped. They were sent to: ",
 };

@@ -55,9 +55,8 @@ class OpenAIRoutes:
         options = body.raydex or schemas.RaydexOptions()
         place = {None: self._sources, True: "footnotes", False: "key"}[options.footnotes]
         inquiry = await self._inquiries.open(request, body.to_question(), Origin(options.conversation, "openai"))
-        asked = ChatRequest(
-            body, place, await asyncio.to_thread(_estimate, [message.text for message in body.messages])
-        )
+        tokens = await asyncio.to_thread(_estimate, [message.text for message in body.messages])
+        asked = ChatRequest(body, place, tokens)
         try:
             if not body.stream:
                 return _completion(await inquiry.answer(request), inquiry, asked)
@@ -77,17 +76,17 @@ class OpenAIRoutes:
         raise await self._no_model(model)
 
     async def embeddings(self, body: schemas.EmbeddingsIn) -> schemas.EmbeddingsOut:
-        texts = [body.input] if isinstance(body.input, str) else body.input
         try:
-            vectors = np.asarray(await self._engine.aembed(texts, schemas.collection_of(body.model)), dtype="<f4")
+            vectors = np.asarray(await self._engine.aembed(body.input, schemas.collection_of(body.model)), dtype="<f4")
         except NoLiveIndex as error:
             raise await self._no_model(body.model) from error
         if body.dimensions not in (None, vectors.shape[1]):
             why = f"the model's vectors have {vectors.shape[1]} dimensions, not {body.dimensions}"
             raise RequestValidationError([{"loc": ("body", "dimensions"), "msg": why, "type": "value_error"}])
-        encoded = [_base64(vector) if body.encoding_format == "base64" else vector.tolist() for vector in vectors]
+        packed = body.encoding_format == "base64"
+        encoded = [base64.b64encode(vector).decode() if packed else vector.tolist() for vector in vectors]
         rows = [schemas.EmbeddingsOut.EmbeddingOut(index=n, embedding=vector) for n, vector in enumerate(encoded)]
-        read = await asyncio.to_thread(_estimate, texts)
+        read = await asyncio.to_thread(_estimate, body.input)
         return schemas.EmbeddingsOut(data=rows, model=body.model, usage={"prompt_tokens": read, "total_tokens": read})
 
     async def _no_model(self, model: str) -> NoLiveIndex:
@@ -107,10 +106,6 @@ def _model(name: str, row: Mapping[str, Any]) -> schemas.ModelOut:
     return schemas.ModelOut(id=name, created=int(published.timestamp()) if published else 0)
 
 
-def _base64(vector: np.ndarray[Any, np.dtype[np.float32]]) -> str:
-    return base64.b64encode(vector.tobytes()).decode()
-
-
 @dataclass(frozen=True)
 class ChatRequest:
     """A request, where its sources stand, and about how many tokens its messages have."""
@@ -123,15 +118,12 @@ class ChatRequest:
 def _completion(answer: Answer, inquiry: Inquiry, asked: ChatRequest) -> schemas.ChatOut:
     writer = WRITERS[asked.place]()
     text = writer.feed(clean_for_storage(answer.text)) + writer.close() + _below(answer, writer, asked.place)
+    message = schemas.ChatOut.Choice.AssistantMessageOut(content=text)
     return schemas.ChatOut(
         id=f"{COMPLETION_PREFIX}{answer.id}",
         created=int(time.time()),
         model=asked.body.model,
-        choices=[
-            schemas.ChatOut.Choice(
-                message=schemas.ChatOut.Choice.AssistantMessageOut(content=text), finish_reason=answer.finish_reason
-            )
-        ],
+        choices=[schemas.ChatOut.Choice(message=message, finish_reason=answer.finish_reason)],
         usage=_token_counts(answer, asked),
         raydex=_sources(answer, inquiry.conversation, asked),
     )

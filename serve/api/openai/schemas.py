@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
 from pydantic_core import PydanticCustomError
 
 from pipelines.answering.question import Question
@@ -107,16 +107,12 @@ class ChatIn(BaseModel):
         if value is not None and value not in UNSUPPORTED[str(info.field_name)]:
             raise PydanticCustomError("unsupported", "not supported, leave it out: answers are text from documentation")
 
-    @model_validator(mode="after")
-    def has_a_question(self) -> "ChatIn":
-        if not self.question:
-            raise ValueError("messages: no user message has text")
-        return self
-
-    @property
-    def question(self) -> str:
-        """The user's last message."""
-        return next((message.text for message in reversed(self.messages) if message.role == "user"), "")
+    @field_validator("messages")
+    @classmethod
+    def hold_a_question(cls, messages: list[ChatMessage]) -> list[ChatMessage]:
+        if not _question(messages):
+            raise PydanticCustomError("no_question", "no user message has text")
+        return messages
 
     @property
     def ignored(self) -> list[str]:
@@ -133,7 +129,7 @@ class ChatIn(BaseModel):
     def to_question(self) -> Question:
         options = self.raydex or RaydexOptions()
         return Question(
-            self.question,
+            _question(self.messages),
             collection=collection_of(self.model),
             k=options.k,
             filters=(options.filters or FiltersIn()).to_filters(),
@@ -149,17 +145,22 @@ class EmbeddingsIn(BaseModel):
     model_config = ConfigDict(json_schema_extra=examples_of("EmbeddingsIn"))
 
     model: Name
-    input: EmbeddedText | Annotated[list[EmbeddedText], Field(min_length=1, max_length=MOST_INPUTS)]
+    input: Annotated[list[EmbeddedText], Field(min_length=1, max_length=MOST_INPUTS)]
     encoding_format: Literal["float", "base64"] | None = "float"
     dimensions: Annotated[int, Field(ge=1, description="must be the dimension of the model")] | None = None
 
-    @model_validator(mode="before")
+    @field_validator("input", mode="before", json_schema_input_type=EmbeddedText | list[EmbeddedText])
     @classmethod
     def is_text(cls, given: Any) -> Any:
-        texts = given.get("input") if isinstance(given, dict) else None
-        if isinstance(texts, list) and texts and not all(isinstance(text, str) for text in texts):
-            raise ValueError("input: token ids can't be embedded, send the text")
-        return given
+        texts = given if isinstance(given, list) else [given]
+        if not all(isinstance(text, str) for text in texts):
+            raise PydanticCustomError("no_text", "token ids can't be embedded, send the text")
+        return texts
+
+
+def _question(messages: list[ChatMessage]) -> str:
+    """Return the user's last message."""
+    return next((message.text for message in reversed(messages) if message.role == "user"), "")
 
 
 def collection_of(model: str) -> str | None:

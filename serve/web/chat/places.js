@@ -28,7 +28,7 @@ export class Places {
     this.rows = this.wanted?.fixed ? rows.filter(({name}) => name === this.wanted.collection) : rows;
     const has = name => this.rows.find(row => row.name === name);
     const row = has(this.place.collection) ?? this.rows.find(one => one.default) ?? this.rows[0];
-    await this.#go({...this.place, collection: row?.name ?? ""});
+    await this.#go({...this.place, collection: row?.name ?? this.place.collection});
   }
 
   /** Go to the place of an earlier conversation, if it is still there. */

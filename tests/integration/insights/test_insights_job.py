@@ -102,7 +102,7 @@ def home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 def test_the_command_prints_a_summary_and_writes_a_report(jobs: Jobs, asked: dict[str, str], tmp_path: Path) -> None:
     (tmp_path / "report.v1").mkdir()  # a folder, whatever its name ends with
     out = jobs.text("insights", "--out", tmp_path / "report.v1")
-    assert out.startswith("7 questions from ") and "How do I read Excel?: asked 2×, mostly not known" in out
+    assert out.startswith("7 questions from ") and "How do I read Excel?: asked 2×: 2 not known" in out
     assert f"nearest: {asked['first']}" in out and "\ntook " in out
     assert json.loads((tmp_path / "report.v1" / "insights.json").read_text())["totals"]["questions"] == 7
     assert "How do I read Excel?" in (tmp_path / "report.v1" / "insights.html").read_text()

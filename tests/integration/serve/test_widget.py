@@ -116,6 +116,17 @@ def test_a_reader_asks_from_another_origin(service: Hosting, browser: Browser) -
     assert complaints(browser) == []
 
 
+def test_no_other_collection_is_asked_where_that_of_the_tag_is_not_there(service: Hosting, browser: Browser) -> None:
+    show_guide(service, browser, collection="docz")
+    browser.click("raydex-widget .launcher")
+    await_one(browser, "raydex-chat .failure")
+    write(browser, QUESTION)
+    browser.press("Enter")
+    await_one(browser, "raydex-chat .turn .failure")
+    assert "docz" in browser.text("raydex-chat .turn .failure")
+    assert {asked.collection for asked in service.engine.asks} == {"docz"}
+
+
 def test_what_is_typed_while_the_chat_is_loaded_is_not_lost(service: Hosting, browser: Browser) -> None:
     show_guide(service, browser)
     browser.evaluate(f"{SHADOW}.querySelector('.launcher').click()")

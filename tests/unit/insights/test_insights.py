@@ -18,7 +18,7 @@ from pipelines.answering.retrieval.evidence import Yardstick
 from pipelines.insights import clustering
 from pipelines.insights.clustering import Wording, cluster, most_typical, place
 from pipelines.insights.figures import Quantiles, count, count_by, count_by_day
-from pipelines.insights.gaps import Trouble, is_elsewhere, nearest_source
+from pipelines.insights.gaps import Trouble, describe_gap, is_elsewhere, nearest_source
 from pipelines.insights.groups import Meanings, wording_of
 from pipelines.insights.insights import Period, gather_insights
 from pipelines.insights.pages import use_of_areas, use_of_pages
@@ -160,6 +160,12 @@ def test_wordings_beyond_the_bound_stand_alone_and_are_counted() -> None:
 )
 def test_the_weight_of_a_gap(row: AskedQuestion, trouble: Trouble | None) -> None:
     assert Trouble.of([row, asked()]) == trouble
+
+
+def test_a_gap_says_how_many_of_its_answers_were_bad() -> None:
+    gap = {"count": 93, "unknown": 3, "low": 6, "down": 0}
+    assert describe_gap(gap, "csv") == "csv: asked 93×: 3 not known, 6 of low confidence"
+    assert describe_gap({"count": 1, "unknown": 0, "low": 0, "down": 1}) == "asked 1×: 1 rated down"
 
 
 def test_the_nearest_section_is_the_one_found_first_by_most() -> None:

@@ -109,13 +109,13 @@ def test_a_search_gives_hits_and_what_was_searched_for(client: TestClient, engin
 # ---------------------------------------------------------------------------------------------- conversations
 
 
-def test_a_conversation_is_continued_from_what_was_written_down(client, store, engine):
+def test_a_conversation_is_continued_from_what_was_written_down(client, store, engine, recorder):
     store.turns["c1"] = [PastTurn("How?", "So.", ("x",)), PastTurn("And then?", "That.", ("y", "z"))]
     reply = ask(client, conversation="c1").json()
     assert reply["conversation"] == "c1" and "conversation" not in reply["degraded"]
     (asked,) = engine.asks
     assert [message.content for message in asked.history] == ["How?", "So.", "And then?", "That."]
-    assert asked.previous == ("y", "z")
+    assert asked.previous == ("y", "z") and recorder.settled == 1
 
 
 def test_without_its_turns_a_question_is_answered_and_says_so(client: TestClient, store: FakeStore) -> None:
@@ -243,7 +243,9 @@ def test_what_no_question_can_be_is_refused(client: TestClient, path: str, conte
 
 def test_a_missing_question_is_named_and_a_body_of_another_type_refused(client: TestClient) -> None:
     assert client.post("/search", json={}).json()["field"] == "question"
-    assert client.post("/query", content=b"x=1", headers={"content-type": "text/plain"}).status_code == 422
+    for content in b'{"question": "csv"}', b"x=1":  # curl's own type
+        reply = client.post("/query", content=content, headers={"content-type": "application/x-www-form-urlencoded"})
+        assert reply.status_code == 422 and "`content-type: application/json`" in reply.json()["error"]
 
 
 # ---------------------------------------------------------------------------------------------- failures
@@ -311,7 +313,10 @@ def test_what_nobody_expected_is_500_without_its_trace(client, engine, caplog):
 @pytest.mark.parametrize(("method", "path", "status"), [("GET", "/nowhere", 404), ("GET", "/query", 405)])
 def test_routes_that_are_not_there_answer_in_the_same_shape(client, method, path, status):
     reply = client.request(method, path)
-    assert reply.status_code == status and reply.json()["error"]
+    assert (
+        reply.status_code == status and reply.json()["error"] == f"{method} {path} is not served: /docs shows what is"
+    )
+    assert reply.headers.get("allow") == ("POST" if status == 405 else None)
 
 
 # ---------------------------------------------------------------------------------------------- state and page

@@ -1,5 +1,6 @@
 """What was answered is written down behind the answer: nobody waits for it, and nothing fails with it."""
 
+import contextlib
 import logging
 import threading
 from collections.abc import Sequence
@@ -90,6 +91,17 @@ def test_it_is_written_without_closing_too(ledger: Ledger) -> None:
     wait_for(lambda: ledger.rows)
     assert ledger.ids == ["a"]
     recorder.close()
+
+
+def test_what_was_recorded_before_can_be_waited_for_but_not_for_ever(ledger: Ledger) -> None:
+    ledger.open.clear()
+    with contextlib.closing(Recorder(ledger)) as recorder:
+        record(recorder, "a", "bad")
+        recorder.settle(0.01)
+        assert not ledger.rows
+        ledger.open.set()
+        recorder.settle(60)
+        assert ledger.ids == ["a"]
 
 
 def test_an_answer_is_kept_without_its_prompts_and_whole_texts() -> None:
