@@ -6,6 +6,7 @@ default. Knows no generator and no URL.
 
 import ast
 import re
+import tomllib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from posixpath import dirname, join, normpath
@@ -126,6 +127,14 @@ def yaml_keys(text: str) -> dict[str, Any]:
     except yaml.YAMLError:
         return {}
     return keys if isinstance(keys, dict) else {}
+
+
+def toml_keys(text: str) -> dict[str, Any]:
+    """Return the keys of a file of TOML, none if it can't be read."""
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError:
+        return {}
 
 
 def python_keys(text: str) -> dict[str, Any]:

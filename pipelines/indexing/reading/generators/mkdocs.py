@@ -1,11 +1,19 @@
-"""MkDocs and its Material theme: marks of annotations in comments of code, an `mkdocs.yml`."""
+"""MkDocs, its Material theme and Zensical: marks of annotations in comments of code, `mkdocs.yml`, `zensical.toml`."""
 
 import re
 
 from bs4 import BeautifulSoup
 
 from pipelines.indexing.reading.formats import MARKDOWN, PYTHON_MARKDOWN
-from pipelines.indexing.reading.sources import Read, SourceFolder, first_file, folder_below, types, yaml_keys
+from pipelines.indexing.reading.sources import (
+    Read,
+    SourceFolder,
+    first_file,
+    folder_below,
+    toml_keys,
+    types,
+    yaml_keys,
+)
 
 
 def rewrite(soup: BeautifulSoup) -> None:
@@ -17,10 +25,10 @@ def rewrite(soup: BeautifulSoup) -> None:
 
 def sources(read: Read, place: str) -> SourceFolder | None:
     """Return the folder that a configuration in `place` publishes, None without one."""
-    config = first_file(read, place, "mkdocs.yml", "mkdocs.yaml")
+    config = first_file(read, place, "zensical.toml", "mkdocs.yml", "mkdocs.yaml")
     if config is None:
         return None
-    keys = yaml_keys(config[1])
+    keys = toml_keys(config[1]).get("project", {}) if config[0].endswith(".toml") else yaml_keys(config[1])
     return SourceFolder(
         "MkDocs",
         config[0],
