@@ -30,7 +30,8 @@ OMITTED = "…"
 MOST_CODE_LINES = 40  # longer code is cut: the source's own page has all of it
 # Of a longer table or list those rows are quoted that concern the question: a reader looks for one, not for all.
 MOST_ROWS = 8
-CONCERNS = 0.5  # share of the question's words that such a row has, and of the best row's that another one has
+MEANT = 0.2  # share of the question's words that the best row has if one is meant; by hand
+CONCERNS = 0.5  # share of the best row's words that another one has
 FULL = 250  # words up to which quotes are filled: a cut often leaves out what decides
 INTRODUCTION = 100  # words that a section has at most which leaves the answer to the sections below it
 MOST_PROSE_WORDS = 150  # of a block; a longer one ends after a whole sentence
@@ -111,7 +112,8 @@ def _add_below(quote: Quote, hit: Hit) -> Quote:
     """Return a quote of a whole, short section with what fits of the sections below it."""
     section, words = split_passages(hit.passage), _count_words(quote.passages)
     quoted = {passage.place for passage in quote.passages}
-    if words > INTRODUCTION or any(says_more(one) and one.place not in quoted for one in section):
+    whole = _count_words(one for one in section if says_more(one) or one.place in quoted)
+    if words > INTRODUCTION or words < whole:
         return quote
     below: list[Passage] = []
     for passage in split_passages(hit.below):
@@ -189,7 +191,7 @@ def _choose_rows(rows: Sequence[str], gap: str, concern: Callable[[str], float])
     if len(rows) <= MOST_ROWS:
         return list(rows)
     scores = [concern(plain_text(row)) for row in rows]
-    least = CONCERNS * max(scores) if max(scores) >= CONCERNS else 0.0  # no row is meant: the first ones
+    least = CONCERNS * max(scores) if max(scores) >= MEANT else 0.0  # no row is meant: the first ones
     near = [n for n, score in enumerate(scores) if score >= least]
     kept = sorted(sorted(near, key=lambda n: -scores[n] if least else n)[:MOST_ROWS])
     chosen: list[str] = []

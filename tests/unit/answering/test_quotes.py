@@ -6,7 +6,7 @@ import pytest
 from kit.answering import extract, make_hit
 
 from pipelines.answering.synthesis.passages import split_passages
-from pipelines.answering.synthesis.quotes import FULL, MOST_CODE_LINES, MOST_PROSE_WORDS, MOST_ROWS, Quote, fill
+from pipelines.answering.synthesis.quotes import FULL, MOST_CODE_LINES, MOST_PROSE_WORDS, MOST_ROWS, Quote, bound, fill
 from pipelines.records import Hit
 
 HEAD = ["| setting | default | what it does |", "| --- | --- | --- |"]
@@ -26,6 +26,14 @@ def test_of_a_long_table_the_head_and_the_rows_that_concern_the_question_are_quo
     rows[41] = "| worker_timeout | 30 | ends a worker that is silent for so many seconds |"
     hit = make_hit("https://d.test/s#s", "\n".join(["The service has these settings:\n", *HEAD, *rows]), ("Settings",))
     assert rows_of(answer("What is the timeout of a worker?", hit)) == [*HEAD, GAP, rows[41], GAP]
+
+
+@pytest.mark.parametrize(("most", "first"), [(0.25, 7), (0.15, 0)])
+def test_a_row_that_has_few_words_of_a_long_question_may_be_meant(most: float, first: int) -> None:
+    rows = [f"| {n} | part {n} |" for n in range(20)]
+    [table] = split_passages("\n".join([*HEAD, *rows]))
+    kept = rows_of(bound(table, lambda text: most if text.startswith("7") else 0.1).text)
+    assert next(row for row in kept[2:] if row != GAP) == rows[first]
 
 
 @pytest.mark.parametrize(("many", "end"), [(20, [GAP]), (MOST_ROWS, [])])

@@ -42,6 +42,17 @@ def test_questions_with_names_are_sections():
     ]
 
 
+def test_entries_that_are_named_titles_in_boxes_are_sections():
+    entry = (
+        "<a name='{0}'></a><a name='1-{0}'></a><div><b><a href='#{0}'>{0}</a></b> &lt;n&gt;</div><pre>Sets {0}.</pre>"
+    )
+    assert found(f"<h1>A</h1><p>One.</p>{entry.format('max rate')}{entry.format('min')}") == [
+        ("", "A", "One."),
+        ("1-max%20rate", "max rate <n>", "Sets max rate."),
+        ("1-min", "min <n>", "Sets min."),
+    ]
+
+
 def test_a_long_part_after_a_name_is_a_section_under_its_heading():
     html = f"<h1>A</h1><p>One.</p><a name='b'></a><p>{LONG}</p><p><a name='c'></a>{LONG}</p><h2>B</h2>{LONG}"
     assert [part[:2] for part in found(html)] == [("", "A"), ("b", "A"), ("c", "A"), ("", "B")]

@@ -98,6 +98,7 @@ JEKYLL = "permalink: pretty\ncollections:\n  posts:\n    permalink: /news/:year/
         ("docs.json", '"pages": []', {"a/b.mdx": "a/b.mdx"}),  # of another program
         ("astro.config.mjs", "", {"docs/a.md": "docs/a.md"}),  # built otherwise: cited as its files
         ("book.toml", "[book]", {"src/SUMMARY.md": None, "src/README.md": "", "src/a/01-b.md": "a/01-b.html"}),
+        ("zensical.toml", "[project]\ndocs_dir = 'd'", {"d/index.md": "", "d/a.md": "a/", "docs/b.md": None}),
         ("conf.py", "DEBUG = True", {"a.md": "a.md"}),  # of the same name, and no configuration
         (".vitepress/config.ts", "base: '/'", {"index.md": "", "guide/a.md": "guide/a.html"}),
         (".vitepress/config.mts", "cleanUrls: true,", {"src/index.md": "", "src/guide/a.md": "guide/a", "b.md": None}),
@@ -173,7 +174,7 @@ def test_what_a_generator_has_built_is_a_mirror(tmp_path):
     assert urls(tmp_path / "docs" / "_build" / "html") == {"a.html": BASE + "a.html", "b.md": BASE + "b.md"}
 
 
-@pytest.mark.parametrize("name", ["mkdocs.yml", "conf.py", "book.toml", "docusaurus.config.js"])
+@pytest.mark.parametrize("name", ["mkdocs.yml", "zensical.toml", "conf.py", "book.toml", "docusaurus.config.js"])
 def test_a_broken_configuration_has_the_defaults(name, tmp_path):
     write(tmp_path, "docs/a.md", "src/a.md", "a.md")
     (tmp_path / name).write_text("project = '\n[: {{{ !!\x00 docs: {")

@@ -174,7 +174,8 @@ class ItemReader:
             return [GroupedItems("quotation" if indents else "note", self.items_in(element))]
         if element.tag == "details" or _is_row(element):
             return [GroupedItems("row", self.items_in(element))]
-        return self.items_in(element)
+        is_line = element.tag == "div" and all(map(is_inline, element))
+        return [TextRun.of(element, element.getnext())] if is_line else self.items_in(element)
 
     def _tab(self, label: str, panel: Element) -> Items:
         """Yield a tab with its label: before its content, or as heading where that fills a chunk or has headings."""
