@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from itertools import chain
 from typing import Any
-from urllib.parse import quote, urljoin
+from urllib.parse import urljoin
 
 from pipelines.indexing.reading.html import blocks, items
 from pipelines.indexing.reading.html.flow import MUCH, TextRun, words_from
@@ -20,7 +20,6 @@ from pipelines.records import Block, Section
 
 _TITLED, _UNTITLED, _ROW = 7, 8, 9  # levels below all headings, of sections that begin at a name in the text
 _PICTURES = (".png", ".svg", ".jpg", ".jpeg", ".gif", ".webp")
-_UNSAFE = str.maketrans({sign: quote(sign) for sign in ' "<>'})  # names in a page that would end a link to them
 _BESIDE = 0.1  # of the characters of an index: what it is, and how to use it
 
 
@@ -129,7 +128,7 @@ class SectionFrame:
 
     def anchor_path(self) -> tuple[str, ...]:
         """Return the ids from the outermost to the finest."""
-        return tuple(dict.fromkeys(anchor.translate(_UNSAFE) for step in self.path() for anchor in step.anchors))
+        return tuple(dict.fromkeys(anchor.replace(" ", "%20") for step in self.path() for anchor in step.anchors))
 
     def heading_path(self) -> tuple[str, ...]:
         """Return the headings from the page's first to this one; one of the same rank below replaces a container's."""
