@@ -133,7 +133,7 @@ def make_llm(agent: AgentSettings) -> LLM:
 
 def make_agent(settings: AnswerSettings, agent: AgentSettings) -> LLMAgent:
     """Make one agent. Raises TemplateError for a prompt that cannot be used."""
-    prompts = Prompts.from_mapping(settings.prompts.templates, settings.prompts.variables)
+    prompts = Prompts(settings.prompts.templates, settings.prompts.variables)
     return LLMAgent(
         agent.name,
         make_llm(agent),

@@ -47,7 +47,7 @@ class Dimension:
     template: Template
 
     def __post_init__(self) -> None:
-        unknown = self.template.variables - VARIABLES - set(self.template.defaults)
+        unknown = self.template.variables - VARIABLES
         if unknown or "answer" not in self.template.variables:
             raise BadDimension(
                 f"the prompt of dimension {self.name!r} must have {{answer}} and may have "
