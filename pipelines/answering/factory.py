@@ -4,7 +4,6 @@ Knows no environment, no HTTP and no Ray: the service decides where a step runs.
 """
 
 from collections.abc import Sequence
-from dataclasses import fields
 
 from pipelines.answering.conversation.rewriting import Rewriter
 from pipelines.answering.engine import QueryEngine
@@ -31,7 +30,7 @@ from pipelines.answering.writing.agents import Agent, LLMAgent
 from pipelines.embedding.embedder import Embedder
 from pipelines.embedding.load import load_embedder
 from pipelines.lexical import LexicalIndex, lexical_folder
-from pipelines.llm.client import LLM, LLMSettings
+from pipelines.llm.client import LLM
 from pipelines.records import EmbeddingModel
 from pipelines.store import Store
 
@@ -127,8 +126,7 @@ def make_embedder(settings: AnswerSettings, model: EmbeddingModel) -> Embedder:
 
 def make_llm(agent: AgentSettings) -> LLM:
     """Make the client of an agent's language model. Raises KeyUnusable and TokenizerNotFound."""
-    settings = LLMSettings(**{field.name: getattr(agent, field.name) for field in fields(LLMSettings)})
-    return LLM(agent.model, base_url=agent.base_url, api_key=agent.api_key, settings=settings)
+    return LLM(agent.model, base_url=agent.base_url, api_key=agent.api_key, settings=agent)
 
 
 def make_agent(settings: AnswerSettings, agent: AgentSettings) -> LLMAgent:
