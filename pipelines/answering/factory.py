@@ -20,7 +20,7 @@ from pipelines.answering.retrieval.search import RetrievalSettings
 from pipelines.answering.routing import router
 from pipelines.answering.routing.classifier import TextClassifier
 from pipelines.answering.routing.router import ClassifierRouter, FixedRouter, Router
-from pipelines.answering.routing.rules import Rule, RuleRouter
+from pipelines.answering.routing.rules import RuleRouter
 from pipelines.answering.settings import EXTRACTIVE, NONE, AgentSettings, AnswerSettings, all_agents
 from pipelines.answering.synthesis.modes import make_synthesizer
 from pipelines.answering.synthesis.prompts import Prompts
@@ -175,11 +175,10 @@ def make_reranker(settings: AnswerSettings) -> Reranker | None:
 
 
 def make_router(settings: AnswerSettings, agents: Sequence[Agent]) -> Router:
-    """Make the router. Raises BadRule, BadRouter and NotAClassifier."""
+    """Make the router. Raises BadRouter and NotAClassifier."""
     default = settings.router.default or next((agent.name for agent in agents), EXTRACTIVE)
     if settings.router.kind == "rules":
-        rules = [Rule(rule.agent, rule.pattern, tuple(rule.topics)) for rule in settings.router.rules]
-        return RuleRouter(rules, default)
+        return RuleRouter(settings.router.rules, default)
     if settings.router.kind == "classifier":
         classifier = TextClassifier.load(settings.router.model, "router")
         chosen = settings.router.threshold

@@ -1,8 +1,8 @@
-"""An agent's language model, and the rules that send questions to agents, as settings."""
+"""An agent's language model, as settings."""
 
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import ConfigDict, Field, model_validator
 
 from pipelines.answering.writing.agents import ExtractiveAgent
 from pipelines.llm.client import LLMSettings
@@ -41,13 +41,3 @@ class AgentSettings(LLMSettings):
         if self.name in (EXTRACTIVE, VERIFIED):
             raise ValueError(f"the name {self.name!r} belongs to a built-in agent")
         return self
-
-
-class RuleSettings(BaseModel):
-    """Questions that match `pattern`, or have a word of `topics`, go to `agent`."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    agent: str
-    pattern: str = ""
-    topics: list[str] = []

@@ -12,7 +12,8 @@ from pipelines.answering.reranking import RERANKERS, RerankerOptions
 from pipelines.answering.retrieval.legs import BM25, VECTOR
 from pipelines.answering.retrieval.ranking.texts import RANKINGS
 from pipelines.answering.retrieval.search import RetrievalSettings
-from pipelines.answering.settings.agents import AUTO, FormSetting, RuleSettings
+from pipelines.answering.routing.rules import Rule
+from pipelines.answering.settings.agents import AUTO, FormSetting
 from pipelines.answering.settings.names import Group
 from pipelines.answering.synthesis.modes import CONTEXT_ONLY, MODES, NO_TEXT
 from pipelines.answering.verified.similarity import SIMILAR
@@ -125,7 +126,7 @@ class RouterSettings(Group):
 
     kind: Literal["fixed", "rules", "classifier"] = "fixed"
     default: str = ""  # the agent if no rule matches; "": the first
-    rules: tuple[RuleSettings, ...] = ()
+    rules: tuple[Rule, ...] = ()
     model: Path = Path()  # folder of a trained classifier
     # The easy agent gets a question from this probability on that it will do; None: the classifier's own
     threshold: Annotated[float, Field(ge=0, le=1)] | None = None
