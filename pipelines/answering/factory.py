@@ -10,7 +10,7 @@ from pipelines.answering.engine import QueryEngine
 from pipelines.answering.forms import FormFinder
 from pipelines.answering.grounding.dates import SourceDates
 from pipelines.answering.question import EngineSettings
-from pipelines.answering.reranking import RERANKERS, Reranker, RerankerOptions
+from pipelines.answering.reranking import RERANKERS, Reranker
 from pipelines.answering.retrieval.interface import AsyncRetriever
 from pipelines.answering.retrieval.legs import BM25, VECTOR
 from pipelines.answering.retrieval.live import QueryEmbedder
@@ -164,14 +164,8 @@ def make_reranker(settings: AnswerSettings) -> Reranker | None:
     """Make the reranker, None for "none". Raises NotAClassifier and what a model raises that does not load."""
     if settings.reranker.kind == NONE:
         return None
-    options = RerankerOptions(
-        model=settings.reranker.model,
-        url=settings.reranker.url,
-        key=settings.reranker.key,
-        device=settings.reranker.device,
-    )
     _, make = RERANKERS[settings.reranker.kind]
-    return make(options)
+    return make(settings.reranker)
 
 
 def make_router(settings: AnswerSettings, agents: Sequence[Agent]) -> Router:

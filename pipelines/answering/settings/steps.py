@@ -24,7 +24,7 @@ NONE = "none"
 NO_LLM = "'llm', by which a model picked hits, is gone: it lost pages. Unset it, or use cross-encoder or endpoint"
 MOST_HITS = 100
 
-_MODEL, _RETRIEVAL, _ENGINE, _RERANKER = LLMSettings(), RetrievalSettings(), EngineSettings(), RerankerOptions()
+_MODEL, _RETRIEVAL, _ENGINE = LLMSettings(), RetrievalSettings(), EngineSettings()
 _FUSION = _RETRIEVAL.fusion
 
 
@@ -110,14 +110,10 @@ class RewritingSettings(Group):
     timeout_s: Annotated[float, Field(gt=0)] = rewriting.TIMEOUT_S
 
 
-class RerankerSettings(Group):
+class RerankerSettings(RerankerOptions, Group):
     """What sorts the hits again."""
 
     kind: Annotated[str, _one_of((NONE, *RERANKERS), llm=NO_LLM)] = NONE
-    model: str = _RERANKER.model  # folder or hub name; the endpoint's model
-    url: str = _RERANKER.url
-    key: Annotated[str, Field(repr=False)] = _RERANKER.key
-    device: str = _RERANKER.device
     depth: Annotated[int, Field(ge=1, le=200)] = _ENGINE.depth  # hits that the reranker gets
 
 
