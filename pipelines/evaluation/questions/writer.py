@@ -18,7 +18,7 @@ from pipelines.evaluation.dataset import Example
 from pipelines.evaluation.judging.dimensions import quote
 from pipelines.evaluation.questions.replies import PHRASES, parse_questions
 from pipelines.llm.client import FRAMING
-from pipelines.llm.replies import strip_reasoning
+from pipelines.llm.replies import object_schema, strip_reasoning
 from pipelines.llm.retry import ConcurrencyLimit, ParsedReply, Progress, UnusableReply, ask, gather_all
 from pipelines.llm.session import ChatModel
 from pipelines.llm.window import shorten
@@ -29,12 +29,7 @@ _TABLE = read_table(__name__)
 SYSTEM, STYLE, REMINDER = _TABLE["system"], _TABLE["style"], _TABLE["reminder"]
 WRITE, ANSWER = Template(_TABLE["write"]), Template(_TABLE["answer"])
 BEGINNINGS, WORDS = 4, 3  # beginnings that a prompt shows, other ones in each; words of one
-SCHEMA: dict[str, Any] = {
-    "type": "object",
-    "properties": {"questions": {"type": "array", "items": {"type": "string"}}},
-    "required": ["questions"],
-    "additionalProperties": False,
-}
+SCHEMA = object_schema({"questions": {"type": "array", "items": {"type": "string"}}})
 
 
 @dataclass(frozen=True, slots=True)
