@@ -174,7 +174,7 @@ def make_router(settings: AnswerSettings, agents: Sequence[Agent]) -> Router:
     if settings.router.kind == "rules":
         return RuleRouter(settings.router.rules, default)
     if settings.router.kind == "classifier":
-        classifier = TextClassifier.load(settings.router.model, "router")
+        classifier = TextClassifier.load(settings.router.model)
         chosen = settings.router.threshold
         threshold = classifier.threshold(router.THRESHOLD) if chosen is None else chosen
         return ClassifierRouter(classifier, threshold, easy=settings.router.easy, hard=settings.router.hard)

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 from pydantic import Field
 
-from pipelines.answering.routing.classifier import ClassifierShape, TextClassifier
+from pipelines.answering.routing.classifier import TextClassifier
+from pipelines.answering.routing.classifier_folder import KIND
 from pipelines.evaluation.questions.alike import question_groups
 from pipelines.evaluation.questions.labelled import LabelledQuestion, fingerprint_labelled, read_labelled
 from pipelines.evaluation.statistics import PairedTest, paired_test
@@ -22,8 +23,6 @@ from pipelines.training.run import ModelKind, TrainingOrder, TrainingPlan, Train
 
 SUFFICES, NEEDS_STRONG = "1", "0"
 LABELS = (NEEDS_STRONG, SUFFICES)
-# Chosen on the 1,801 questions of the Ray assistant: AUC 0.78 on disjoint folds, single words 0.75.
-SHAPE = ClassifierShape(characters=(2, 4), pairs=True, signs=True, strength=3.0)
 SHARES = tuple(round(0.1 * step, 1) for step in range(11))
 
 Rows = Sequence[Mapping[str, float]]
@@ -53,7 +52,7 @@ class RouterData:
 class RouterKind(ModelKind[RouterPlan, RouterData, TextClassifier]):
     """Judged by the gain over a router that sends as many questions to the cheap model by chance."""
 
-    name, card, plan = "router", "router", RouterPlan
+    name, card, plan = "router", KIND, RouterPlan
     help = "a router: which questions a cheap model answers well enough"
 
     def load(self, order: TrainingOrder, plan: RouterPlan) -> RouterData:
@@ -77,13 +76,12 @@ class RouterKind(ModelKind[RouterPlan, RouterData, TextClassifier]):
 
     def save(self, model: TextClassifier, folder: Path, card: Mapping[str, Any]) -> None:
         """Write the classifier, which adds its labels to the card."""
-        model.metadata = dict(card)
-        model.save(folder, self.card)
+        model.save(folder, card)
 
 
 def fit_router(rows: Sequence[LabelledQuestion]) -> TextClassifier:
     """Return a classifier with the labels "1" (the cheap model suffices) and "0". Raises CannotLearn."""
-    return TextClassifier.fit([row.question for row in rows], labels_of(rows), SHAPE)
+    return TextClassifier.fit([row.question for row in rows], labels_of(rows))
 
 
 def labels_of(rows: Sequence[LabelledQuestion]) -> list[str]:

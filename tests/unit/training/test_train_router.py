@@ -72,7 +72,7 @@ def test_a_router_is_trained_and_its_card_says_from_what_and_whether_it_may_be_u
         assert card["accepted"] is result.accepted and card["forced"] is (accept and not gained)
     assert card["kind"] == "router" and card["accepted"] and card["data"]["questions"] == 12
     assert card["data"]["fingerprint"] != fingerprint_labelled(ROWS[1:])
-    classifier = TextClassifier.load(tmp_path / "router", "router")
+    classifier = TextClassifier.load(tmp_path / "router")
     assert classifier.probability("what is a dataset", "1") > classifier.probability("error why", "1")
 
 
