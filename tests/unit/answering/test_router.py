@@ -90,12 +90,13 @@ def test_the_ends_of_the_threshold_choose_one_agent(classifier, threshold, agent
 
 
 @pytest.mark.parametrize(
-    ("threshold", "label", "said"),
-    [(-0.1, "1", "threshold"), (1.1, "1", "threshold"), (float("nan"), "1", "threshold"), (0.5, "yes", "no 'yes'")],
+    ("threshold", "labels", "said"),
+    [(-0.1, "01", "threshold"), (1.1, "01", "threshold"), (float("nan"), "01", "threshold"), (0.5, "yn", "no '1'")],
 )
-def test_a_threshold_that_is_no_probability_and_a_label_not_learned_are_refused(classifier, threshold, label, said):
+def test_a_threshold_that_is_no_probability_and_a_label_not_learned_are_refused(threshold, labels, said):
+    learned = TextClassifier.fit(EASY + HARD, [labels[place >= len(EASY)] for place in range(len(EASY + HARD))])
     with pytest.raises(BadRouter, match=said):
-        ClassifierRouter(classifier, threshold, easy="cheap", hard="strong", suffices=label)
+        ClassifierRouter(learned, threshold, easy="cheap", hard="strong")
 
 
 @pytest.mark.parametrize("question", ANY_TEXT, ids=range(len(ANY_TEXT)))
