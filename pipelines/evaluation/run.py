@@ -11,7 +11,7 @@ from typing import Any
 
 from pipelines.answering.forms import settle_forms
 from pipelines.answering.settings import AgentSettings, AnswerSettings, all_agents
-from pipelines.evaluation.dataset import Example, describe_dataset, page_of
+from pipelines.evaluation.dataset import Example, describe_dataset
 from pipelines.evaluation.evaluator import ATTEMPTS, EvaluationPlan, has_reply, is_complete, is_settled
 from pipelines.evaluation.fingerprint import evaluation_fingerprint, public_settings
 from pipelines.evaluation.judging.judge import Judge
@@ -195,6 +195,6 @@ def _count_not_indexed(store: Store, index: Index, examples: Sequence[Example], 
 
 def examples_not_indexed(store: Store, index: Index, examples: Sequence[Example]) -> list[Example]:
     """Return the examples whose reference pages are all missing from the index: no retrieval can find them."""
-    pages = {page_of(source) for example in examples for source in example.sources}
+    pages = set().union(*(example.pages for example in examples))
     indexed = {chunk.url for chunk in store.chunks_of_pages(index.id, pages)}
-    return [e for e in examples if e.answerable and not indexed & set(map(page_of, e.sources))]
+    return [e for e in examples if e.answerable and not indexed & e.pages]

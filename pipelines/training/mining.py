@@ -12,7 +12,7 @@ from functools import cached_property
 from pipelines.answering.retrieval.retriever import Retriever
 from pipelines.answering.retrieval.search import Search
 from pipelines.answering.settings import AnswerSettings
-from pipelines.evaluation.dataset import Example, page_of
+from pipelines.evaluation.dataset import Example
 from pipelines.evaluation.questions.feedback import Feedback, question_key
 from pipelines.markdown.plain import plain_text
 from pipelines.records import Hit
@@ -49,11 +49,11 @@ class Corpus:
 
     def on_pages(self, example: Example) -> list[int]:
         """Return the places of the chunks of the reference pages, and of those with the same text."""
-        return self._with_copies(place for page in pages_of([example]) for place in self._by_source.get(page, ()))
+        return self._with_copies(place for page in example.pages for place in self._by_source.get(page, ()))
 
     def pages_of(self, example: Example) -> set[str]:
         """Return the reference pages, and those with a copy of an answering text."""
-        return {self.chunks[place].url for place in self.answering(example)} | pages_of([example])
+        return {self.chunks[place].url for place in self.answering(example)} | example.pages
 
     def pages_with(self, hit: Hit) -> set[str]:
         """Return the pages that hold the text of `hit`."""
@@ -65,7 +65,7 @@ class Corpus:
 
 def pages_of(examples: Iterable[Example]) -> set[str]:
     """Return the reference pages of all examples."""
-    return {page_of(source) for example in examples for source in example.sources}
+    return set().union(*(example.pages for example in examples))
 
 
 # ------------------------------------------------------------------------------------------- both sides
@@ -155,7 +155,7 @@ def hard_negatives(
     No text of a reference page is a negative, and none of a page of `forbidden` (the held-out ones); a copy on another
     page is the same text.
     """
-    pages = pages_of([example]).union(forbidden)
+    pages = example.pages.union(forbidden)
     wrong = [hit for hit in hits if pages.isdisjoint(corpus.pages_with(hit))]
     return wrong[skip : skip + most]
 
@@ -217,7 +217,7 @@ class NegativeDraw:
 def select_apart(examples: Sequence[Example], held_out: Sequence[Example]) -> list[Example]:
     """Return the examples that share neither page nor question with `held_out`."""
     pages, questions = pages_of(held_out), {question_key(example.question) for example in held_out}
-    return [e for e in examples if pages.isdisjoint(pages_of([e])) and question_key(e.question) not in questions]
+    return [e for e in examples if pages.isdisjoint(e.pages) and question_key(e.question) not in questions]
 
 
 def disliked_hits(feedback: Feedback, corpus: Corpus) -> Callable[[str], list[Hit]]:

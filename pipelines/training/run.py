@@ -19,13 +19,13 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from pipelines.answering.factory import make_retriever
 from pipelines.answering.settings import AnswerSettings
-from pipelines.evaluation.dataset import Example, dataset_fingerprint, page_of
+from pipelines.evaluation.dataset import Example, dataset_fingerprint
 from pipelines.files.atomic_files import replace_folder
 from pipelines.files.model_cards import CARD_FILE, VERSION, write_card
 from pipelines.records import digest
 from pipelines.store import Store
 from pipelines.text.progress import Progress, silent
-from pipelines.training.mining import IndexedCollection
+from pipelines.training.mining import IndexedCollection, pages_of
 from pipelines.training.ranking import GateVerdict
 
 
@@ -196,7 +196,7 @@ def card_entries(
 
     `base` names the embedding model that it belongs to or was made from.
     """
-    pages = {page_of(source) for example in examples for source in example.sources}
+    pages = pages_of(examples)
     return {
         "base": dict(base),
         "data": {"fingerprint": dataset_fingerprint(examples), "questions": len(examples), "pages": len(pages)},

@@ -29,7 +29,7 @@ def deduplicate(examples: Sequence[Example], most_sources: int = MOST_SOURCES) -
         known = kept.setdefault(_key(example.question), example)
         sources = tuple(dict.fromkeys((*known.sources, *example.sources)))
         kept[_key(example.question)] = replace(known, sources=sources)
-    return [one for one in kept.values() if len({page_of(source) for source in one.sources}) <= most_sources]
+    return [one for one in kept.values() if len(one.pages) <= most_sources]
 
 
 def _key(question: str) -> Any:
@@ -52,7 +52,7 @@ async def keep_findable(
     async def is_found(example: Example) -> bool:
         hits = await search(example.question)
         pages = {page_of(source) for hit in hits for source in (hit.source, *hit.sources)}
-        return bool(pages & {page_of(source) for source in example.sources})
+        return bool(pages & example.pages)
 
     kept = await gather_all(is_found, examples, at_once, progress)
     return [example for example, is_kept in zip(examples, kept, strict=True) if is_kept]
