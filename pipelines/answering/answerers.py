@@ -4,7 +4,7 @@ import asyncio
 import logging
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Protocol, TypedDict
+from typing import TypedDict
 
 from pipelines.answering import optional
 from pipelines.answering.conversation.notes import make_notes, note_search
@@ -38,22 +38,47 @@ log = logging.getLogger(__name__)
 SMALLTALK = "smalltalk"  # the agent's name of an answer to a greeting or thanks
 
 
-class Answerer(Protocol):
-    """A way to answer questions."""
+class Steps(TypedDict, total=False):
+    """The steps that an engine may have beside its retriever.
 
-    async def take(self, reading: Reading, trace: Trace) -> Draft | None:
-        """Return what to write the answer from; None for a question that is not its own."""
-        ...
+    `agents` are in the order in which they stand in for each other; `verified` has the answers that people wrote,
+    `pinned` the sections that a collection's file pins to questions, `dates` when pages were checked, `forms` how the
+    answers of each agent come about.
+    """
+
+    agents: Sequence[Agent]
+    router: Router | None
+    rewriter: Rewriter | None
+    reranker: Reranker | None
+    verified: VerifiedFinder | None
+    pinned: PinnedFinder | None
+    dates: SourceDates | None
+    forms: FormFinder | None
 
 
-class SmallTalkAnswerer:
-    """Answers greetings and thanks. No step is asked but for the collection's name."""
+class Answerers:
+    """The ways to answer a question, in order: the first one that takes it makes the draft of its answer."""
 
-    def __init__(self, retriever: AsyncRetriever) -> None:
-        self._retriever = retriever
+    def __init__(self, retriever: AsyncRetriever, writer: AnswerWriter, settings: EngineSettings, steps: Steps) -> None:
+        self._retriever, self._writer = retriever, writer
+        self._router = steps.get("router") or FixedRouter(writer.names[0])
+        self._verified, self._forms = steps.get("verified"), steps.get("forms")
+        rewriter, reranker, pinned = steps.get("rewriter"), steps.get("reranker"), steps.get("pinned")
+        self._finder = HitFinder(retriever, rewriter, reranker, settings, pinned)
 
-    async def take(self, reading: Reading, trace: Trace) -> Draft | None:
-        """See `Answerer.take`. Raises NoLiveIndex."""
+    async def take(self, reading: Reading, trace: Trace) -> Draft:
+        """Return what to write the answer from. Raises TemplateError and as `HitFinder.find`."""
+        for way in (self._answer_smalltalk, self._give_verified, self._retrieve):
+            if draft := await way(reading, trace):
+                return draft
+        return await self._use_given(reading, trace)
+
+    async def find(self, reading: Reading, trace: Trace) -> Retrieval:
+        """Return the hits alone. Raises as `HitFinder.find`."""
+        return await self._finder.find(reading, trace, quoted=self._writer.quotes(""))
+
+    async def _answer_smalltalk(self, reading: Reading, _: Trace) -> Draft | None:
+        """Answer greetings and thanks. No step is asked but for the collection's name. Raises NoLiveIndex."""
         if reading.smalltalk is None:
             return None
         retrieval = replace(_from_context(reading), queries=())
@@ -71,20 +96,13 @@ class SmallTalkAnswerer:
         route = Route(SMALLTALK, f"all of it is {reading.smalltalk.kind}")
         return Draft(retrieval, route, text=reading.smalltalk.reply(names, reading.language))
 
-
-class VerifiedAnswerer:
-    """Gives `answers`, which people wrote."""
-
-    def __init__(self, answers: VerifiedFinder) -> None:
-        self._answers = answers
-
-    async def take(self, reading: Reading, trace: Trace) -> Draft | None:
-        """See `Answerer.take`: not to a question about the open page, nor to one that is unclear."""
+    async def _give_verified(self, reading: Reading, trace: Trace) -> Draft | None:
+        """Give an answer that a person wrote: not to a question about the open page, nor to one that is unclear."""
         question, page, standalone = reading.question, reading.page, reading.standalone
-        if not reading.may_be_given or reading.unclear or page.focus:
+        if self._verified is None or not reading.may_be_given or reading.unclear or page.focus:
             return None
         version = page.place.version if page.place else None
-        finding = self._answers.find(standalone, question.collection, question.filters, version)
+        finding = self._verified.find(standalone, question.collection, question.filters, version)
         match = await optional.run(trace, VERIFIED, finding, None)
         if match is None:
             return None
@@ -97,20 +115,11 @@ class VerifiedAnswerer:
             cited=cite_sections(match.text, match.hits),
         )
 
-
-class RetrievingAnswerer:
-    """Answers from the hits that `finder` finds, by the agent that `router` chooses, in the form that `forms` has."""
-
-    def __init__(
-        self, router: Router, writer: AnswerWriter, finder: HitFinder, forms: FormFinder | None = None
-    ) -> None:
-        self._router, self._writer, self._finder, self._forms = router, writer, finder, forms
-
-    async def take(self, reading: Reading, trace: Trace) -> Draft | None:
-        """See `Answerer.take`. Raises TemplateError and as `HitFinder.find`."""
+    async def _retrieve(self, reading: Reading, trace: Trace) -> Draft | None:
+        """Answer from hits, by the agent that the router chooses. Raises TemplateError and as `HitFinder.find`."""
         if not uses_retrieval(reading.mode):
             return None
-        route = await _route(reading, self._router, self._writer, trace)
+        route = await self._route(reading, trace)
         form, route = await self._choose_form(reading, route, trace)
         quoted = form != WRITTEN or self._writer.quotes(route.agent)
         retrieval = await self._finder.find(reading, trace, quoted=quoted)
@@ -124,6 +133,19 @@ class RetrievingAnswerer:
         task = await self._writer.prepare(task, route.agent, trace)
         return Draft(replace(retrieval, hits=task.hits), route, notes, task, astray=astray)
 
+    async def _use_given(self, reading: Reading, trace: Trace) -> Draft:
+        """Answer from the texts that came with the question, or from none. Raises TemplateError."""
+        route = await self._route(reading, trace)
+        retrieval = _from_context(reading)
+        task = await self._writer.prepare(_task(reading, retrieval), route.agent, trace)
+        return Draft(replace(retrieval, hits=task.hits), route, task=task)
+
+    async def _route(self, reading: Reading, trace: Trace) -> Route:
+        with trace.step("route"):
+            route = await asyncio.to_thread(self._router.route, reading.standalone)
+        self._writer.check(route.agent, reading.question.variables)
+        return route
+
     async def _choose_form(self, reading: Reading, route: Route, trace: Trace) -> tuple[Form, Route]:
         """Return the form of the answer, with the reason in its route; a mode that the reader names is written."""
         if self._forms is None or reading.question.mode or self._writer.quotes(route.agent):
@@ -131,27 +153,6 @@ class RetrievingAnswerer:
         finding = self._forms.find(route.agent, reading.question.collection)
         chosen = await optional.run(trace, "form", finding, ChosenForm())
         return chosen.form, replace(route, why=f"{route.why}; {chosen.why}") if chosen.why else route
-
-
-class GivenAnswerer:
-    """Answers from the texts that came with the question, or from none."""
-
-    def __init__(self, router: Router, writer: AnswerWriter) -> None:
-        self._router, self._writer = router, writer
-
-    async def take(self, reading: Reading, trace: Trace) -> Draft | None:
-        """See `Answerer.take`. Raises TemplateError."""
-        route = await _route(reading, self._router, self._writer, trace)
-        retrieval = _from_context(reading)
-        task = await self._writer.prepare(_task(reading, retrieval), route.agent, trace)
-        return Draft(replace(retrieval, hits=task.hits), route, task=task)
-
-
-async def _route(reading: Reading, router: Router, writer: AnswerWriter, trace: Trace) -> Route:
-    with trace.step("route"):
-        route = await asyncio.to_thread(router.route, reading.standalone)
-    writer.check(route.agent, reading.question.variables)
-    return route
 
 
 def _task(reading: Reading, retrieval: Retrieval) -> Task:
@@ -180,48 +181,3 @@ def _from_context(reading: Reading) -> Retrieval:
     )
     nowhere = Index(0, reading.question.collection or "", IndexSettings(), "live", 0)
     return Retrieval(reading.standalone, hits, nowhere, 0, (), {}, (reading.standalone,))
-
-
-class Steps(TypedDict, total=False):
-    """The steps that an engine may have beside its retriever.
-
-    `agents` are in the order in which they stand in for each other; `verified` has the answers that people wrote,
-    `pinned` the sections that a collection's file pins to questions, `dates` when pages were checked, `forms` how the
-    answers of each agent come about.
-    """
-
-    agents: Sequence[Agent]
-    router: Router | None
-    rewriter: Rewriter | None
-    reranker: Reranker | None
-    verified: VerifiedFinder | None
-    pinned: PinnedFinder | None
-    dates: SourceDates | None
-    forms: FormFinder | None
-
-
-class Answerers:
-    """The answerers in order: the first one that takes a question makes the draft of its answer."""
-
-    def __init__(self, retriever: AsyncRetriever, writer: AnswerWriter, settings: EngineSettings, steps: Steps) -> None:
-        router, verified = steps.get("router") or FixedRouter(writer.names[0]), steps.get("verified")
-        self._writer = writer
-        rewriter, reranker, pinned = steps.get("rewriter"), steps.get("reranker"), steps.get("pinned")
-        self._finder = HitFinder(retriever, rewriter, reranker, settings, pinned)
-        self._answerers: Sequence[Answerer] = (
-            SmallTalkAnswerer(retriever),
-            *([VerifiedAnswerer(verified)] if verified else []),
-            RetrievingAnswerer(router, writer, self._finder, steps.get("forms")),
-            GivenAnswerer(router, writer),
-        )
-
-    async def take(self, reading: Reading, trace: Trace) -> Draft:
-        """Return what to write the answer from. Raises TemplateError and as `HitFinder.find`."""
-        for answerer in self._answerers:
-            if draft := await answerer.take(reading, trace):
-                return draft
-        raise AssertionError("the last answerer takes every question")
-
-    async def find(self, reading: Reading, trace: Trace) -> Retrieval:
-        """Return the hits alone. Raises as `HitFinder.find`."""
-        return await self._finder.find(reading, trace, quoted=self._writer.quotes(""))

@@ -4,14 +4,13 @@ Knows no environment, no HTTP and no Ray: the service decides where a step runs.
 """
 
 from collections.abc import Sequence
-from dataclasses import fields
 
 from pipelines.answering.conversation.rewriting import Rewriter
 from pipelines.answering.engine import QueryEngine
 from pipelines.answering.forms import FormFinder
 from pipelines.answering.grounding.dates import SourceDates
 from pipelines.answering.question import EngineSettings
-from pipelines.answering.reranking import RERANKERS, Reranker, RerankerOptions
+from pipelines.answering.reranking import RERANKERS, Reranker
 from pipelines.answering.retrieval.interface import AsyncRetriever
 from pipelines.answering.retrieval.legs import BM25, VECTOR
 from pipelines.answering.retrieval.live import QueryEmbedder
@@ -21,7 +20,7 @@ from pipelines.answering.retrieval.search import RetrievalSettings
 from pipelines.answering.routing import router
 from pipelines.answering.routing.classifier import TextClassifier
 from pipelines.answering.routing.router import ClassifierRouter, FixedRouter, Router
-from pipelines.answering.routing.rules import Rule, RuleRouter
+from pipelines.answering.routing.rules import RuleRouter
 from pipelines.answering.settings import EXTRACTIVE, NONE, AgentSettings, AnswerSettings, all_agents
 from pipelines.answering.synthesis.modes import make_synthesizer
 from pipelines.answering.synthesis.prompts import Prompts
@@ -31,7 +30,7 @@ from pipelines.answering.writing.agents import Agent, LLMAgent
 from pipelines.embedding.embedder import Embedder
 from pipelines.embedding.load import load_embedder
 from pipelines.lexical import LexicalIndex, lexical_folder
-from pipelines.llm.client import LLM, LLMSettings
+from pipelines.llm.client import LLM
 from pipelines.records import EmbeddingModel
 from pipelines.store import Store
 
@@ -127,13 +126,12 @@ def make_embedder(settings: AnswerSettings, model: EmbeddingModel) -> Embedder:
 
 def make_llm(agent: AgentSettings) -> LLM:
     """Make the client of an agent's language model. Raises KeyUnusable and TokenizerNotFound."""
-    settings = LLMSettings(**{field.name: getattr(agent, field.name) for field in fields(LLMSettings)})
-    return LLM(agent.model, base_url=agent.base_url, api_key=agent.api_key, settings=settings)
+    return LLM(agent.model, base_url=agent.base_url, api_key=agent.api_key, settings=agent)
 
 
 def make_agent(settings: AnswerSettings, agent: AgentSettings) -> LLMAgent:
     """Make one agent. Raises TemplateError for a prompt that cannot be used."""
-    prompts = Prompts.from_mapping(settings.prompts.templates, settings.prompts.variables)
+    prompts = Prompts(settings.prompts.templates, settings.prompts.variables)
     return LLMAgent(
         agent.name,
         make_llm(agent),
@@ -166,24 +164,17 @@ def make_reranker(settings: AnswerSettings) -> Reranker | None:
     """Make the reranker, None for "none". Raises NotAClassifier and what a model raises that does not load."""
     if settings.reranker.kind == NONE:
         return None
-    options = RerankerOptions(
-        model=settings.reranker.model,
-        url=settings.reranker.url,
-        key=settings.reranker.key,
-        device=settings.reranker.device,
-    )
     _, make = RERANKERS[settings.reranker.kind]
-    return make(options)
+    return make(settings.reranker)
 
 
 def make_router(settings: AnswerSettings, agents: Sequence[Agent]) -> Router:
-    """Make the router. Raises BadRule, BadRouter and NotAClassifier."""
+    """Make the router. Raises BadRouter and NotAClassifier."""
     default = settings.router.default or next((agent.name for agent in agents), EXTRACTIVE)
     if settings.router.kind == "rules":
-        rules = [Rule(rule.agent, rule.pattern, tuple(rule.topics)) for rule in settings.router.rules]
-        return RuleRouter(rules, default)
+        return RuleRouter(settings.router.rules, default)
     if settings.router.kind == "classifier":
-        classifier = TextClassifier.load(settings.router.model, "router")
+        classifier = TextClassifier.load(settings.router.model)
         chosen = settings.router.threshold
         threshold = classifier.threshold(router.THRESHOLD) if chosen is None else chosen
         return ClassifierRouter(classifier, threshold, easy=settings.router.easy, hard=settings.router.hard)

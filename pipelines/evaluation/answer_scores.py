@@ -59,7 +59,7 @@ def answered(example: Example, answer: Answer) -> float | None:
 
     None where the page was not found, which is retrieval's fault, and for questions about other things.
     """
-    return float(answer.known) if _reference_pages(example) & _hit_pages(answer) else None
+    return float(answer.known) if example.pages & _hit_pages(answer) else None
 
 
 def refused(example: Example, answer: Answer) -> float | None:
@@ -95,12 +95,8 @@ def reference_first(example: Example, answer: Answer) -> float | None:
 
 
 def _cites_reference(example: Example, answer: Answer, pages: Sequence[str]) -> float | None:
-    wanted = _reference_pages(example)
+    wanted = example.pages
     return float(not wanted.isdisjoint(pages)) if wanted & _hit_pages(answer) else None
-
-
-def _reference_pages(example: Example) -> set[str]:
-    return {page_of(source) for source in example.sources}
 
 
 def _hit_pages(answer: Answer) -> set[str]:

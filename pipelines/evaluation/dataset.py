@@ -59,6 +59,11 @@ class Example:
         return bool(self.sources)
 
     @property
+    def pages(self) -> set[str]:
+        """The pages of its sources."""
+        return set(map(page_of, self.sources))
+
+    @property
     def id(self) -> str:
         """A hash of question, sources and answer, whichever file they stand in."""
         return digest(self.question, *self.sources, json.dumps(self.answer))

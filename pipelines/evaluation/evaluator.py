@@ -20,6 +20,7 @@ from pipelines.evaluation.dataset import Example
 from pipelines.evaluation.judging.dimensions import Dimension
 from pipelines.evaluation.judging.judge import Judge
 from pipelines.evaluation.metrics import HitSources, answer_metrics
+from pipelines.llm.retry import gather_all
 from pipelines.records import VERIFIED, Answer, Hit, Index
 from pipelines.store import EvaluatedQuestion, Judgement
 
@@ -91,16 +92,14 @@ class Evaluator:
 
         A question that fails is a row with its error. Raises what `keep` raises.
         """
-        slots = asyncio.Semaphore(self._at_once)
 
         async def one(example: Example) -> EvaluatedQuestion:
-            async with slots:
-                row = await self._row(example)
-                if keep:
-                    await asyncio.to_thread(keep, row)
-                return row
+            row = await self._row(example)
+            if keep:
+                await asyncio.to_thread(keep, row)
+            return row
 
-        return list(await asyncio.gather(*map(one, examples)))
+        return await gather_all(one, examples, self._at_once)
 
     async def _row(self, example: Example) -> EvaluatedQuestion:
         row = EvaluatedQuestion(example.id, example.question, example.sources)

@@ -91,13 +91,13 @@ def retrieval_score(example: Example, found: HitSources, k: int) -> float:
     `get_retrieval_score` of the study (ray-project/llm-applications). A source is what an answer cites: of a text that
     stands in several places the hit's own; `any_source_score` counts the others too.
     """
-    return float(bool(_pages(example) & set(found.pages[:k])))
+    return float(bool(example.pages & set(found.pages[:k])))
 
 
 def any_source_score(example: Example, found: HitSources, k: int) -> float:
     """Return 1 if the text of one of the first `k` hits stands on a reference page, whichever place it is cited by."""
     pages = {page_of(source) for sources in found.sources[:k] for source in sources}
-    return float(bool(_pages(example) & pages))
+    return float(bool(example.pages & pages))
 
 
 def section_score(example: Example, found: HitSources, k: int) -> float:
@@ -111,12 +111,8 @@ def section_score(example: Example, found: HitSources, k: int) -> float:
 
 def rank(example: Example, found: HitSources) -> int | None:
     """Return the place, from 1, of the first hit on a reference page; None if there is none."""
-    pages = _pages(example)
+    pages = example.pages
     return next((place for place, page in enumerate(found.pages, 1) if page in pages), None)
-
-
-def _pages(example: Example) -> set[str]:
-    return {page_of(source) for source in example.sources}
 
 
 # ------------------------------------------------------------------------------------------- the declaration
@@ -227,7 +223,7 @@ def _score_by_measures(
             measures = [measure @ k for k in ks] if metric.by_k else [measure]
             columns |= dict(zip(measures, metric.columns(ks), strict=True))
     numbers = defaultdict[str, str](map(str, count()).__next__)  # trec_eval dies of some names, of a NUL in a URL
-    relevant = {str(n): {numbers[page]: 1 for page in _pages(example)} for n, example in enumerate(examples)}
+    relevant = {str(n): {numbers[page]: 1 for page in example.pages} for n, example in enumerate(examples)}
     run = {str(n): _rank_pages([numbers[page] for page in one.pages]) for n, one in enumerate(found)}
     rows = [dict.fromkeys(columns.values(), 0.0) for _ in examples]
     for score in ir_measures.iter_calc(list(columns), relevant, run):

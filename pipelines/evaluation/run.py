@@ -5,16 +5,15 @@ usable from a notebook: `evaluate(store, settings, examples, plan)`.
 """
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from pipelines.answering.forms import settle_forms
 from pipelines.answering.settings import AgentSettings, AnswerSettings, all_agents
-from pipelines.evaluation.dataset import Example, describe_dataset, page_of
+from pipelines.evaluation.dataset import Example, describe_dataset
 from pipelines.evaluation.evaluator import ATTEMPTS, EvaluationPlan, has_reply, is_complete, is_settled
 from pipelines.evaluation.fingerprint import evaluation_fingerprint, public_settings
-from pipelines.evaluation.judging.judge import Judge
 from pipelines.evaluation.results import summarise
 from pipelines.evaluation.worker import EvaluationJob, EvaluationProgress, check_models, make_judge, open_worker
 from pipelines.llm.servers.http import is_loopback
@@ -68,9 +67,8 @@ def evaluate(
     """
     began = time.perf_counter()
     settings = settle_forms(settings, store, plan.collection)
-    index, judge = index or store.live_index(plan.collection), make_judge(settings, plan, store)
-    fingerprint = _fingerprint(store, settings, examples, plan, index, judge)
-    job = _begin(store, settings, plan, index, fingerprint, describe_dataset(dataset, examples), options)
+    index = index or store.live_index(plan.collection)
+    job = _begin(store, settings, examples, plan, index, dataset, options)
     kept = _ask(job, examples, store, options, progress)
     rows, absent = _answered_rows(store, job.evaluation), _count_not_indexed(store, index, examples, progress)
     result = {
@@ -84,7 +82,7 @@ def evaluate(
         "index": index.id,
         "revision": index.revision,
         "evaluation": job.evaluation,
-        "fingerprint": fingerprint,
+        "fingerprint": job.fingerprint,
         "seed": plan.seed,
         "configuration": public_settings(settings),
     }
@@ -111,32 +109,23 @@ def describe_work(plan: EvaluationPlan, agents: Sequence[AgentSettings], count: 
 def _begin(
     store: Store,
     settings: AnswerSettings,
-    plan: EvaluationPlan,
-    index: Index,
-    fingerprint: str,
-    described: Mapping[str, Any],
-    options: EvaluationOptions,
-) -> EvaluationJob:
-    """Return the evaluation of that fingerprint, begun or continued."""
-    number = store.begin_evaluation(
-        fingerprint, index.collection, index.id, index.revision, described, public_settings(settings), options.fresh
-    )
-    at_once = options.at_once or questions_at_once(plan, all_agents(settings))
-    return EvaluationJob(store.url, settings, plan, index, number, at_once)
-
-
-def _fingerprint(
-    store: Store,
-    settings: AnswerSettings,
     examples: Sequence[Example],
     plan: EvaluationPlan,
     index: Index,
-    judge: Judge | None,
-) -> str:
-    """Return the fingerprint of an evaluation, which holds when a verified answer last changed."""
+    dataset: str,
+    options: EvaluationOptions,
+) -> EvaluationJob:
+    """Return an evaluation, begun or continued: another one once a verified answer has changed."""
+    judge = make_judge(settings, plan, store)
     given = plan.answers and settings.verified.enabled
     verified = str(store.verified_mark(plan.collection).changed or "") if given else ""
-    return evaluation_fingerprint(examples, plan, index, settings, judge.identity if judge else "", verified)
+    fingerprint = evaluation_fingerprint(examples, plan, index, settings, judge.identity if judge else "", verified)
+    described, public = describe_dataset(dataset, examples), public_settings(settings)
+    number = store.begin_evaluation(
+        fingerprint, index.collection, index.id, index.revision, described, public, options.fresh
+    )
+    at_once = options.at_once or questions_at_once(plan, all_agents(settings))
+    return EvaluationJob(store.url, settings, plan, index, number, fingerprint, at_once)
 
 
 def _ask(
@@ -195,6 +184,6 @@ def _count_not_indexed(store: Store, index: Index, examples: Sequence[Example], 
 
 def examples_not_indexed(store: Store, index: Index, examples: Sequence[Example]) -> list[Example]:
     """Return the examples whose reference pages are all missing from the index: no retrieval can find them."""
-    pages = {page_of(source) for example in examples for source in example.sources}
+    pages = set().union(*(example.pages for example in examples))
     indexed = {chunk.url for chunk in store.chunks_of_pages(index.id, pages)}
-    return [e for e in examples if e.answerable and not indexed & set(map(page_of, e.sources))]
+    return [e for e in examples if e.answerable and not indexed & e.pages]

@@ -38,6 +38,7 @@ class EvaluationJob:
     plan: EvaluationPlan
     index: Index
     evaluation: int
+    fingerprint: str
     at_once: int = 1
     gives_up: bool = True
 

@@ -8,7 +8,9 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mappi
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field
 
 from pipelines import tracing
 from pipelines.llm import protocol
@@ -32,8 +34,7 @@ LONGEST_RETRYING_S = 60.0
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class LLMSettings:
+class LLMSettings(BaseModel):
     """How a language model is called, and what it costs.
 
     `context_window` is in tokens, `context_share` the share of it that retrieved text may fill, `context_seconds` how
@@ -43,20 +44,25 @@ class LLMSettings:
     token. `tokenizer` is a `tokenizer.json` or its folder; without it tokens are estimated.
     """
 
-    context_window: int = 8192
-    context_share: float = 0.5
+    model_config = ConfigDict(frozen=True)
+
+    context_window: Annotated[int, Field(ge=256)] = 8192
+    context_share: Annotated[float, Field(gt=0, le=1)] = 0.5
     # 300 tokens at 60 a second: five passages of 40. From 1,000 a second on the window is the limit.
-    context_seconds: float = 5.0
-    max_tokens: int = 1024
-    temperature: float = 0.0
-    prompt_price: float = 0.0
-    completion_price: float = 0.0
+    context_seconds: Annotated[float, Field(ge=0)] = 5.0
+    max_tokens: Annotated[int, Field(ge=1)] = 1024
+    temperature: Annotated[float, Field(ge=0)] = 0.0
+    prompt_price: Annotated[float, Field(ge=0)] = 0.0
+    completion_price: Annotated[float, Field(ge=0)] = 0.0
     # Loading a model takes a minute, reading 4,000 tokens at 60 a second another one, and others may come first.
-    first_token_s: float = 300.0
+    first_token_s: Annotated[float, Field(gt=0)] = 300.0
     # llama.cpp writes nothing while it reads up to 2,048 tokens of another prompt: 34 s at 60 tokens a second.
-    between_tokens_s: float = 60.0
-    retries: int = 2
+    between_tokens_s: Annotated[float, Field(gt=0)] = 60.0
+    retries: Annotated[int, Field(ge=0)] = 2
     tokenizer: str = ""
+
+
+USUAL = LLMSettings()
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +80,7 @@ class LLM:
     Its calls raise LLMFailed and its kinds, the constructor KeyUnusable and TokenizerNotFound.
     """
 
-    def __init__(self, model: str, *, base_url: str, api_key: str = "", settings: LLMSettings = LLMSettings()) -> None:
+    def __init__(self, model: str, *, base_url: str, api_key: str = "", settings: LLMSettings = USUAL) -> None:
         import openai  # noqa: F401 - takes half a second that the first question should not wait for
 
         self.model, self.base_url, self.settings = model, base_url, settings

@@ -6,7 +6,7 @@ function here raises for any text.
 
 import json
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from pipelines.text.cleaning import clean_for_model
@@ -52,6 +52,12 @@ class ThoughtFilter:
 
 
 # ---------------------------------------------------------------------------------------------- JSON
+
+
+def object_schema(properties: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the JSON schema of an object that has all these properties and no other."""
+    closed = {"required": list(properties), "additionalProperties": False}
+    return {"type": "object", "properties": dict(properties), **closed}
 
 
 def read_json(text: str) -> dict[str, Any] | list[Any] | None:

@@ -15,6 +15,7 @@ from pipelines.llm.session import ChatModel
 from pipelines.records import Message, Usage
 
 T = TypeVar("T")
+Item = TypeVar("Item")
 
 TRIES = 3  # a model that missed the form twice despite a reminder will miss it again
 QUOTED = 120  # characters of a reply in an error
@@ -103,16 +104,22 @@ class ConcurrencyLimit:
         return self._by_loop.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(self._at_once))
 
 
-async def gather_all(tasks: Sequence[Callable[[], Awaitable[T]]], progress: Progress | None) -> list[T]:
-    """Return the results of `tasks`, in their order; `progress` is called as each ends."""
-    done = 0
+async def gather_all(
+    work: Callable[[Item], Awaitable[T]], items: Sequence[Item], at_once: int, progress: Progress | None = None
+) -> list[T]:
+    """Return what `work` gives for each of `items`, in their order, `at_once` of them at a time.
 
-    async def run_and_count(task: Callable[[], Awaitable[T]]) -> T:
+    `progress` is called as each ends.
+    """
+    slots, done = asyncio.Semaphore(at_once), 0
+
+    async def run_and_count(item: Item) -> T:
         nonlocal done
-        result = await task()
+        async with slots:
+            result = await work(item)
         done += 1
         if progress:
-            progress(done, len(tasks))
+            progress(done, len(items))
         return result
 
-    return await asyncio.gather(*map(run_and_count, tasks))
+    return await asyncio.gather(*map(run_and_count, items))

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pipelines.answering.settings import AnswerSettings
 from pipelines.answering.verified.writing import GIVEN, review_answers
-from pipelines.evaluation.dataset import Example, page_of, read_datasets
+from pipelines.evaluation.dataset import Example, read_datasets
 from pipelines.evaluation.questions.feedback import question_key
 from pipelines.evaluation.questions.making import QuestionOptions, make_questions, rated_questions
 from pipelines.store import Store
@@ -77,6 +77,6 @@ def _without_gone(
     store: Store, collection: str, examples: Sequence[Example], counts: Mapping[str, int]
 ) -> RegressionSet:
     """Leave out what no index can find: every page that answers it has left the site."""
-    gone = store.gone_pages(collection, {page_of(source) for example in examples for source in example.sources})
-    left = tuple(one for one in examples if one.sources and gone.issuperset(map(page_of, one.sources)))
+    gone = store.gone_pages(collection, set().union(*(example.pages for example in examples)))
+    left = tuple(one for one in examples if one.sources and gone.issuperset(one.pages))
     return RegressionSet(tuple(one for one in examples if one not in left), counts, left)

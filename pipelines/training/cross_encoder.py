@@ -5,31 +5,29 @@ Heavy libraries are imported in functions.
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from pipelines.answering.reranking.base import document
 from pipelines.answering.reranking.cross_encoder import CrossEncoderReranker
 from pipelines.embedding.load import load_tokenizer
-from pipelines.embedding.tokens import TokenCounter
-from pipelines.evaluation.dataset import Example, read_answerable
+from pipelines.evaluation.dataset import read_answerable
 from pipelines.evaluation.questions.feedback import from_ratings
 from pipelines.text.cleaning import clean_for_tokenizer
 from pipelines.training import fine_tuning, mining
-from pipelines.training.fine_tuning import FineTuningPlan
+from pipelines.training.fine_tuning import FineTuningData, FineTuningPlan
 from pipelines.training.mining import NegativeDraw, Triple
 from pipelines.training.ranking import JudgingHits, judge_ranks
-from pipelines.training.run import ModelKind, RerankingPlan, TrainingOrder, TrainingScores, Workplace, card_entries
+from pipelines.training.run import ModelKind, TrainingOrder, TrainingScores, Workplace
 
 KS = (1, 3, 5, 9, 18)
 # Retrieved hits among which negatives are sought: enough where a page has many of the best.
 MINED_FROM = 60
 
 
-class RerankerPlan(FineTuningPlan, RerankingPlan):
+class RerankerPlan(FineTuningPlan):
     """How a cross-encoder is trained and judged.
 
     `loss` "binary" takes each pair by itself (binary cross-entropy, the right ones weighted up to the wrong ones),
@@ -46,18 +44,17 @@ class RerankerPlan(FineTuningPlan, RerankingPlan):
     held_out: int = Field(200, ge=0, description="questions to judge by; 0: all that are held out")
     negatives: int = Field(4, ge=1, description="wrong answers mined for each question")
     feedback: bool = Field(False, description="learn from ratings of the service's answers too")
+    depth: int = Field(30, ge=1, le=200, description="hits that are reranked when judging")
+    k: int = Field(9, ge=1, description="the gate compares so many hits")
+
+    @model_validator(mode="after")
+    def _check_depth(self) -> Self:
+        if self.k > self.depth:
+            raise ValueError(f"k is {self.k} and depth {self.depth}: k must not be above depth")
+        return self
 
 
-@dataclass(frozen=True, slots=True)
-class RerankerData:
-    """The training set of a cross-encoder and the hits that judge it."""
-
-    plan: RerankerPlan
-    base: TokenCounter
-    collection: str
-    train: Sequence[Example]
-    judging: JudgingHits
-    triples: Sequence[Triple]
+RerankerData = FineTuningData[RerankerPlan, JudgingHits]
 
 
 class RerankerKind(ModelKind[RerankerPlan, RerankerData, int]):
@@ -80,15 +77,15 @@ class RerankerKind(ModelKind[RerankerPlan, RerankerData, int]):
                 corpus,
                 lambda question: collection.retrieve(question, MINED_FROM),
                 plan.negatives,
-                frozenset(mining.pages_of(held_out)),
+                mining.pages_of(held_out),
                 plan.seed,
-                mining.disliked_hits(feedback, corpus),
+                disliked=mining.disliked_hits(feedback, corpus),
             )
-            triples = mining.mine_triples(train, corpus, draw, negatives=plan.negatives, read=document, seed=plan.seed)
+            triples = mining.mine_triples(train, draw, document, plan.seed)
             judging = JudgingHits.retrieve(collection, held_out, plan.depth)
         order.progress(f"{len(triples):,} questions mined{mining.describe_named(train)}, {len(held_out):,} to judge by")
         base = load_tokenizer(plan.model or index.settings.model)
-        return RerankerData(plan, base, index.collection, train, judging, triples)
+        return FineTuningData(plan, base, index.collection, train, held_out, triples, judging)
 
     def fit(self, data: RerankerData, workplace: Workplace) -> int:
         """Fine-tune and return the number of steps; an interrupted training continues from its last checkpoint."""
@@ -107,12 +104,7 @@ class RerankerKind(ModelKind[RerankerPlan, RerankerData, int]):
         after = data.judging.ranks(reranker)
         latency = (time.monotonic() - started) / len(after)
         verdict = judge_ranks(data.judging.ranks(), after, k=plan.k, ks=sorted({*KS, plan.k}))
-        entries = card_entries(
-            base={"model": data.base.model, "identity": data.base.identity},
-            examples=[*data.train, *data.judging.examples],
-            verdict=verdict,
-            settings=plan.model_dump() | {"steps": model, "collection": data.collection},
-        )
+        entries = data.card_entries(verdict, ("model", "identity"), steps=model)
         scores = f"{verdict}\n{latency:.2f} s to rerank {plan.depth} hits"
         return TrainingScores(verdict.accepted, entries, scores, {"rerank_s": latency})
 

@@ -4,22 +4,19 @@ The trainer of sentence-transformers does the work. Heavy libraries are imported
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
 from pipelines.embedding.load import load_tokenizer
-from pipelines.embedding.tokens import TokenCounter
 from pipelines.embedding.torch import load_modules
-from pipelines.evaluation.dataset import Example, read_answerable
-from pipelines.records import Hit
+from pipelines.evaluation.dataset import read_answerable
 from pipelines.training import fine_tuning, mining
-from pipelines.training.fine_tuning import FineTuningPlan
-from pipelines.training.mining import Corpus, IndexedCollection, Triple
-from pipelines.training.ranking import judge_ranks, make_judging_set, prefixes_of, ranks_by_question
-from pipelines.training.run import ModelKind, TrainingOrder, TrainingScores, Workplace, card_entries
+from pipelines.training.fine_tuning import FineTuningData, FineTuningPlan
+from pipelines.training.mining import NegativeDraw, Triple
+from pipelines.training.ranking import JudgingSet, judge_ranks, make_judging_set, prefixes_of, ranks_by_question
+from pipelines.training.run import ModelKind, TrainingOrder, TrainingScores, Workplace
 
 # Retrieved hits among which negatives are sought: more than a page usually has among the best.
 MINED_FROM = 20
@@ -45,17 +42,7 @@ class EmbedderPlan(FineTuningPlan):
         return {"learning_rate": 1e-4, **values} if values.get("layers") == "embeddings" else values
 
 
-@dataclass(frozen=True, slots=True)
-class EmbedderData:
-    """The training set of an embedding model and the questions that judge it."""
-
-    plan: EmbedderPlan
-    base: TokenCounter
-    collection: str
-    corpus: Corpus
-    train: Sequence[Example]
-    held_out: Sequence[Example]
-    triples: Sequence[Triple]
+EmbedderData = FineTuningData[EmbedderPlan, JudgingSet]
 
 
 class EmbedderKind(ModelKind[EmbedderPlan, EmbedderData, None]):
@@ -74,9 +61,14 @@ class EmbedderKind(ModelKind[EmbedderPlan, EmbedderData, None]):
             train, held_out = fine_tuning.divide(examples, corpus, plan)
             named = mining.describe_named(train)
             order.progress(f"{len(train):,} questions to learn from{named}, {len(held_out):,} to judge by")
-            triples = mine(collection, train, held_out, plan)
+            depth, judging_pages = MINED_FROM + plan.skip, mining.pages_of(held_out)
+            draw = NegativeDraw(
+                corpus, lambda asked: collection.retrieve(asked, depth), plan.negatives, judging_pages, skip=plan.skip
+            )
+            triples = mining.mine_triples(train, draw, mining.embedding_text, plan.seed)
         order.progress(f"{len(triples):,} triples mined")
-        return EmbedderData(plan, base, collection.index.collection, corpus, train, held_out, triples)
+        judging = make_judging_set(held_out, corpus, plan.pool, plan.seed)
+        return FineTuningData(plan, base, collection.index.collection, train, held_out, triples, judging)
 
     def fit(self, data: EmbedderData, workplace: Workplace) -> None:
         """Fine-tune; an interrupted training continues from its last checkpoint."""
@@ -87,38 +79,15 @@ class EmbedderKind(ModelKind[EmbedderPlan, EmbedderData, None]):
     def judge(self, data: EmbedderData, model: None, workplace: Workplace) -> TrainingScores:
         """Judge the saved model beside its base among a pool of chunks; the evaluator's files stay with the model."""
         plan, evaluation = data.plan, workplace.model / "evaluation"
-        judging = make_judging_set(data.held_out, data.corpus, plan.pool, plan.seed)
+        judging = data.judging
         workplace.say(f"judging among {len(judging.texts):,} chunks")
         device, ranks = fine_tuning.choose_device(plan.device), []
         for name, path in (("before", data.base.model), ("after", str(workplace.model))):
             found = ranks_by_question(load_model(path, device), judging, evaluation, name)
             ranks.append([found[query] for query in judging.queries])
         verdict = judge_ranks(ranks[0], ranks[1])
-        base = data.base
-        entries = card_entries(
-            base={"model": base.model, "identity": base.identity, "dimension": base.dimension},
-            examples=[*data.train, *data.held_out],
-            verdict=verdict,
-            settings=plan.model_dump() | {"triples": len(data.triples), "collection": data.collection},
-        )
+        entries = data.card_entries(verdict, ("model", "identity", "dimension"), triples=len(data.triples))
         return TrainingScores(verdict.accepted, entries, str(verdict), {})
-
-
-def mine(
-    collection: IndexedCollection, train: Sequence[Example], held_out: Sequence[Example], plan: EmbedderPlan
-) -> list[Triple]:
-    """Return a triple for each question to learn from; no negative lies on a page that judges."""
-    corpus, judging = collection.corpus, mining.pages_of(held_out)
-
-    def find_negatives(example: Example) -> list[Hit]:
-        named = mining.named_negatives(example, corpus, judging, plan.negatives)
-        hits = collection.retrieve(example.question, MINED_FROM + plan.skip)
-        mined = mining.hard_negatives(example, hits, corpus, judging, plan.negatives, plan.skip)
-        return mining.take_first(named, mined, plan.negatives)
-
-    return mining.mine_triples(
-        train, corpus, find_negatives, negatives=plan.negatives, read=mining.embedding_text, seed=plan.seed
-    )
 
 
 def load_model(model: str, device: str = "cpu") -> Any:

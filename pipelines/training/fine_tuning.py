@@ -8,9 +8,9 @@ import json
 import shutil
 import time
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Generic, Literal, TypeVar
 
 from pydantic import Field
 
@@ -19,7 +19,8 @@ from pipelines.embedding.tokens import TokenCounter
 from pipelines.evaluation.dataset import Example, sample
 from pipelines.records import digest
 from pipelines.training.mining import Corpus, NothingToLearn, Triple, select_answered, split
-from pipelines.training.run import TrainingPlan
+from pipelines.training.ranking import GateVerdict
+from pipelines.training.run import TrainingPlan, card_entries
 
 
 class TrainerMissing(RuntimeError):
@@ -41,6 +42,32 @@ class FineTuningPlan(TrainingPlan):
     precision: Literal["fp32", "fp16", "bf16"] = Field("fp32", description="fp16 and bf16 are for GPUs")
     checkpoint_steps: int = Field(20, ge=1)
     device: str = Field("auto", description="auto, cpu or cuda[:n]")
+
+
+Plan = TypeVar("Plan", bound=FineTuningPlan)
+Judging = TypeVar("Judging")
+
+
+@dataclass(frozen=True, slots=True)
+class FineTuningData(Generic[Plan, Judging]):
+    """What a model begins with, what it learns from, and what it is judged by."""
+
+    plan: Plan
+    base: TokenCounter
+    collection: str
+    train: Sequence[Example]
+    held_out: Sequence[Example]
+    triples: Sequence[Triple]
+    judging: Judging
+
+    def card_entries(self, verdict: GateVerdict, of_base: Sequence[str], **learned: int) -> dict[str, Any]:
+        """Return the entries of the model's card: `of_base` are named of its base, `learned` of its training."""
+        return card_entries(
+            base={name: getattr(self.base, name) for name in of_base},
+            examples=[*self.train, *self.held_out],
+            verdict=verdict,
+            settings=self.plan.model_dump() | learned | {"collection": self.collection},
+        )
 
 
 def check_trainer() -> None:

@@ -1,21 +1,19 @@
 """Splits questions into folds that share no page, no question and no near-duplicate of one.
 
-Knows questions, their pages and groups of them; no model but the classifier that is fitted without a fold.
+Knows questions, their pages and groups of them; no model.
 """
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.answering.routing.classifier import TextClassifier
 from pipelines.evaluation.dataset import Example, page_of
 from pipelines.evaluation.questions.alike import connected_groups, pairs_sharing
 
 FOLDS = 5  # a fifth of the questions judges
 
 Places = NDArray[np.intp]
-Probabilities = NDArray[np.float64]
 
 
 class BadFolds(ValueError):
@@ -51,18 +49,3 @@ def group_folds(groups: Sequence[Hashable], n: int = FOLDS, seed: int = 0) -> li
     order = np.random.default_rng(seed).permutation(len(numbers))
     shuffled = order[[numbers[group] for group in groups]]
     return [fold for _, fold in GroupKFold(n).split(shuffled, groups=shuffled)]
-
-
-def predict_out_of_fold(
-    fit: Callable[[Places], TextClassifier], texts: Sequence[str], labels: Sequence[str], folds: Sequence[Places]
-) -> Probabilities:
-    """Return the probability of each of `labels` for each text, (texts, labels).
-
-    `fit` makes the classifier of a fold from the places of the others; a label that they lack has the probability 0.
-    """
-    probabilities = np.zeros((len(texts), len(labels)))
-    for fold in folds:
-        classifier = fit(np.setdiff1d(np.arange(len(texts)), fold))
-        columns = [labels.index(label) for label in classifier.labels]
-        probabilities[fold[:, None], columns] = classifier.probabilities([texts[place] for place in fold])
-    return probabilities

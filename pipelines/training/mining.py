@@ -3,18 +3,16 @@
 Knows the chunks and hits of a live index; no model.
 """
 
-import contextlib
 import random
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from pipelines.answering.factory import make_retriever
 from pipelines.answering.retrieval.retriever import Retriever
 from pipelines.answering.retrieval.search import Search
 from pipelines.answering.settings import AnswerSettings
-from pipelines.evaluation.dataset import Example, page_of
+from pipelines.evaluation.dataset import Example
 from pipelines.evaluation.questions.feedback import Feedback, question_key
 from pipelines.markdown.plain import plain_text
 from pipelines.records import Hit
@@ -51,11 +49,11 @@ class Corpus:
 
     def on_pages(self, example: Example) -> list[int]:
         """Return the places of the chunks of the reference pages, and of those with the same text."""
-        return self._with_copies(place for page in pages_of([example]) for place in self._by_source.get(page, ()))
+        return self._with_copies(place for page in example.pages for place in self._by_source.get(page, ()))
 
     def pages_of(self, example: Example) -> set[str]:
         """Return the reference pages, and those with a copy of an answering text."""
-        return {self.chunks[place].url for place in self.answering(example)} | pages_of([example])
+        return {self.chunks[place].url for place in self.answering(example)} | example.pages
 
     def pages_with(self, hit: Hit) -> set[str]:
         """Return the pages that hold the text of `hit`."""
@@ -67,7 +65,7 @@ class Corpus:
 
 def pages_of(examples: Iterable[Example]) -> set[str]:
     """Return the reference pages of all examples."""
-    return {page_of(source) for example in examples for source in example.sources}
+    return set().union(*(example.pages for example in examples))
 
 
 # ------------------------------------------------------------------------------------------- both sides
@@ -116,13 +114,7 @@ class Triple:
 
 
 def mine_triples(
-    examples: Sequence[Example],
-    corpus: Corpus,
-    find_negatives: Callable[[Example], Sequence[Hit]],
-    *,
-    negatives: int,
-    read: Callable[[Hit], str],
-    seed: int = 0,
+    examples: Sequence[Example], draw: "NegativeDraw", read: Callable[[Hit], str], seed: int = 0
 ) -> list[Triple]:
     """Return a triple for each example: a text of its reference section drawn by `seed`, and its negatives.
 
@@ -132,8 +124,8 @@ def mine_triples(
     rng = random.Random(seed)
     triples = []
     for example in examples:
-        positives, wrong = positives_of(example, corpus), find_negatives(example)
-        if positives and len(wrong) == negatives:
+        positives, wrong = positives_of(example, draw.corpus), draw(example)
+        if positives and len(wrong) == draw.negatives:
             triples.append(Triple(example.question, read(rng.choice(positives)), tuple(map(read, wrong))))
     return triples
 
@@ -163,15 +155,9 @@ def hard_negatives(
     No text of a reference page is a negative, and none of a page of `forbidden` (the held-out ones); a copy on another
     page is the same text.
     """
-    pages = pages_of([example]).union(forbidden)
+    pages = example.pages.union(forbidden)
     wrong = [hit for hit in hits if pages.isdisjoint(corpus.pages_with(hit))]
     return wrong[skip : skip + most]
-
-
-def take_first(named: Sequence[Hit], mined: Sequence[Hit], most: int) -> list[Hit]:
-    """Return up to `most` hits: the named ones, then the mined ones that are not among them."""
-    ids = {hit.chunk_id for hit in named}
-    return [*named, *(hit for hit in mined if hit.chunk_id not in ids)][:most]
 
 
 def describe_named(examples: Sequence[Example]) -> str:
@@ -180,10 +166,8 @@ def describe_named(examples: Sequence[Example]) -> str:
     return f", {named:,} with wrong sources that people named" if named else ""
 
 
-def named_negatives(
-    example: Example, corpus: Corpus, forbidden: Collection[str] = (), most: int | None = None
-) -> list[Hit]:
-    """Return up to `most` chunks of the sections that a person found wrong for the example.
+def named_negatives(example: Example, corpus: Corpus, forbidden: Collection[str] = ()) -> list[Hit]:
+    """Return the chunks of the sections that a person found wrong for the example.
 
     They may lie on a reference page, as a person has read them; none answers the example or lies on a page of
     `forbidden`.
@@ -192,13 +176,14 @@ def named_negatives(
     places = corpus.answering(replace(example, sources=example.negatives))
     named = [corpus.chunks[place] for place in places if place not in right]
     own = [hit for hit in named if hit.source in example.negatives] or named
-    return [hit for hit in own if set(forbidden).isdisjoint(corpus.pages_with(hit))][:most]
+    return [hit for hit in own if set(forbidden).isdisjoint(corpus.pages_with(hit))]
 
 
 class NegativeDraw:
-    """Draws the negatives of an example by `seed`: what people named, hits that readers disliked, the best wrong ones.
+    """Chooses the negatives of an example: what people named, hits that readers disliked, the best wrong ones.
 
-    None lies on a page of `forbidden`.
+    The wrong ones are drawn by `seed`; without one they are the very best, after `skip`. None of all lies on a page of
+    `forbidden`.
     """
 
     def __init__(
@@ -206,32 +191,33 @@ class NegativeDraw:
         corpus: Corpus,
         retrieve: Callable[[str], Sequence[Hit]],
         negatives: int,
-        forbidden: frozenset[str] = frozenset(),
-        seed: int = 0,
+        forbidden: Collection[str] = frozenset(),
+        seed: int | None = None,
+        *,
+        skip: int = 0,
         disliked: Callable[[str], Sequence[Hit]] = lambda question: (),
     ) -> None:
         self.corpus, self.retrieve, self.negatives, self.forbidden = corpus, retrieve, negatives, forbidden
-        self.disliked = disliked
-        self._rng = random.Random(seed)
+        self.skip, self.disliked = skip, disliked
+        self._rng = None if seed is None else random.Random(seed)
 
     def __call__(self, example: Example) -> list[Hit]:
         """Return `negatives` hits, or fewer if retrieval finds no more."""
-        named = named_negatives(example, self.corpus, self.forbidden, self.negatives)
-        disliked = self._wrong(example, self.disliked(example.question), self.negatives)
-        known = take_first(named, disliked, self.negatives)
-        ids = {hit.chunk_id for hit in known}
-        wrong = self._wrong(example, self.retrieve(example.question), DRAWN_FROM)
-        others = [hit for hit in wrong if hit.chunk_id not in ids]
-        return [*known, *self._rng.sample(others, min(self.negatives - len(known), len(others)))]
-
-    def _wrong(self, example: Example, hits: Sequence[Hit], most: int) -> list[Hit]:
-        return hard_negatives(example, hits, self.corpus, self.forbidden, most)
+        named = named_negatives(example, self.corpus, self.forbidden)
+        disliked = hard_negatives(example, self.disliked(example.question), self.corpus, self.forbidden, self.negatives)
+        known = {hit.chunk_id: hit for hit in [*named, *disliked]}
+        hits = self.retrieve(example.question)
+        wrong = hard_negatives(example, hits, self.corpus, self.forbidden, DRAWN_FROM, self.skip)
+        others = [hit for hit in wrong if hit.chunk_id not in known]
+        if self._rng:
+            others = self._rng.sample(others, max(0, min(self.negatives - len(known), len(others))))
+        return [*known.values(), *others][: self.negatives]
 
 
 def select_apart(examples: Sequence[Example], held_out: Sequence[Example]) -> list[Example]:
     """Return the examples that share neither page nor question with `held_out`."""
     pages, questions = pages_of(held_out), {question_key(example.question) for example in held_out}
-    return [e for e in examples if pages.isdisjoint(pages_of([e])) and question_key(e.question) not in questions]
+    return [e for e in examples if pages.isdisjoint(e.pages) and question_key(e.question) not in questions]
 
 
 def disliked_hits(feedback: Feedback, corpus: Corpus) -> Callable[[str], list[Hit]]:
@@ -271,10 +257,3 @@ class IndexedCollection:
     def ratings(self) -> Sequence[RecordedQuestion]:
         """Return the rated questions, as `from_ratings` reads them."""
         return self._store.rated_questions(self.index.collection)
-
-
-@contextlib.contextmanager
-def open_collection(store: Store, settings: AnswerSettings, name: str | None = None) -> Iterator[IndexedCollection]:
-    """Yield a collection with a retriever made from `settings`."""
-    with contextlib.closing(make_retriever(settings, store)) as retriever:
-        yield IndexedCollection(store, retriever, settings, name)

@@ -18,7 +18,7 @@ from pipelines.evaluation.dataset import Example
 from pipelines.evaluation.statistics import Interval, PairedTest, bootstrap, paired_test
 from pipelines.records import Hit
 from pipelines.text.tables import as_columns, with_interval
-from pipelines.training.mining import Corpus, IndexedCollection, embedding_text, pages_of
+from pipelines.training.mining import Corpus, IndexedCollection, embedding_text
 
 Hits = Sequence[Hit]
 
@@ -126,8 +126,7 @@ class JudgingHits:
 
 def rank_of_right(example: Example, hits: Hits) -> int:
     """Return the rank of the first hit on a reference page, from 1; 0 if there is none."""
-    pages = pages_of([example])
-    return next((rank for rank, hit in enumerate(hits, 1) if hit.url in pages), 0)
+    return next((rank for rank, hit in enumerate(hits, 1) if hit.url in example.pages), 0)
 
 
 # ------------------------------------------------------------------------------------------- by an embedding model

@@ -3,7 +3,7 @@
 Judged on questions that it has not seen in any wording, and by the cost that it saves. Knows no model and no prices.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,19 +11,18 @@ from typing import Any
 import numpy as np
 from pydantic import Field
 
-from pipelines.answering.routing.classifier import ClassifierShape, TextClassifier
+from pipelines.answering.routing.classifier import TextClassifier
+from pipelines.answering.routing.classifier_folder import KIND
+from pipelines.answering.routing.router import SUFFICES
 from pipelines.evaluation.questions.alike import question_groups
 from pipelines.evaluation.questions.labelled import LabelledQuestion, fingerprint_labelled, read_labelled
 from pipelines.evaluation.statistics import PairedTest, paired_test
 from pipelines.text.tables import as_columns
 from pipelines.training import classification
-from pipelines.training.folds import FOLDS, group_folds, predict_out_of_fold
+from pipelines.training.folds import FOLDS, group_folds
 from pipelines.training.run import ModelKind, TrainingOrder, TrainingPlan, TrainingScores, Workplace
 
-SUFFICES, NEEDS_STRONG = "1", "0"
-LABELS = (NEEDS_STRONG, SUFFICES)
-# Chosen on the 1,801 questions of the Ray assistant: AUC 0.78 on disjoint folds, single words 0.75.
-SHAPE = ClassifierShape(characters=(2, 4), pairs=True, signs=True, strength=3.0)
+NEEDS_STRONG = "0"  # the other label is SUFFICES
 SHARES = tuple(round(0.1 * step, 1) for step in range(11))
 
 Rows = Sequence[Mapping[str, float]]
@@ -53,7 +52,7 @@ class RouterData:
 class RouterKind(ModelKind[RouterPlan, RouterData, TextClassifier]):
     """Judged by the gain over a router that sends as many questions to the cheap model by chance."""
 
-    name, card, plan = "router", "router", RouterPlan
+    name, card, plan = "router", KIND, RouterPlan
     help = "a router: which questions a cheap model answers well enough"
 
     def load(self, order: TrainingOrder, plan: RouterPlan) -> RouterData:
@@ -77,13 +76,12 @@ class RouterKind(ModelKind[RouterPlan, RouterData, TextClassifier]):
 
     def save(self, model: TextClassifier, folder: Path, card: Mapping[str, Any]) -> None:
         """Write the classifier, which adds its labels to the card."""
-        model.metadata = dict(card)
-        model.save(folder, self.card)
+        model.save(folder, card)
 
 
 def fit_router(rows: Sequence[LabelledQuestion]) -> TextClassifier:
     """Return a classifier with the labels "1" (the cheap model suffices) and "0". Raises CannotLearn."""
-    return TextClassifier.fit([row.question for row in rows], labels_of(rows), SHAPE)
+    return TextClassifier.fit([row.question for row in rows], labels_of(rows))
 
 
 def labels_of(rows: Sequence[LabelledQuestion]) -> list[str]:
@@ -91,15 +89,21 @@ def labels_of(rows: Sequence[LabelledQuestion]) -> list[str]:
     return [SUFFICES if row.suffices else NEEDS_STRONG for row in rows]
 
 
-def probabilities_out_of_fold(data: RouterData) -> list[float]:
+def probabilities_out_of_fold(
+    data: RouterData, fit: Callable[[Sequence[LabelledQuestion]], TextClassifier] = fit_router
+) -> list[float]:
     """Return for each question the probability that the cheap model suffices, by a router that has not seen it.
 
-    Questions alike in wording are all in one fold. Raises BadFolds.
+    Questions alike in wording are all in one fold. `fit` makes the router of a fold from the questions of the others.
+    Raises BadFolds and CannotLearn.
     """
     texts = [row.question for row in data.rows]
-    parts = group_folds(question_groups(texts), data.plan.folds, data.plan.seed)
-    out = predict_out_of_fold(lambda places: fit_router([data.rows[p] for p in places]), texts, LABELS, parts)
-    return [float(p) for p in out[:, LABELS.index(SUFFICES)]]
+    probabilities = np.zeros(len(texts))
+    for fold in group_folds(question_groups(texts), data.plan.folds, data.plan.seed):
+        classifier = fit([data.rows[place] for place in np.setdiff1d(np.arange(len(texts)), fold)])
+        of_fold = classifier.probabilities([texts[place] for place in fold])
+        probabilities[fold] = of_fold[:, classifier.labels.index(SUFFICES)]
+    return probabilities.tolist()
 
 
 def score_router(

@@ -8,23 +8,24 @@ import contextlib
 import shutil
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, Generic, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field
 
+from pipelines.answering.factory import make_retriever
 from pipelines.answering.settings import AnswerSettings
-from pipelines.evaluation.dataset import Example, dataset_fingerprint, page_of
+from pipelines.evaluation.dataset import Example, dataset_fingerprint
 from pipelines.files.atomic_files import replace_folder
 from pipelines.files.model_cards import CARD_FILE, VERSION, write_card
 from pipelines.records import digest
 from pipelines.store import Store
 from pipelines.text.progress import Progress, silent
-from pipelines.training.mining import open_collection
+from pipelines.training.mining import IndexedCollection, pages_of
 from pipelines.training.ranking import GateVerdict
 
 
@@ -37,19 +38,6 @@ class TrainingPlan(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     seed: int = Field(0, ge=0, description="of everything that is drawn by chance")
-
-
-class RerankingPlan(TrainingPlan):
-    """The settings of a gate that compares the first `k` of `depth` hits before and after reranking."""
-
-    depth: int = Field(30, ge=1, le=200, description="hits that are reranked when judging")
-    k: int = Field(9, ge=1, description="the gate compares so many hits")
-
-    @model_validator(mode="after")
-    def _check_depth(self) -> Self:
-        if self.k > self.depth:
-            raise ValueError(f"k is {self.k} and depth {self.depth}: k must not be above depth")
-        return self
 
 
 Plan = TypeVar("Plan", bound=TrainingPlan)
@@ -72,12 +60,12 @@ class TrainingOrder:
     progress: Progress = silent
 
     @contextlib.contextmanager
-    def open_collection(self) -> Any:
+    def open_collection(self) -> Iterator[IndexedCollection]:
         """Yield the collection."""
         if self.open_store is None:
             raise ValueError("this kind of model reads an index: name the store")
-        with self.open_store() as store, open_collection(store, self.settings, self.collection) as collection:
-            yield collection
+        with self.open_store() as store, contextlib.closing(make_retriever(self.settings, store)) as retriever:
+            yield IndexedCollection(store, retriever, self.settings, self.collection)
 
 
 def check_free(output: Path) -> None:
@@ -208,7 +196,7 @@ def card_entries(
 
     `base` names the embedding model that it belongs to or was made from.
     """
-    pages = {page_of(source) for example in examples for source in example.sources}
+    pages = pages_of(examples)
     return {
         "base": dict(base),
         "data": {"fingerprint": dataset_fingerprint(examples), "questions": len(examples), "pages": len(pages)},

@@ -5,8 +5,10 @@ Knows hits and questions; no model and no endpoint.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Protocol
+from dataclasses import replace
+from typing import Annotated, Protocol
+
+from pydantic import BaseModel, Field
 
 from pipelines.answering.hits import heading
 from pipelines.markdown.plain import plain_text
@@ -29,13 +31,12 @@ class Reranker(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class RerankerOptions:
+class RerankerOptions(BaseModel):
     """Values that a reranker may be made from."""
 
-    model: str = ""
+    model: str = ""  # folder or hub name; the endpoint's model
     url: str = ""
-    key: str = ""
+    key: Annotated[str, Field(repr=False)] = ""
     device: str = DEVICE
 
 

@@ -10,19 +10,12 @@ from typing import Protocol
 
 import numpy as np
 
+from pipelines.text.phrases import read_table
+
 log = logging.getLogger(__name__)
 
-# Questions with a passage that answers each, about nothing that one site has and another lacks.
-PAIRS = (
-    ("How do I sort a list of numbers?", "Sort a list in place by calling its sort method; pass reverse to turn it."),
-    ("How do I install the package?", "Install the package with the package manager, then check its version."),
-    ("What is a transaction?", "A transaction is a group of statements that are executed as a whole or not at all."),
-    ("How can I limit the memory of a process?", "The memory limit of a process is set in its configuration."),
-    ("How do I read a file line by line?", "Open the file and iterate over it: each step returns its next line."),
-    ("How do I log in with a password?", "Users log in with their name and password; a wrong one is refused."),
-    ("What does connection refused mean?", "Connection refused means that no server listens at that address."),
-    ("How do I draw a chart?", "Call plot with the values of both axes to draw a chart, then save it as an image."),
-)
+# Questions with a passage that answers each.
+PAIRS = tuple(read_table(__name__)["pairs"].items())
 LEAST_SPAN = 0.1  # between the two cosines: a model with less can't tell an answer from another text
 
 

@@ -1,4 +1,4 @@
-"""The legs of a search: their names, the interface of a further one, and their calls.
+"""The legs of a search: their names and their calls.
 
 Knows neither index nor store.
 """
@@ -10,29 +10,17 @@ from concurrent.futures import Executor, Future
 from contextvars import copy_context
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from pipelines import tracing
-from pipelines.records import Filters, Index
 
 log = logging.getLogger(__name__)
 
 VECTOR, BM25, PREVIOUS = "vector", "bm25", "previous"
+LEGS = (VECTOR, BM25, PREVIOUS)
 
 T = TypeVar("T")
 ScoredIds = Sequence[tuple[str, float]]  # chunk ids with a leg's scores
-
-
-class LegRetriever(Protocol):
-    """A further way to find chunks; `name` is the leg's.
-
-    `find` returns up to `k` chunk ids of `index` with scores, higher is better; it is called from threads. If it
-    raises, only its own leg is lost. Ids that the index does not hold, or that the filters exclude, are ignored.
-    """
-
-    name: str
-
-    def find(self, query: str, index: Index, k: int, filters: Filters, /) -> ScoredIds: ...
 
 
 @dataclass(slots=True)

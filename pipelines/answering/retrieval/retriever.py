@@ -14,7 +14,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from pipelines.answering.retrieval.legs import BM25, LegRetriever, SearchTrace
+from pipelines.answering.retrieval.legs import BM25, SearchTrace
 from pipelines.answering.retrieval.live import (
     CollectionNotNamed,
     IndexLoading,
@@ -44,8 +44,7 @@ class Retriever:
     """Hybrid retrieval from the live index of a collection.
 
     `load_embedder` returns the embedder of a model and is called once for each; `lexical` returns the BM25
-    folder of an index; `others` are further legs. `collection` is used where a question names none ("": the only
-    collection). Raises UnknownLeg and ValueError for weights that make no sense.
+    folder of an index. `collection` is used where a question names none ("": the only collection).
     """
 
     def __init__(
@@ -56,7 +55,6 @@ class Retriever:
         *,
         collection: str = "",
         settings: RetrievalSettings | None = None,
-        others: Sequence[LegRetriever] = (),
     ) -> None:
         self.settings = settings = settings or RetrievalSettings()
         self._store = store
@@ -65,7 +63,7 @@ class Retriever:
         self._calls = ThreadPoolExecutor(THREADS, "raydex-retrieve")
         self._legs = ThreadPoolExecutor(THREADS, "raydex-leg")
         self._embeds = ThreadPoolExecutor(THREADS, "raydex-embed")
-        self._searcher = Searcher(store, self._indexes, (self._legs, self._embeds), settings, others)
+        self._searcher = Searcher(store, self._indexes, (self._legs, self._embeds), settings)
 
     def close(self) -> None:
         """Abandon what is being prepared. The store and the embedders are the caller's."""

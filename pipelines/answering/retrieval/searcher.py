@@ -13,7 +13,7 @@ import numpy as np
 
 from pipelines.answering.language import find_language, is_foreign, same_language
 from pipelines.answering.retrieval.evidence import Evidence
-from pipelines.answering.retrieval.legs import BM25, PREVIOUS, VECTOR, LegCalls, LegRetriever, ScoredIds, SearchTrace
+from pipelines.answering.retrieval.legs import BM25, LEGS, PREVIOUS, VECTOR, LegCalls, ScoredIds, SearchTrace
 from pipelines.answering.retrieval.live import LiveIndex, LiveIndexes, Vector
 from pipelines.answering.retrieval.neighbours import with_neighbours
 from pipelines.answering.retrieval.one_page import page_first
@@ -44,20 +44,12 @@ class _LegResults:
 
     vectors: Sequence[Vector | None]
     words: Sequence[Matches]
-    others: Mapping[str, Sequence[ScoredIds]]
     imagined: Vector | None = None
     sides: Mapping[str, ScoredIds] = field(default_factory=dict)
 
-    def scores(self) -> Mapping[str, Sequence[ScoredIds]]:
-        """Return ids with scores by leg and query."""
-        return {BM25: [matches.scores for matches in self.words], **self.others}
-
-    def ids(self) -> list[str]:
-        return [name for lists in self.scores().values() for scores in lists for name, _ in scores]
-
 
 class Searcher:
-    """Searches an index by all its legs; `threads` run them and, apart, the model; `others` are further legs."""
+    """Searches an index by all its legs; `threads` run them and, apart, the model."""
 
     def __init__(
         self,
@@ -65,13 +57,9 @@ class Searcher:
         indexes: LiveIndexes,
         threads: tuple[Executor, Executor],
         settings: RetrievalSettings,
-        others: Sequence[LegRetriever] = (),
     ) -> None:
         self._store, self._indexes, self._threads, self._settings = store, indexes, threads, settings
         self._fusion = settings.fusion
-        self._others = {leg.name: leg for leg in others}
-        self._legs = (VECTOR, BM25, *self._others, PREVIOUS)
-        self._fusion.check(self._legs)
 
     def search(
         self, search: Search, live: LiveIndex, index: Index, trace: SearchTrace, remembered: Index | None = None
@@ -97,7 +85,7 @@ class Searcher:
             hits=tuple(hits),
             index=index,
             revision=found.revision,
-            degraded=tuple(part for part in (*self._legs, NEIGHBOURS, HYDE, PLACE) if part in trace.degraded),
+            degraded=tuple(part for part in (*LEGS, NEIGHBOURS, HYDE, PLACE) if part in trace.degraded),
             timings=dict(trace.timings),
             queries=search.queries,
             evidence=_weigh_evidence(search.queries[0], live, results, found),
@@ -160,25 +148,21 @@ class Searcher:
             also = other_words(query, index.rules.get("synonyms", ()))
             return live.lexical.search(query, depth, search.filters, also) if ready else NO_MATCHES
 
-        def find(leg: LegRetriever) -> Callable[[str], ScoredIds]:
-            return lambda query: leg.find(query, index, depth, search.filters)
-
         matches = start(BM25, "bm25", words, NO_MATCHES)
         sides = compared(search.queries[0]) if self._orders(search) and self._fusion.uses(BM25) else ()
         of_sides = calls.start(BM25, "sides", words, sides, NO_MATCHES)
-        nothing: ScoredIds = ()
-        others = {name: start(name, name, find(leg), nothing) for name, leg in self._others.items()}
         vectors = start(VECTOR, "embed", lambda query: _embed(query, live), None)
         passages = [search.passage] if search.passage and self._fusion.uses(VECTOR) else []
         passage = embeds.start(HYDE, "embed_passage", lambda text: _embed_passage(text, live), passages, None)
-        found = _LegResults(vectors(), matches(), {name: scores() for name, scores in others.items()})
+        found = _LegResults(vectors(), matches())
         by_side = {side: matches.scores[:SIDE_DEPTH] for side, matches in zip(sides, of_sides(), strict=True)}
         return replace(found, imagined=_mean(*found.vectors[:1], *passage()), sides=by_side)
 
     def _find(self, search: Search, results: _LegResults, chunks: IndexSnapshot) -> SearchResult:
         """Find the nearest to every vector, and every chunk that a leg or the turn before named."""
         vectors = [vector for vector in (*results.vectors, results.imagined) if vector is not None]
-        ids = list(dict.fromkeys([*results.ids(), *self._previous(search)]))
+        found = [name for matches in results.words for name, _ in matches.scores]
+        ids = list(dict.fromkeys([*found, *self._previous(search)]))
         named = self._indexes.named(search.collection)
         return chunks.search(vectors, ids, self._depth(search), search.filters, collection=named)
 
@@ -200,8 +184,7 @@ class Searcher:
         if results.imagined is not None:
             by_query[0] = next(nearest)
         lists = self._fusion.weigh(VECTOR, by_query)
-        for name, scores in results.scores().items():
-            lists += self._fusion.weigh(name, [_chunks(one, found) for one in scores])
+        lists += self._fusion.weigh(BM25, [_chunks(matches.scores, found) for matches in results.words])
         known = {chunk.chunk_id for one in lists for _, chunk in one.chunks}
         # A chunk that another leg found needs no help: it would push out a better section of the same page.
         if previous := [chunk_id for chunk_id in self._previous(search) if chunk_id not in known]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from pipelines.files.model_cards import CARD_FILE, BadCard, read_card
 
-MODEL_FILE = "model.skops"
+KIND, MODEL_FILE = "router", "model.skops"
 # The entries of a card that describe the classifier itself; the others are its metadata.
 OWN = ("kind", "labels", "version", "signs", "sklearn")
 
@@ -27,16 +27,10 @@ class NotAClassifier(ValueError):
         )
 
 
-def check_replaceable(folder: Path) -> None:
-    """Raise NotAClassifier if saving to `folder` would remove something that is no classifier."""
-    if folder.exists() and not (folder / CARD_FILE).is_file() and any(folder.iterdir()):
-        raise NotAClassifier(folder, "the folder holds something else, which saving would remove")
-
-
-def read_classifier_card(folder: Path, kind: str) -> dict[str, Any]:
-    """Return the card of a classifier of that `kind`, with its metadata under "metadata". Raises NotAClassifier."""
+def read_classifier_card(folder: Path) -> dict[str, Any]:
+    """Return the card of a classifier, with its metadata under "metadata". Raises NotAClassifier."""
     try:
-        card = read_card(folder, kind)
+        card = read_card(folder, KIND)
     except BadCard as error:
         raise NotAClassifier(folder, str(error)) from error
     if not isinstance(card.get("labels"), list):

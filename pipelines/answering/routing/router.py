@@ -10,6 +10,7 @@ from pipelines.answering.routing.classifier import TextClassifier
 from pipelines.records import Route
 
 THRESHOLD = 0.5  # for a classifier whose card has none
+SUFFICES = "1"  # the label of questions that the cheap agent answers well enough
 
 
 class Router(Protocol):
@@ -38,22 +39,19 @@ class FixedRouter:
 class ClassifierRouter:
     """Sends questions to the `easy` (cheap) agent if it will probably do, and the others to the `hard` one.
 
-    The probability that the cheap agent suffices is that of the classifier's label `suffices`. The cheap agent gets a
-    question from `threshold` (0 to 1) on; a higher threshold sends more to the strong agent. Raises BadRouter.
+    The cheap agent gets a question from the probability `threshold` (0 to 1) of the classifier's label SUFFICES on; a
+    higher threshold sends more to the strong agent. Raises BadRouter.
     """
 
-    def __init__(
-        self, classifier: TextClassifier, threshold: float = THRESHOLD, *, easy: str, hard: str, suffices: str = "1"
-    ) -> None:
+    def __init__(self, classifier: TextClassifier, threshold: float = THRESHOLD, *, easy: str, hard: str) -> None:
         if not 0 <= threshold <= 1:
             raise BadRouter(f"the router's threshold is {threshold}; it is a probability, from 0 to 1")
-        if suffices not in classifier.labels:
-            raise BadRouter(f"the router's classifier has the labels {list(classifier.labels)}, and no {suffices!r}")
-        self.classifier, self.threshold, self.suffices = classifier, threshold, suffices
-        self.easy, self.hard = easy, hard
+        if SUFFICES not in classifier.labels:
+            raise BadRouter(f"the router's classifier has the labels {list(classifier.labels)}, and no {SUFFICES!r}")
+        self.classifier, self.threshold, self.easy, self.hard = classifier, threshold, easy, hard
 
     def route(self, question: str) -> Route:
-        probability = self.classifier.probability(question, self.suffices)
+        probability = self.classifier.probability(question, SUFFICES)
         if probability >= self.threshold:
             return Route(self.easy, self._why(probability, "at least"))
         return Route(self.hard, self._why(probability, "below"))

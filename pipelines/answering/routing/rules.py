@@ -2,7 +2,9 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from typing import Self
+
+from pydantic import BaseModel, ConfigDict, model_validator
 
 from pipelines.answering.routing.classifier import words
 from pipelines.records import Route
@@ -10,50 +12,41 @@ from pipelines.records import Route
 READ = 4_000  # characters that rules look at: enough for the subject, and a pattern's work stays bounded
 
 
-class BadRule(ValueError):
-    """A rule that cannot be followed."""
-
-
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(BaseModel):
     """Questions in which `pattern` (a regular expression, any case) is found, or one of `topics`, go to `agent`.
 
     A topic is one or more words that stand together as whole words: "serve" is in "ray.serve" but not in
-    "observe". Raises BadRule.
+    "observe". A rule that can't be followed is a ValidationError.
     """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
     agent: str
     pattern: str = ""
     topics: tuple[str, ...] = ()
-    _regex: "re.Pattern[str] | None" = field(init=False, repr=False, compare=False, default=None)
 
-    def __post_init__(self) -> None:
-        if isinstance(self.topics, str):
-            raise BadRule(f"the topics of the rule for {self.agent!r} are the text {self.topics!r}: give a list")
-        object.__setattr__(self, "topics", tuple(self.topics))
+    @model_validator(mode="after")
+    def _check(self) -> Self:
         if not self.pattern and not self.topics:
-            raise BadRule(f"the rule for {self.agent!r} has neither pattern nor topics and would match nothing")
-        wordless = [topic for topic in self.topics if not words(topic)]
-        if wordless:
-            raise BadRule(f"the rule for {self.agent!r} has topics without a word in them: {wordless}")
-        object.__setattr__(self, "_regex", self._compile())
+            raise ValueError(f"the rule for {self.agent!r} has neither pattern nor topics and would match nothing")
+        if wordless := [topic for topic in self.topics if not words(topic)]:
+            raise ValueError(f"the rule for {self.agent!r} has topics without a word in them: {wordless}")
+        try:
+            re.compile(self.pattern, re.IGNORECASE)
+        except (re.error, OverflowError, RecursionError) as error:
+            raise ValueError(
+                f"the rule for {self.agent!r} has the pattern {self.pattern!r}, which is no regular expression: {error}"
+            ) from error
+        return self
 
     def match(self, question: str) -> str:
         """Return which part of the rule `question` matches, in words; "" if none."""
-        if self._regex and self._regex.search(question):
+        if self.pattern and re.search(self.pattern, question, re.IGNORECASE):
             return f"the pattern «{self.pattern}»"
         for topic in self.topics:
             if _mentions(question, topic):
                 return f"the topic «{topic}»"
         return ""
-
-    def _compile(self) -> "re.Pattern[str] | None":
-        try:
-            return re.compile(self.pattern, re.IGNORECASE) if self.pattern else None
-        except (re.error, OverflowError, RecursionError) as error:
-            raise BadRule(
-                f"the rule for {self.agent!r} has the pattern {self.pattern!r}, which is no regular expression: {error}"
-            ) from error
 
 
 class RuleRouter:

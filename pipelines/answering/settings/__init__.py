@@ -4,7 +4,7 @@ The service and the jobs read them, each from its own environment, and get the s
 constructor has too is declared by the constructor's value object. Makes no step (see the factory).
 """
 
-from pipelines.answering.settings.agents import EXTRACTIVE, AgentSettings, RuleSettings
+from pipelines.answering.settings.agents import EXTRACTIVE, AgentSettings
 from pipelines.answering.settings.answers import AnswerSettings, Home, all_agents, describe_errors, without_models
 from pipelines.answering.settings.names import GONE, change, flatten, full_name, variable_of
 from pipelines.answering.settings.steps import MOST_HITS, NONE

@@ -1,22 +1,21 @@
-"""An agent's language model, and the rules that send questions to agents, as settings."""
+"""An agent's language model, as settings."""
 
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import ConfigDict, Field, model_validator
 
 from pipelines.answering.writing.agents import ExtractiveAgent
 from pipelines.llm.client import LLMSettings
 from pipelines.records import VERIFIED
 
 EXTRACTIVE = ExtractiveAgent.name
-_LLM = LLMSettings()
 # How answers come about; auto: as the trial of the model recommends, else written.
 FormSetting = Literal["auto", "written", "summary", "quoted"]
 AUTO: Final = "auto"
 
 
-class AgentSettings(BaseModel):
-    """An agent and the language model behind it. Prices are US dollars per million tokens."""
+class AgentSettings(LLMSettings):
+    """An agent and the language model behind it, with how that is called."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -24,17 +23,6 @@ class AgentSettings(BaseModel):
     model: str
     base_url: str = "https://api.openai.com/v1"
     api_key: Annotated[str, Field(repr=False)] = ""
-    context_window: Annotated[int, Field(ge=256)] = _LLM.context_window
-    context_share: Annotated[float, Field(gt=0, le=1)] = _LLM.context_share
-    context_seconds: Annotated[float, Field(ge=0)] = _LLM.context_seconds
-    max_tokens: Annotated[int, Field(ge=1)] = _LLM.max_tokens
-    temperature: Annotated[float, Field(ge=0)] = _LLM.temperature
-    prompt_price: Annotated[float, Field(ge=0)] = _LLM.prompt_price
-    completion_price: Annotated[float, Field(ge=0)] = _LLM.completion_price
-    first_token_s: Annotated[float, Field(gt=0)] = _LLM.first_token_s
-    between_tokens_s: Annotated[float, Field(gt=0)] = _LLM.between_tokens_s
-    retries: Annotated[int, Field(ge=0)] = _LLM.retries
-    tokenizer: str = _LLM.tokenizer
     system_prompt: str = ""
     assistant_prefix: str = ""
     form: FormSetting = AUTO
@@ -53,13 +41,3 @@ class AgentSettings(BaseModel):
         if self.name in (EXTRACTIVE, VERIFIED):
             raise ValueError(f"the name {self.name!r} belongs to a built-in agent")
         return self
-
-
-class RuleSettings(BaseModel):
-    """Questions that match `pattern`, or have a word of `topics`, go to `agent`."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    agent: str
-    pattern: str = ""
-    topics: list[str] = []

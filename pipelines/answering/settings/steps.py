@@ -12,7 +12,8 @@ from pipelines.answering.reranking import RERANKERS, RerankerOptions
 from pipelines.answering.retrieval.legs import BM25, VECTOR
 from pipelines.answering.retrieval.ranking.texts import RANKINGS
 from pipelines.answering.retrieval.search import RetrievalSettings
-from pipelines.answering.settings.agents import AUTO, FormSetting, RuleSettings
+from pipelines.answering.routing.rules import Rule
+from pipelines.answering.settings.agents import AUTO, FormSetting
 from pipelines.answering.settings.names import Group
 from pipelines.answering.synthesis.modes import CONTEXT_ONLY, MODES, NO_TEXT
 from pipelines.answering.verified.similarity import SIMILAR
@@ -23,7 +24,7 @@ NONE = "none"
 NO_LLM = "'llm', by which a model picked hits, is gone: it lost pages. Unset it, or use cross-encoder or endpoint"
 MOST_HITS = 100
 
-_MODEL, _RETRIEVAL, _ENGINE, _RERANKER = LLMSettings(), RetrievalSettings(), EngineSettings(), RerankerOptions()
+_MODEL, _RETRIEVAL, _ENGINE = LLMSettings(), RetrievalSettings(), EngineSettings()
 _FUSION = _RETRIEVAL.fusion
 
 
@@ -109,14 +110,10 @@ class RewritingSettings(Group):
     timeout_s: Annotated[float, Field(gt=0)] = rewriting.TIMEOUT_S
 
 
-class RerankerSettings(Group):
+class RerankerSettings(RerankerOptions, Group):
     """What sorts the hits again."""
 
     kind: Annotated[str, _one_of((NONE, *RERANKERS), llm=NO_LLM)] = NONE
-    model: str = _RERANKER.model  # folder or hub name; the endpoint's model
-    url: str = _RERANKER.url
-    key: Annotated[str, Field(repr=False)] = _RERANKER.key
-    device: str = _RERANKER.device
     depth: Annotated[int, Field(ge=1, le=200)] = _ENGINE.depth  # hits that the reranker gets
 
 
@@ -125,7 +122,7 @@ class RouterSettings(Group):
 
     kind: Literal["fixed", "rules", "classifier"] = "fixed"
     default: str = ""  # the agent if no rule matches; "": the first
-    rules: tuple[RuleSettings, ...] = ()
+    rules: tuple[Rule, ...] = ()
     model: Path = Path()  # folder of a trained classifier
     # The easy agent gets a question from this probability on that it will do; None: the classifier's own
     threshold: Annotated[float, Field(ge=0, le=1)] | None = None

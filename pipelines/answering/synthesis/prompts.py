@@ -33,37 +33,27 @@ class TemplateError(ValueError):
 
 
 class Template:
-    """A prompt's text with variables: `{question}` is one, `{{` and `}}` are braces.
+    """A prompt's text with variables: `{question}` is one, `{{` and `}}` are braces; `name` is for its errors.
 
-    `defaults` are values of variables that nobody else gives. Values are filled in as they are: braces in them have no
-    effect.
+    Values are filled in as they are: braces in them have no effect.
     """
 
-    def __init__(self, text: str, /, **defaults: str) -> None:
-        self.text, self.defaults, self.name = text, defaults, "template"
+    def __init__(self, text: str, name: str = "template") -> None:
+        self.text, self.name = text, name
         self._parts = tuple(self._parse())
-        if unknown := set(defaults) - self.variables:
-            raise self._error("does not use", unknown)
 
     @property
     def variables(self) -> frozenset[str]:
         """The names between braces."""
         return frozenset(name for _, name in self._parts if name)
 
-    def with_name(self, name: str) -> "Template":
-        """Return the same template with a name for its errors."""
-        template = Template(self.text, **self.defaults)
-        template.name = name
-        return template
-
     def format(self, /, **values: str) -> str:
         """Return the text with the values of all variables. Raises TemplateError for missing and unknown ones."""
-        if missing := self.variables - set(values) - set(self.defaults):
+        if missing := self.variables - set(values):
             raise self._error("has no value for", missing)
         if unknown := set(values) - self.variables:
             raise self._error("does not use", unknown)
-        given = {**self.defaults, **values}
-        return "".join(f"{literal}{given[name] if name else ''}" for literal, name in self._parts)
+        return "".join(f"{literal}{values[name] if name else ''}" for literal, name in self._parts)
 
     def _parse(self) -> Iterator[tuple[str, str]]:
         try:
@@ -80,18 +70,12 @@ class Template:
         )
 
 
-# The variables that each template must have; all may also use {unknown}, the sentence for "I do not know".
-GIVEN: Mapping[str, frozenset[str]] = {
-    "system": frozenset(),
-    "qa": frozenset({"question", "context"}),
-    "refine": frozenset({"question", "answer", "context"}),
-    "tree": frozenset({"question", "answers"}),
-    "generation": frozenset({"question"}),
-    "structured": frozenset(),
-}
+_BUILT_IN: Mapping[str, str] = read_table(__name__)
+# The variables that each prompt must have: those of the built-in one. All may also use {unknown}, the sentence for
+# "I do not know".
+GIVEN = {name: Template(text).variables - {"unknown"} for name, text in _BUILT_IN.items()}
 # Settings and questions may not give these.
 RESERVED = frozenset({"unknown"}).union(*GIVEN.values())
-_BUILT_IN = {name: Template(text) for name, text in read_table(__name__).items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,65 +123,42 @@ def as_data(text: str) -> str:
     return _PART.sub("> ", neutralize(text))
 
 
-@dataclass(frozen=True)
 class Prompts:
-    """The prompts of the synthesis modes. Raises TemplateError for a template that lacks a variable.
+    """The prompts of the synthesis modes: those of `texts` by name, else the built-in ones.
 
-    Those that are not given are the built-in ones.
+    `variables` are values of the prompts' own variables, for questions that give none. Raises TemplateError for a name
+    that is no prompt, for a prompt that lacks a variable, and for variables that no prompt has.
     """
 
-    system: Template = _BUILT_IN["system"]
-    qa: Template = _BUILT_IN["qa"]
-    refine: Template = _BUILT_IN["refine"]
-    tree: Template = _BUILT_IN["tree"]
-    generation: Template = _BUILT_IN["generation"]
-    structured: Template = _BUILT_IN["structured"]
-
-    def __post_init__(self) -> None:
-        for name, given in GIVEN.items():
-            template: Template = getattr(self, name).with_name(name)
-            if missing := given - template.variables:
-                raise TemplateError(f"prompt template {name!r} lacks {_list(missing)}")
-            if unknown := (template.variables & RESERVED) - given - {"unknown"}:
-                raise TemplateError(f"prompt template {name!r} cannot have {_list(unknown)}: it has no such value")
-            if reserved := set(template.defaults) & RESERVED:
-                raise TemplateError(f"prompt template {name!r} cannot fix {_list(reserved)}: reserved")
-            object.__setattr__(self, name, template)
-
-    @classmethod
-    def from_mapping(cls, texts: Mapping[str, str], variables: Mapping[str, str] | None = None) -> "Prompts":
-        """Return the built-in prompts with some texts replaced, by name; `variables` are fixed wherever they are used.
-
-        Raises TemplateError for a name that is no prompt, and for variables that no template has.
-        """
-        if unknown := set(texts) - set(GIVEN):
+    def __init__(self, texts: Mapping[str, str] | None = None, variables: Mapping[str, str] | None = None) -> None:
+        self._variables, named = dict(variables or {}), {**_BUILT_IN, **(texts or {})}
+        if unknown := named.keys() - GIVEN:
             raise TemplateError(f"no prompt is called {', '.join(sorted(unknown))}; there are {', '.join(GIVEN)}")
-        fixed = dict(variables or {})
-        plain = cls(**{name: Template(text) for name, text in texts.items()})
-        plain.check(fixed)
-        return cls(**{name: _fix(getattr(plain, name), fixed) for name in GIVEN})
+        self._templates = {name: Template(text, name) for name, text in named.items()}
+        for name, template in self._templates.items():
+            if missing := GIVEN[name] - template.variables:
+                raise TemplateError(f"prompt template {name!r} lacks {_list(missing)}")
+            if foreign := (template.variables & RESERVED) - GIVEN[name] - {"unknown"}:
+                raise TemplateError(f"prompt template {name!r} cannot have {_list(foreign)}: it has no such value")
+        self.check(self._variables)
 
     def check(self, variables: Mapping[str, str]) -> None:
         """Raise TemplateError if `variables` have a reserved name, or one that no template has."""
         if reserved := set(variables) & RESERVED:
             raise TemplateError(f"the prompt variables {_list(reserved)} are reserved; choose other names")
-        known = frozenset[str]().union(*(getattr(self, name).variables for name in GIVEN))
+        known = frozenset[str]().union(*(template.variables for template in self._templates.values()))
         if unknown := set(variables) - known:
             own = known - RESERVED
             raise TemplateError(f"no prompt template has {_list(unknown)}; their own variables: {_list(own)}")
 
     def render(self, name: str, given: Mapping[str, str], variables: Mapping[str, str]) -> str:
         """Return the prompt `name` with the `given` values, and with those of the task's `variables` that it has."""
-        template: Template = getattr(self, name)
-        values = {"unknown": UNKNOWN, **variables, **given}
+        template = self._templates[name]
+        values = {"unknown": UNKNOWN, **self._variables, **variables, **given}
         return template.format(**{key: value for key, value in values.items() if key in template.variables})
 
 
 DEFAULT = Prompts()
-
-
-def _fix(template: Template, variables: Mapping[str, str]) -> Template:
-    return Template(template.text, **{k: v for k, v in variables.items() if k in template.variables})
 
 
 def _list(names: set[str] | frozenset[str]) -> str:

@@ -4,19 +4,13 @@ No text is an error: at worst it is a plain answer.
 """
 
 from dataclasses import dataclass
-from typing import Any
 
 from pipelines.answering.grounding.answerable import says_unknown
-from pipelines.llm.replies import read_objects, strip_reasoning
+from pipelines.llm.replies import object_schema, read_objects, strip_reasoning
 
 ANSWER, SATISFIED = "answer", "query_satisfied"
 
-SCHEMA: dict[str, Any] = {
-    "type": "object",
-    "properties": {ANSWER: {"type": "string"}, SATISFIED: {"type": "boolean"}},
-    "required": [ANSWER, SATISFIED],
-    "additionalProperties": False,
-}
+SCHEMA = object_schema({ANSWER: {"type": "string"}, SATISFIED: {"type": "boolean"}})
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,18 +7,18 @@ without any costs nothing. Knows no step of the engine and no HTTP.
 import asyncio
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from pipelines.answering.retrieval.live import choose_collection
 from pipelines.answering.sanitizing.stream import sanitize
-from pipelines.answering.verified.sections import are_kept, changed_sections, read_sections
+from pipelines.answering.verified.sections import changed_sections, find_sections
 from pipelines.answering.verified.similarity import SIMILAR, Meaning
-from pipelines.answering.verified.wordings import KnownWording, Vector, find_closest
+from pipelines.answering.verified.wordings import KnownWording, KnownWordings
 from pipelines.answering.writing.agents import CollectionEmbed
 from pipelines.markdown.plain import plain_text
 from pipelines.records import Filters, Hit, Index
 from pipelines.store import Store
-from pipelines.store.collections.verified import VerifiedAnswer, VerifiedMark
+from pipelines.store.collections.verified import VerifiedAnswer
 
 # An answer that was written meanwhile is given after this many seconds at most; what is given was checked just before.
 CHECK_S = 1.0
@@ -39,20 +39,7 @@ class VerifiedMatch:
     index: Index
 
 
-_Wording = KnownWording[tuple[VerifiedAnswer, tuple[Hit, ...]]]
-
-
-@dataclass(frozen=True, slots=True)
-class _Snapshot:
-    """The verified answers of a collection that can be given, as of one revision of its index and one mark."""
-
-    index: Index
-    mark: VerifiedMark
-    wordings: tuple[_Wording, ...] = ()
-    vectors: dict[str, Vector] = field(default_factory=dict)
-
-    def is_of(self, index: Index, mark: VerifiedMark) -> bool:
-        return (self.index.id, self.index.revision, self.mark) == (index.id, index.revision, mark)
+_Snapshot = KnownWordings[VerifiedAnswer]
 
 
 class VerifiedFinder:
@@ -83,11 +70,11 @@ class VerifiedFinder:
         """
         name = collection or self._collection
         snapshot = await self._snapshot(name, self._check_s)
-        match = await self._match(snapshot, question, name, filters, version)
+        match = await self._match(snapshot, question, filters, version)
         if match is None:
             return None
         now = await self._snapshot(name, 0.0)
-        return match if now is snapshot else await self._match(now, question, name, filters, version)
+        return match if now is snapshot else await self._match(now, question, filters, version)
 
     async def _snapshot(self, name: str, most_age_s: float) -> _Snapshot:
         """Return the snapshot of a collection, read or checked at most that many seconds ago."""
@@ -106,18 +93,22 @@ class VerifiedFinder:
             return before
         answers = self._store.verified_answers(index.collection) if mark.answers else ()
         given = given_answers(self._store, index, answers)
-        wordings = [KnownWording(text, Meaning.of(text), one) for one in given for text in one[0].questions]
+        wordings = [
+            KnownWording(text, Meaning.of(text), hits, answer) for answer, hits in given for text in answer.questions
+        ]
         same_model = before is not None and before.index.settings == index.settings
-        return _Snapshot(index, mark, tuple(wordings), dict(before.vectors) if before and same_model else {})
+        return KnownWordings(index, mark, tuple(wordings), dict(before.vectors) if before and same_model else {})
 
     async def _match(
-        self, snapshot: _Snapshot, question: str, name: str, filters: Filters, version: str | None
+        self, snapshot: _Snapshot, question: str, filters: Filters, version: str | None
     ) -> VerifiedMatch | None:
-        kept = [one for one in snapshot.wordings if are_kept(one.leads_to[1], filters, version)]
-        found = await find_closest(
-            question, kept, snapshot.vectors, lambda texts: self._embed(texts, name or None), self._similarity
-        )
-        return _match(snapshot, *found) if found else None
+        found = await snapshot.find_closest(question, self._embed, self._similarity, filters, version)
+        if found is None:
+            return None
+        wording, similarity = found
+        answer, hits = wording.leads_to, wording.sections
+        text = sanitize(answer.answer, len(hits), [hit.url for hit in hits], [plain_text(hit.passage) for hit in hits])
+        return VerifiedMatch(answer.id, wording.text, similarity, text, hits, snapshot.index)
 
 
 def given_answers(
@@ -126,16 +117,9 @@ def given_answers(
     """Return the answers that may be given, each with its sections: none is retired, no section has changed."""
     active = [answer for answer in answers if not answer.retired]
     sources = {section.source for answer in active for section in answer.sections}
-    pages = {source.partition("#")[0] for source in sources}
-    now = read_sections(store.chunks_of_pages(index.id, pages), sources) if pages else {}
+    now = find_sections(store, index, sources) if sources else {}
     return [
         (answer, tuple(now[section.source] for section in answer.sections))
         for answer in active
         if not changed_sections(answer.sections, now)
     ]
-
-
-def _match(snapshot: _Snapshot, wording: _Wording, similarity: float) -> VerifiedMatch:
-    answer, hits = wording.leads_to
-    text = sanitize(answer.answer, len(hits), [hit.url for hit in hits], [plain_text(hit.passage) for hit in hits])
-    return VerifiedMatch(answer.id, wording.text, similarity, text, hits, snapshot.index)

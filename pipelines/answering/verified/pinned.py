@@ -5,26 +5,14 @@ Reads the pinned sections once for each revision of an index. Knows no step of t
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
-from pipelines.answering.verified.sections import are_kept, read_sections
+from pipelines.answering.verified.sections import find_sections
 from pipelines.answering.verified.similarity import SIMILAR, Meaning
-from pipelines.answering.verified.wordings import KnownWording, Vector, find_closest
+from pipelines.answering.verified.wordings import KnownWording, KnownWordings
 from pipelines.answering.writing.agents import CollectionEmbed
 from pipelines.records import Filters, Hit, Index
 from pipelines.store import Store
-
-
-@dataclass(frozen=True, slots=True)
-class _Pins:
-    """The pinned sections that one revision of an index holds."""
-
-    index: int
-    revision: int
-    said: Sequence[Mapping[str, str]]
-    pins: tuple[KnownWording[Hit], ...]
-    vectors: dict[str, Vector] = field(default_factory=dict)
 
 
 class PinnedFinder:
@@ -32,7 +20,7 @@ class PinnedFinder:
 
     def __init__(self, store: Store, embed: CollectionEmbed, similarity: float = SIMILAR) -> None:
         self._store, self._embed, self._similarity = store, embed, similarity
-        self._known: dict[str, _Pins] = {}
+        self._known: dict[str, KnownWordings[None]] = {}
 
     async def find(
         self, question: str, index: Index, filters: Filters = Filters(), version: str | None = None
@@ -45,17 +33,13 @@ class PinnedFinder:
         if not said:
             return None
         known = self._known.get(index.collection)
-        if known is None or (known.index, known.revision, known.said) != (index.id, index.revision, said):
+        if known is None or not known.is_of(index, said):
             known = self._known[index.collection] = await asyncio.to_thread(self._read, index, said)
-        kept = [pin for pin in known.pins if are_kept([pin.leads_to], filters, version)]
-        found = await find_closest(
-            question, kept, known.vectors, lambda texts: self._embed(texts, index.collection), self._similarity
-        )
-        return found[0].leads_to if found else None
+        found = await known.find_closest(question, self._embed, self._similarity, filters, version)
+        return found[0].sections[0] if found else None
 
-    def _read(self, index: Index, said: Sequence[Mapping[str, str]]) -> _Pins:
-        urls = [one["url"] for one in said]
-        sections = read_sections(self._store.chunks_of_pages(index.id, {url.partition("#")[0] for url in urls}), urls)
-        pins = (KnownWording(one["question"], Meaning.of(one["question"]), sections[one["url"]])
-                for one in said if one["url"] in sections)  # fmt: skip
-        return _Pins(index.id, index.revision, said, tuple(pins))
+    def _read(self, index: Index, said: Sequence[Mapping[str, str]]) -> KnownWordings[None]:
+        sections = find_sections(self._store, index, [one["url"] for one in said])
+        asked = {one["question"]: sections[one["url"]] for one in said if one["url"] in sections}
+        pins = (KnownWording(question, Meaning.of(question), (section,), None) for question, section in asked.items())
+        return KnownWordings(index, said, tuple(pins))

@@ -1,13 +1,14 @@
 """Reads the sections of an index that answers rest on, and tells whether they have changed.
 
-Knows chunks; no database and no answer.
+Knows chunks; no answer.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from pipelines.markdown.plain import plain_text
-from pipelines.records import Filters, Hit, digest
+from pipelines.records import Filters, Hit, Index, digest
+from pipelines.store import Store
 from pipelines.store.collections.verified import PinnedSection
 
 
@@ -26,6 +27,12 @@ def read_sections(chunks: Iterable[Hit], sources: Iterable[str]) -> dict[str, Hi
         if parts := sorted(own or below, key=lambda chunk: chunk.ordinal):
             found[source] = replace(parts[0], context="\n\n".join(part.text for part in parts))
     return found
+
+
+def find_sections(store: Store, index: Index, sources: Iterable[str]) -> dict[str, Hit]:
+    """Return each of `sources` that an index holds, as `read_sections` does."""
+    wanted = list(sources)
+    return read_sections(store.chunks_of_pages(index.id, {source.partition("#")[0] for source in wanted}), wanted)
 
 
 def section_hash(section: Hit) -> str:

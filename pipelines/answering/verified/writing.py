@@ -3,16 +3,16 @@
 Knows the store; no command line.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from pipelines.answering.sanitizing.stream import sanitize
-from pipelines.answering.verified.sections import changed_sections, pin, read_sections
+from pipelines.answering.verified.sections import changed_sections, find_sections, pin
 from pipelines.answering.verified.similarity import wording_key
 from pipelines.answering.writing.stages.text import numbers_in
 from pipelines.markdown.plain import plain_text
-from pipelines.records import Hit, Index
+from pipelines.records import Hit
 from pipelines.store import NoLiveIndex, PinnedSection, Store, VerifiedAnswer
 
 AnswerState = Literal["given", "review", "retired"]
@@ -60,7 +60,7 @@ def review_answers(store: Store, collection: str) -> list[ReviewedAnswer]:
     answers = store.verified_answers(collection)
     sources = {section.source for answer in answers for section in answer.sections}
     try:
-        now = _sections(store, store.live_index(collection), sources) if sources else {}
+        now = find_sections(store, store.live_index(collection), sources) if sources else {}
     except NoLiveIndex:
         now = {}
     return [_review(answer, now) for answer in answers]
@@ -97,7 +97,7 @@ def pin_sections(store: Store, collection: str, sources: Sequence[str]) -> list[
     """Return the sections as they are in the live index. Raises NoSuchSection and NoLiveIndex."""
     index = store.live_index(collection)
     wanted = list(dict.fromkeys(source.strip().removesuffix("#") for source in sources))
-    found = _sections(store, index, wanted)
+    found = find_sections(store, index, wanted)
     for source in wanted:
         if source not in found:
             chunks = store.chunks_of_pages(index.id, {source.partition("#")[0]})
@@ -109,11 +109,6 @@ def given_text(answer: VerifiedAnswer) -> str:
     """Return the text as it is given: what may not leave a model's answer does not leave a person's either."""
     passages = [section.text for section in answer.sections]
     return _sanitized(answer.answer, [section.source for section in answer.sections], passages)
-
-
-def _sections(store: Store, index: Index, sources: Iterable[str]) -> dict[str, Hit]:
-    wanted = list(sources)
-    return read_sections(store.chunks_of_pages(index.id, {source.partition("#")[0] for source in wanted}), wanted)
 
 
 def _check_text(text: str, sources: Sequence[str]) -> None:
@@ -140,7 +135,7 @@ def _check_new(store: Store, collection: str, wordings: Sequence[str], sources: 
 
 
 def _differ_in_version(store: Store, collection: str, sources: Sequence[str], others: Sequence[str]) -> bool:
-    now = _sections(store, store.live_index(collection), [*sources, *others])
+    now = find_sections(store, store.live_index(collection), [*sources, *others])
     these, those = ({now[source].version for source in named if source in now} for named in (sources, others))
     return bool(these and those) and these.isdisjoint(those)
 

@@ -287,7 +287,7 @@ def _check_cells(cells: Sequence[Cell], environment: Mapping[str, Any], judge: s
         try:
             IndexChoices.model_validate(cell.index)
             configuration = cell.configuration(environment)
-            Prompts.from_mapping(configuration.prompts.templates, configuration.prompts.variables)
+            Prompts(configuration.prompts.templates, configuration.prompts.variables)
         except ValidationError as error:
             problems = "; ".join(_describe_problem(problem) for problem in error.errors())
             raise BadSweep(f"{cell.name}: {problems}") from error

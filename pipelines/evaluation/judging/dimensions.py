@@ -8,10 +8,10 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from pipelines.answering.synthesis.prompts import Template
 from pipelines.evaluation.dataset import Example
+from pipelines.llm.replies import object_schema
 from pipelines.records import Answer
 from pipelines.text.cleaning import clean_for_model
 from pipelines.text.phrases import read_table
@@ -19,13 +19,7 @@ from pipelines.text.phrases import read_table
 LOWEST, HIGHEST = 1, 5  # the study's scale; higher is better in every dimension
 _TABLE = read_table(__name__)
 SYSTEM, REMINDER = _TABLE["system"], _TABLE["reminder"]
-
-SCHEMA: dict[str, Any] = {
-    "type": "object",
-    "properties": {"reasoning": {"type": "string"}, "score": {"type": "number"}},
-    "required": ["reasoning", "score"],
-    "additionalProperties": False,
-}
+SCHEMA = object_schema({"reasoning": {"type": "string"}, "score": {"type": "number"}})
 
 VARIABLES = frozenset({"question", "answer", "reference", "context"})
 _TAG = re.compile(r"<(?=\s*/?\s*(?:question|reference_answer|generated_answer|context)\b)", re.IGNORECASE)
@@ -47,7 +41,7 @@ class Dimension:
     template: Template
 
     def __post_init__(self) -> None:
-        unknown = self.template.variables - VARIABLES - set(self.template.defaults)
+        unknown = self.template.variables - VARIABLES
         if unknown or "answer" not in self.template.variables:
             raise BadDimension(
                 f"the prompt of dimension {self.name!r} must have {{answer}} and may have "

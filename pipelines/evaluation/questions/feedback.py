@@ -4,7 +4,7 @@ Knows recorded questions with their ratings, and rows of data sets; not where th
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from pipelines.evaluation.dataset import ACCEPTED, DRAFT, Example, ReviewState, as_row, page_of, review_of
@@ -15,29 +15,19 @@ Row = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class DislikedQuestion:
-    """A question whose answer was rated down, and the hits that the answer was made from: they did not help."""
-
-    question: str
-    hits: tuple[Hit, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class Feedback:
-    """Liked answers as `examples`, with the sources that they cite; the questions of disliked ones as `disliked`."""
+    """Liked answers as `examples`, with the sources that they cite; the hits of `disliked` ones, with their questions.
+
+    A disliked answer was made from its hits: they did not help.
+    """
 
     examples: tuple[Example, ...]
-    disliked: tuple[DislikedQuestion, ...]
-    _wrong: Mapping[str, tuple[Hit, ...]] = field(init=False, repr=False, compare=False, default_factory=dict)
-
-    def __post_init__(self) -> None:
-        for row in self.disliked:
-            key = question_key(row.question)
-            self._wrong[key] = (*self._wrong.get(key, ()), *row.hits)  # type: ignore[index]
+    disliked: tuple[tuple[str, tuple[Hit, ...]], ...]
 
     def wrong(self, question: str) -> tuple[Hit, ...]:
         """Return the hits that did not help with `question`, of every disliked answer to it."""
-        return self._wrong.get(question_key(question), ())
+        key = question_key(question)
+        return tuple(hit for asked, hits in self.disliked if asked == key for hit in hits)
 
 
 def from_ratings(rows: Iterable[RecordedQuestion]) -> Feedback:
@@ -50,8 +40,8 @@ def from_ratings(rows: Iterable[RecordedQuestion]) -> Feedback:
     rows = list(rows)
     examples = _examples([row for row in rows if (row.rating or 0) > 0])
     right = {(question_key(example.question), source) for example in examples for source in example.sources}
-    disliked = [_disliked_question(row, right) for row in rows if (row.rating or 0) < 0]
-    return Feedback(tuple(examples), tuple(row for row in disliked if row.hits))
+    disliked = [_wrong_hits(row, right) for row in rows if (row.rating or 0) < 0]
+    return Feedback(tuple(examples), tuple((question, hits) for question, hits in disliked if hits))
 
 
 def question_key(question: str) -> str:
@@ -75,11 +65,9 @@ def _examples(liked: Sequence[RecordedQuestion]) -> list[Example]:
     ]
 
 
-def _disliked_question(row: RecordedQuestion, right: set[tuple[str, str]]) -> DislikedQuestion:
+def _wrong_hits(row: RecordedQuestion, right: set[tuple[str, str]]) -> tuple[str, tuple[Hit, ...]]:
     key, hits = question_key(row.alone), row.answer.hits if row.answer else ()
-    return DislikedQuestion(
-        row.alone.strip(), tuple(hit for hit in hits if hit.source and (key, hit.source) not in right)
-    )
+    return key, tuple(hit for hit in hits if hit.source and (key, hit.source) not in right)
 
 
 # ------------------------------------------------------------------------------------------- rows of data sets

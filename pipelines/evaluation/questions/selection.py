@@ -6,12 +6,11 @@ function; no model, no database and no engine.
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 from pipelines.evaluation.dataset import Example, page_of
 from pipelines.lexical import terms
-from pipelines.llm.retry import ConcurrencyLimit, Progress, gather_all
+from pipelines.llm.retry import Progress, gather_all
 from pipelines.records import Hit
 
 MOST_SOURCES = 3  # a question that more pages answer is too general to have a source
@@ -30,7 +29,7 @@ def deduplicate(examples: Sequence[Example], most_sources: int = MOST_SOURCES) -
         known = kept.setdefault(_key(example.question), example)
         sources = tuple(dict.fromkeys((*known.sources, *example.sources)))
         kept[_key(example.question)] = replace(known, sources=sources)
-    return [one for one in kept.values() if len({page_of(source) for source in one.sources}) <= most_sources]
+    return [one for one in kept.values() if len(one.pages) <= most_sources]
 
 
 def _key(question: str) -> Any:
@@ -49,13 +48,11 @@ async def keep_findable(
     A question that is not found mostly does not say what it is about. The others flatter the search that kept them:
     let it look far deeper than what is measured. Raises what `search` raises.
     """
-    slots = ConcurrencyLimit(at_once)
 
     async def is_found(example: Example) -> bool:
-        async with slots.free():
-            hits = await search(example.question)
+        hits = await search(example.question)
         pages = {page_of(source) for hit in hits for source in (hit.source, *hit.sources)}
-        return bool(pages & {page_of(source) for source in example.sources})
+        return bool(pages & example.pages)
 
-    kept = await gather_all([partial(is_found, example) for example in examples], progress)
+    kept = await gather_all(is_found, examples, at_once, progress)
     return [example for example, is_kept in zip(examples, kept, strict=True) if is_kept]

@@ -18,8 +18,8 @@ from pipelines.evaluation.dataset import Example
 from pipelines.evaluation.judging.dimensions import quote
 from pipelines.evaluation.questions.replies import PHRASES, parse_questions
 from pipelines.llm.client import FRAMING
-from pipelines.llm.replies import strip_reasoning
-from pipelines.llm.retry import ConcurrencyLimit, ParsedReply, Progress, UnusableReply, ask, gather_all
+from pipelines.llm.replies import object_schema, strip_reasoning
+from pipelines.llm.retry import ParsedReply, Progress, UnusableReply, ask, gather_all
 from pipelines.llm.session import ChatModel
 from pipelines.llm.window import shorten
 from pipelines.records import Hit, Usage
@@ -29,12 +29,7 @@ _TABLE = read_table(__name__)
 SYSTEM, STYLE, REMINDER = _TABLE["system"], _TABLE["style"], _TABLE["reminder"]
 WRITE, ANSWER = Template(_TABLE["write"]), Template(_TABLE["answer"])
 BEGINNINGS, WORDS = 4, 3  # beginnings that a prompt shows, other ones in each; words of one
-SCHEMA: dict[str, Any] = {
-    "type": "object",
-    "properties": {"questions": {"type": "array", "items": {"type": "string"}}},
-    "required": ["questions"],
-    "additionalProperties": False,
-}
+SCHEMA = object_schema({"questions": {"type": "array", "items": {"type": "string"}}})
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,15 +55,13 @@ async def write_questions(
     With `style`, questions of users, it writes in their manner: each prompt shows how BEGINNINGS of them begin, drawn
     by the chunk's id.
     """
-    slots = ConcurrencyLimit(at_once)
     beginnings = [words for question in style if (words := _beginning(question))]
 
     async def one(chunk: Hit) -> ParsedReply[list[str]]:
         shown = random.Random(chunk.chunk_id).sample(beginnings, min(BEGINNINGS, len(beginnings)))
-        async with slots.free():
-            return await _ask_for_questions(llm, chunk, per_chunk, shown)
+        return await _ask_for_questions(llm, chunk, per_chunk, shown)
 
-    replies = await gather_all([partial(one, chunk) for chunk in chunks], progress)
+    replies = await gather_all(one, chunks, at_once, progress)
     examples = [
         Example(question, (chunk.source,))
         for chunk, reply in zip(chunks, replies, strict=True)
@@ -115,7 +108,6 @@ async def write_answers(
     `passages` are the texts by source; a text that is too long for the model's window loses its middle. Where there is
     no passage, the passage does not answer, or the model fails, the answer stays None and the reason is counted.
     """
-    slots = ConcurrencyLimit(at_once)
 
     async def one(example: Example) -> ParsedReply[str]:
         if example.answer is not None or not example.answerable:
@@ -123,10 +115,9 @@ async def write_answers(
         given = [passages[source] for source in example.sources if source in passages]
         if not given:
             return ParsedReply(None, "the source is not in the index", Usage())
-        async with slots.free():
-            return await _ask_for_answer(llm, example.question, given)
+        return await _ask_for_answer(llm, example.question, given)
 
-    replies = await gather_all([partial(one, example) for example in examples], progress)
+    replies = await gather_all(one, examples, at_once, progress)
     answered = [replace(example, answer=reply.value) for example, reply in zip(examples, replies, strict=True)]
     return QuestionSet(tuple(answered), _usage(replies), _errors(replies))
 

@@ -26,7 +26,7 @@ def test_a_router_is_trained_and_accepted_where_it_beats_chance(jobs: Jobs, tmp_
     done = jobs.run("train", "router", "--dataset", path, "--output", tmp_path / "router", "--threshold", 0.5)
     assert (done.code, done.summary["accepted"]) == (0, True)
     assert done.summary["metrics"]["auc"] > 0.9
-    loaded = TextClassifier.load(tmp_path / "router", "router")
+    loaded = TextClassifier.load(tmp_path / "router")
     assert loaded.metadata["data"]["fingerprint"] == done.summary["data"]["fingerprint"]
     assert loaded.probability("what is z", "1") > loaded.probability("why does z crash", "1")
 

@@ -82,8 +82,7 @@ def test_a_prompt_that_cannot_be_used_is_named() -> None:
 def test_a_trained_router_asks_at_the_threshold_it_was_judged_at_unless_told_another(tmp_path: Path) -> None:
     texts = [f"easy thing {n}" for n in range(10)] + [f"hard question {n}" for n in range(10)]
     learned = TextClassifier.fit(texts, ["1"] * 10 + ["0"] * 10)
-    learned.metadata = {"settings": {"threshold": 0.8}}
-    learned.save(tmp_path / "router", "router")
+    learned.save(tmp_path / "router", {"settings": {"threshold": 0.8}})
 
     def router(**settings: Any) -> ClassifierRouter:
         ends = {"router_easy": "small", "router_hard": "big", "router_model": tmp_path / "router"}
@@ -92,8 +91,7 @@ def test_a_trained_router_asks_at_the_threshold_it_was_judged_at_unless_told_ano
         return made
 
     assert router().threshold == 0.8 and router(router_threshold=0.3).threshold == 0.3
-    learned.metadata = {}  # as folders of before had none
-    learned.save(tmp_path / "router", "router")
+    learned.save(tmp_path / "router", {})  # as folders of before had none
     for question, agent in (("easy thing 3", "small"), ("hard question 3", "big")):
         assert router().route(question).agent == agent
 

@@ -16,13 +16,13 @@ LABELS = ["serve"] * 9 + ["rllib"] * 9
 
 @pytest.fixture(scope="module")
 def classifier() -> TextClassifier:
-    return TextClassifier.fit(TEXTS, LABELS, metadata={"prefix": "https://docs/"})
+    return TextClassifier.fit(TEXTS, LABELS)
 
 
 @pytest.fixture
 def folder(classifier, tmp_path):
-    classifier.save(tmp_path / "tags", "tags")
-    return tmp_path / "tags"
+    classifier.save(tmp_path / "router", {"prefix": "https://docs/"})
+    return tmp_path / "router"
 
 
 @pytest.mark.parametrize(("text", "expected"), [
@@ -49,8 +49,8 @@ def test_probabilities_are_one_row_a_text_and_one_column_a_label_and_the_same_on
     np.testing.assert_allclose(rows.sum(axis=1), 1)
     assert classifier.probability("start a replica", "rllib") == rows[0, 0]
     assert classifier.probabilities([]).shape == (0, 2)
-    classifier.save(tmp_path / "new" / "tags", "tags")
-    loaded = TextClassifier.load(tmp_path / "new" / "tags", "tags")
+    classifier.save(tmp_path / "new" / "router", {"prefix": "https://docs/"})
+    loaded = TextClassifier.load(tmp_path / "new" / "router")
     np.testing.assert_array_equal(loaded.probabilities(TEXTS), classifier.probabilities(TEXTS))
     assert (loaded.labels, loaded.metadata) == (classifier.labels, {"prefix": "https://docs/"})
 
@@ -65,19 +65,6 @@ def test_probabilities_are_one_row_a_text_and_one_column_a_label_and_the_same_on
 def test_what_cannot_be_learned_from_is_said(texts, labels, message):
     with pytest.raises(CannotLearn, match=message):
         TextClassifier.fit(texts, labels)
-
-
-def test_saving_replaces_whole_and_leaves_nothing_beside_it(folder, classifier):
-    TextClassifier.fit(["a b", "a", "c d", "c"], ["x", "x", "y", "y"]).save(folder, "tags")
-    assert TextClassifier.load(folder, "tags").labels == ("x", "y")
-    assert [path.name for path in folder.parent.iterdir()] == ["tags"]
-
-
-def test_saving_never_removes_what_is_no_classifier(classifier, tmp_path):
-    (tmp_path / "thesis.txt").write_text("years of work")
-    with pytest.raises(NotAClassifier, match="something else"):
-        classifier.save(tmp_path, "tags")
-    assert (tmp_path / "thesis.txt").read_text() == "years of work"
 
 
 def test_the_trusted_types_are_those_that_a_saved_classifier_needs(folder):
@@ -101,7 +88,7 @@ class Planted:
 
 def refusal(folder) -> str:
     with pytest.raises(NotAClassifier) as error:
-        TextClassifier.load(folder, "tags")
+        TextClassifier.load(folder)
     assert str(folder) in str(error.value)
     assert "Train it again" in str(error.value)
     return str(error.value)
@@ -145,17 +132,17 @@ def test_models_of_another_make_are_refused_with_what_they_are(folder):
 
 
 def test_a_card_says_all_on_one_level_and_one_of_before_is_understood(tmp_path):
-    classifier = TextClassifier.fit(TEXTS, LABELS, metadata={"date": "today", "metrics": {"auc": 1}})
-    classifier.save(tmp_path / "model", "tags")
+    said = {"date": "today", "metrics": {"auc": 1}}
+    TextClassifier.fit(TEXTS, LABELS).save(tmp_path / "model", said)
     card = json.loads((tmp_path / "model" / "card.json").read_text())
-    assert card["date"] == "today" and card["metrics"] == {"auc": 1} and card["kind"] == "tags"
-    assert TextClassifier.load(tmp_path / "model", "tags").metadata == classifier.metadata
-    older = {name: value for name, value in card.items() if name not in classifier.metadata}
-    (tmp_path / "model" / "card.json").write_text(json.dumps({**older, "metadata": classifier.metadata}))
-    assert TextClassifier.load(tmp_path / "model", "tags").metadata == classifier.metadata
+    assert card["date"] == "today" and card["metrics"] == {"auc": 1} and card["kind"] == "router"
+    assert TextClassifier.load(tmp_path / "model").metadata == said
+    older = {name: value for name, value in card.items() if name not in said}
+    (tmp_path / "model" / "card.json").write_text(json.dumps({**older, "metadata": said}))
+    assert TextClassifier.load(tmp_path / "model").metadata == said
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '"card"', '{"kind": "tags"}', "[" * 100_000, "\x00"])
+@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '"card"', '{"kind": "router"}', "[" * 100_000, "\x00"])
 def test_a_broken_card_is_refused(folder, text):
     (folder / "card.json").write_text(text)
     assert "card.json" in refusal(folder)
@@ -167,7 +154,7 @@ NOT_ACCEPTED = [{"accepted": said} for said in (False, None, "no", 0)]
 @pytest.mark.parametrize(("entry", "said"), [
     ({"labels": ["rllib", "tune"]}, "the card names the labels"),
     ({"version": 99}, "version"),
-    ({"kind": "router"}, "kind 'router', and 'tags' is needed"),
+    ({"kind": "tags"}, "kind 'tags', and 'router' is needed"),
     *((entry, "did not accept it") for entry in NOT_ACCEPTED),
     *(({"metadata": entry}, "did not accept it") for entry in NOT_ACCEPTED),  # as it once was written
 ])  # fmt: skip

@@ -17,7 +17,7 @@ from pipelines.answering.reranking import RERANKERS
 from pipelines.answering.retrieval.retriever import Retriever
 from pipelines.answering.settings import AgentSettings, AnswerSettings
 from pipelines.answering.synthesis.modes import MODES, NO_TEXT
-from pipelines.llm.client import LLM
+from pipelines.llm.client import LLM, LLMSettings
 
 DOCS = Path(__file__).parents[3] / "docs"
 QUESTION = "How do I read rows of a dataset?"
@@ -43,7 +43,8 @@ def test_an_engine_by_hand_answers_like_the_service(retriever: Retriever) -> Non
 
 
 def test_a_model_by_hand_is_called_like_an_agents() -> None:
-    assert LLM("m", base_url=AGENT.base_url).settings == make_llm(AGENT).settings
+    by_hand, configured = LLM("m", base_url=AGENT.base_url).settings, make_llm(AGENT).settings
+    assert all(getattr(configured, name) == getattr(by_hand, name) for name in LLMSettings.model_fields)
 
 
 # A replica takes a GPU only where one is reserved for it; a notebook takes the one that there is.

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from kit.plain_fusion import fuse_plainly
 
 from pipelines.answering.retrieval.ranking import fusion
-from pipelines.answering.retrieval.ranking.fusion import FusedText, RankedList, spread_pages, take_diverse
+from pipelines.answering.retrieval.ranking.fusion import FusedText, Fusion, RankedList, spread_pages, take_diverse
 from pipelines.answering.retrieval.ranking.prior import no_prior
 from pipelines.records import Hit
 from pipelines.store.chunks import RankableChunk
@@ -66,7 +66,7 @@ def test_equal_texts_are_one_hit_with_all_sources() -> None:
 @pytest.mark.parametrize("weight", [-1.0, float("nan"), float("inf"), float("-inf")])
 def test_a_weight_below_zero_or_without_end_is_refused(weight: float) -> None:
     with pytest.raises(ValueError, match="vector"):
-        RankedList("vector", [], weight)
+        Fusion(weights={"vector": weight})
 
 
 @given(legs, st.integers())

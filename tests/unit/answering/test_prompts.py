@@ -26,9 +26,8 @@ FILLED = {"question": "Why?", "context": "It is so.", "answer": "So.", "answers"
 PIRATE = "Speak like {tone_name}. {context} {question}"
 
 
-def test_variables_and_defaults_fill_a_template():
-    template = Template("{greeting}, {{{name}}}!", greeting="Ahoy")
-    assert template.format(name="Ada") == "Ahoy, {Ada}!"
+def test_variables_fill_a_template():
+    template = Template("{greeting}, {{{name}}}!")
     assert template.format(name="Ada", greeting="Hello") == "Hello, {Ada}!"
     assert template.variables == {"greeting", "name"}
 
@@ -39,13 +38,11 @@ def test_braces_in_a_value_mean_nothing(value):
 
 
 def test_missing_and_unknown_variables_are_named_with_their_template():
-    template = Template("{tone} {question}").with_name("qa")
+    template = Template("{tone} {question}", "qa")
     with pytest.raises(TemplateError, match=r"'qa' has no value for \{tone\}"):
         template.format(question="Why?")
     with pytest.raises(TemplateError, match=r"'qa' does not use \{colour\}"):
         template.format(question="Why?", tone="dry", colour="red")
-    with pytest.raises(TemplateError, match=r"does not use \{colour\}"):
-        Template("{tone}", colour="red")
 
 
 @pytest.mark.parametrize("text", ["{}", "{0}", "{a.b}", "{a[0]}", "{a!r}", "{a:>9}", "{a", "a}", "{a b}"])
@@ -81,15 +78,15 @@ def test_what_is_the_same_for_all_questions_comes_first():
 
 
 def test_the_system_prompt_leaves_out_what_an_answer_may_say():
-    assert UNKNOWN not in DEFAULT.system.format()
+    assert UNKNOWN not in DEFAULT.render("system", {}, {})
 
 
 @pytest.mark.parametrize(("make", "said"), [
-    (lambda: Prompts(refine=Template("{question}")), r"'refine' lacks \{answer\}, \{context\}"),
-    (lambda: Prompts(qa=Template("{question} {context} {answer}")), r"'qa' cannot have \{answer\}"),
-    (lambda: Prompts(qa=Template("{question} {context}", question="W?")), r"'qa' cannot fix \{question\}"),
-    (lambda: Prompts.from_mapping({"quality": "good"}), "called quality; there are system, qa, refine"),
-    (lambda: Prompts.from_mapping({"qa": PIRATE}, {"tone": "dry"}), r"has \{tone\}; their own .*: \{tone_name\}"),
+    (lambda: Prompts({"refine": "{question}"}), r"'refine' lacks \{answer\}, \{context\}"),
+    (lambda: Prompts({"qa": "{question} {context} {answer}"}), r"'qa' cannot have \{answer\}"),
+    (lambda: Prompts(variables={"question": "W?"}), r"\{question\} are reserved"),
+    (lambda: Prompts({"quality": "good"}), "called quality; there are system, qa, refine"),
+    (lambda: Prompts({"qa": PIRATE}, {"tone": "dry"}), r"has \{tone\}; their own .*: \{tone_name\}"),
     *((lambda name=name: DEFAULT.check({name: "x"}), rf"\{{{name}\}} are reserved") for name in sorted(RESERVED)),
 ])  # fmt: skip
 def test_a_prompt_that_cannot_be_filled_is_refused(make, said):
@@ -98,9 +95,9 @@ def test_a_prompt_that_cannot_be_filled_is_refused(make, said):
 
 
 def test_settings_name_the_prompts_they_replace():
-    prompts = Prompts.from_mapping({"qa": PIRATE}, {"tone_name": "a pirate"})
+    prompts = Prompts({"qa": PIRATE}, {"tone_name": "a pirate"})
     assert prompts.render("qa", FILLED, {}) == "Speak like a pirate. It is so. Why?"
-    assert prompts.refine.text == DEFAULT.refine.text
+    assert prompts.render("refine", FILLED, {}) == DEFAULT.render("refine", FILLED, {})
 
 
 HOSTILE = st.lists(st.sampled_from([

@@ -15,7 +15,6 @@ from kit.queued_model import Says
 
 from pipelines.answering.engine import QueryEngine
 from pipelines.answering.question import Question
-from pipelines.answering.retrieval.legs import LegRetriever
 from pipelines.answering.retrieval.live import CollectionNotNamed, IndexLoading, ModelNotReady, choose_collection
 from pipelines.answering.retrieval.neighbours import join_chunks
 from pipelines.answering.retrieval.ranking.fusion import Fusion, spread_pages
@@ -24,7 +23,7 @@ from pipelines.answering.retrieval.retriever import Retriever
 from pipelines.answering.retrieval.search import Retrieval, RetrievalSettings, Search
 from pipelines.lexical import LexicalIndex, Matches
 from pipelines.llm.session import LOADING, Status
-from pipelines.records import Answer, EmbeddingModel, Filters, Hit, Index
+from pipelines.records import Answer, EmbeddingModel, Filters, Index
 from pipelines.store import NoLiveIndex, StoreUnavailable
 
 CSV = make_hit("https://d.test/data#csv", "Call read_csv to load comma separated files.")
@@ -68,13 +67,12 @@ def make(store: MemoryStore, models: Models, tmp_path: Path) -> Iterator[Make]:
     def retriever(
         lexical: Callable[[Index], LexicalIndex] | None = None,
         collection: str = "",
-        others: Sequence[LegRetriever] = (),
         **settings: Any,
     ) -> Retriever:
         folder = lexical or (lambda index: LexicalIndex(tmp_path / str(index.id)))
         waiting = {"patience_s": 20.0, "timeout_s": 30.0}  # a busy machine is no failure
         patient = RetrievalSettings(**{"ranking": FUSED, **waiting, **settings})
-        made.append(Retriever(store, models, folder, collection=collection, settings=patient, others=others))
+        made.append(Retriever(store, models, folder, collection=collection, settings=patient))
         return made[-1]
 
     yield retriever
@@ -403,12 +401,6 @@ def test_queries_are_embedded_side_by_side(make: Make, models: Models) -> None:
     assert make().retrieve(Search(("csv", "actors"))).degraded == ()
 
 
-def test_the_question_itself_can_weigh_more(make: Make) -> None:
-    search = Search(("csv", "actors state", "actors calls"), k=1)
-    assert [hit.source for hit in make().retrieve(search).hits] == [ACTORS.source]
-    assert [hit.source for hit in make(fusion=Fusion(original_weight=5)).retrieve(search).hits] == [CSV.source]
-
-
 def test_a_query_or_passage_that_cannot_be_embedded_costs_only_itself(make: Make, models: Models) -> None:
     class Picky(WordEmbedder):
         def embed_query(self, text: str) -> np.ndarray:
@@ -460,30 +452,6 @@ def test_a_search_without_a_query_is_refused() -> None:
 # ---------------------------------------------------------------------------------------------- legs
 
 
-class Titles:
-    """A further leg: everything, best first as it was told; `fails` makes it raise."""
-
-    name = "titles"
-
-    def __init__(self, *hits: Hit) -> None:
-        self.hits, self.fails, self.calls = hits, False, list[str]()
-
-    def find(self, query: str, index: Index, k: int, filters: Filters) -> list[tuple[str, float]]:
-        self.calls.append(query)
-        if self.fails:
-            raise OSError("the title service is away")
-        return [*((hit.chunk_id, -float(n)) for n, hit in enumerate(self.hits)), ("no such id", -99.0)]
-
-
-def test_a_further_leg_is_one_object(make: Make) -> None:
-    titles = Titles(ACTORS, CSV)
-    found = make(others=[titles], fusion=Fusion(weights={"titles": 200})).retrieve(search_for("read_csv"))
-    assert found.hits[0].source == ACTORS.source and found.hits[0].ranks["titles"] == 1
-    assert titles.calls == ["read_csv"] and found.degraded == ()
-    titles.fails = True
-    assert make(others=[titles]).retrieve(search_for("read_csv")).degraded == ("titles",)
-
-
 @pytest.mark.parametrize(("off", "left"), [("vector", "bm25"), ("bm25", "vector")])
 def test_a_leg_of_weight_0_is_neither_searched_nor_reported(make, models, tmp_path, off, left):
     models.embedder.fails = off == "vector"
@@ -495,7 +463,6 @@ def test_a_leg_of_weight_0_is_neither_searched_nor_reported(make, models, tmp_pa
 @pytest.mark.parametrize(("settings", "named"), [
     ({"weights": {"vector": -1.0}}, "'vector'"), ({"weights": {"bm25": float("nan")}}, "'bm25'"),
     ({"weights": {"vector": 0, "bm25": 0}}, "vector, bm25"), ({"weights": {"bm52": 1}}, "vector, bm25, previous"),
-    ({"original_weight": -1.0}, "original"),
 ])  # fmt: skip
 def test_weights_that_make_no_sense_are_refused(make: Make, settings: dict, named: str) -> None:
     with pytest.raises(ValueError, match=named):
@@ -537,13 +504,13 @@ def test_filters_hold_for_every_leg_and_for_history(make: Make, store: MemorySto
     old = make_hit("https://d.test/old#csv", "Call read_csv of old.", tags=("old",), version="1", language="de")
     new = make_hit("https://d.test/new#csv", "Call read_csv of new.", tags=("new",), version="2", language="en")
     store.publish_index(2, old, new)
-    retriever = make(others=[Titles(old, new)])
+    retriever = make()
     for filters in (
         Filters(tags=("new", "x")), Filters(version="2"), Filters(language="en"), Filters(url_prefix="https://d.test/n"),
     ):  # fmt: skip
         found = retriever.retrieve(search_for("read_csv", filters=filters, previous=(old.chunk_id,)))
         assert [hit.source for hit in found.hits] == [new.source] and found.degraded == ()
-        assert set(found.hits[0].ranks) == {"vector", "bm25", "titles"}
+        assert set(found.hits[0].ranks) == {"vector", "bm25"}
 
 
 def test_what_was_cited_before_stays_a_candidate(make: Make, store: MemoryStore) -> None:

@@ -3,10 +3,11 @@
 import pickle
 
 import pytest
+from pydantic import ValidationError
 
 from pipelines.answering.routing.classifier import TextClassifier
 from pipelines.answering.routing.router import BadRouter, ClassifierRouter, FixedRouter
-from pipelines.answering.routing.rules import BadRule, Rule, RuleRouter
+from pipelines.answering.routing.rules import Rule, RuleRouter
 from pipelines.records import Route
 
 EASY = ["what is ray", "what is a task", "what is an actor", "what is tune"]
@@ -22,9 +23,9 @@ def classifier() -> TextClassifier:
 
 
 RULES = [
-    Rule("strong", pattern=r"\bstack ?trace\b"),
-    Rule("cheap", topics=("serve", "autoscaling group", "RLlib")),
-    Rule("other", pattern="serve"),
+    Rule(agent="strong", pattern=r"\bstack ?trace\b"),
+    Rule(agent="cheap", topics=("serve", "autoscaling group", "RLlib")),
+    Rule(agent="other", pattern="serve"),
 ]
 
 
@@ -54,15 +55,15 @@ def test_without_a_matching_rule_the_default_answers():
     ({"pattern": "(open"}, r"'strong'.*'\(open'.*unterminated"),
     ({}, "strong"),
     ({"topics": ("serve", "?!")}, "strong"),
-    ({"topics": "serve"}, "strong"),
+    ({"topics": "serve"}, "topics"),
 ])  # fmt: skip
 def test_a_rule_of_a_bad_pattern_or_that_matches_nothing_or_everything_is_refused(values, said):
-    with pytest.raises(BadRule, match=said):
-        Rule("strong", **values)
+    with pytest.raises(ValidationError, match=said):
+        Rule(agent="strong", **values)
 
 
 def test_topics_may_come_as_a_list_and_rules_cross_a_process_boundary():
-    rule = pickle.loads(pickle.dumps(Rule("cheap", "x|y", ["serve"])))
+    rule = pickle.loads(pickle.dumps(Rule(agent="cheap", pattern="x|y", topics=["serve"])))
     assert rule.topics == ("serve",)
     assert rule.match("only y") == "the pattern «x|y»"
 
@@ -89,12 +90,13 @@ def test_the_ends_of_the_threshold_choose_one_agent(classifier, threshold, agent
 
 
 @pytest.mark.parametrize(
-    ("threshold", "label", "said"),
-    [(-0.1, "1", "threshold"), (1.1, "1", "threshold"), (float("nan"), "1", "threshold"), (0.5, "yes", "no 'yes'")],
+    ("threshold", "labels", "said"),
+    [(-0.1, "01", "threshold"), (1.1, "01", "threshold"), (float("nan"), "01", "threshold"), (0.5, "yn", "no '1'")],
 )
-def test_a_threshold_that_is_no_probability_and_a_label_not_learned_are_refused(classifier, threshold, label, said):
+def test_a_threshold_that_is_no_probability_and_a_label_not_learned_are_refused(threshold, labels, said):
+    learned = TextClassifier.fit(EASY + HARD, [labels[place >= len(EASY)] for place in range(len(EASY + HARD))])
     with pytest.raises(BadRouter, match=said):
-        ClassifierRouter(classifier, threshold, easy="cheap", hard="strong", suffices=label)
+        ClassifierRouter(learned, threshold, easy="cheap", hard="strong")
 
 
 @pytest.mark.parametrize("question", ANY_TEXT, ids=range(len(ANY_TEXT)))

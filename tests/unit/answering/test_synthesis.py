@@ -18,7 +18,7 @@ from pipelines.answering.grounding.answerable import UNKNOWN
 from pipelines.answering.synthesis.base import Synthesizer, Task, UnknownMode
 from pipelines.answering.synthesis.modes import MODES, SEPARATOR, make_synthesizer
 from pipelines.answering.synthesis.packing import FEWEST_TOKENS
-from pipelines.answering.synthesis.prompts import Prompts, Template, TemplateError
+from pipelines.answering.synthesis.prompts import Prompts, TemplateError
 from pipelines.answering.synthesis.structured import SCHEMA, parse_step
 from pipelines.llm.client import FRAMING, Completion
 from pipelines.llm.errors import LLMFailed
@@ -29,10 +29,12 @@ from pipelines.records import Message, Usage
 
 ENDING_IN_ONE = ("refine", "compact", "tree_summarize", "simple_summarize", "generation", "context_only")
 SHORT = Prompts(
-    qa=Template("QA\n{context}\nQ: {question}"),
-    refine=Template("REFINE {answer}\n{context}\nQ: {question}"),
-    tree=Template("TREE {answers} Q: {question}"),
-    generation=Template("GENERATE Q: {question}"),
+    {
+        "qa": "QA\n{context}\nQ: {question}",
+        "refine": "REFINE {answer}\n{context}\nQ: {question}",
+        "tree": "TREE {answers} Q: {question}",
+        "generation": "GENERATE Q: {question}",
+    }
 )
 
 
@@ -373,8 +375,8 @@ def test_no_reply_is_an_error(text):
 
 
 def test_variables_of_the_task_fill_custom_templates():
-    template = Template("Speak like {tone_name}: {context}{question}", tone_name="a clerk")
-    made, model = make_synthesizer(prompts=Prompts(qa=template)), QueuedModel()
+    prompts = Prompts({"qa": "Speak like {tone_name}: {context}{question}"}, {"tone_name": "a clerk"})
+    made, model = make_synthesizer(prompts=prompts), QueuedModel()
     for variables in ({}, {"tone_name": "a {pi\u200brate}"}):
         synthesize(made, task_of("one", variables=variables), model)
     assert model.prompts[0].startswith("Speak like a clerk:")
@@ -386,7 +388,7 @@ def test_variables_of_the_task_fill_custom_templates():
     [({}, r"'refine' has no value for \{tone_name\}"), ({"tone": "x"}, r"\{tone\}"), ({"question": "x"}, "reserved")],
 )
 def test_variables_that_do_not_fit_are_named_before_anything_is_asked(variables, message):
-    prompts = Prompts(refine=Template("{tone_name} {answer} {context} {question}"))
+    prompts = Prompts({"refine": "{tone_name} {answer} {context} {question}"})
     model = QueuedModel()
     with pytest.raises(TemplateError, match=message):
         synthesize(make_synthesizer(prompts=prompts), task_of("one", variables=variables), model)

@@ -3,14 +3,9 @@
 import numpy as np
 import pytest
 
-from pipelines.answering.routing.classifier import TextClassifier
 from pipelines.evaluation.dataset import Example, page_of
 from pipelines.evaluation.questions.alike import connected_groups, pairs_sharing, question_groups
-from pipelines.training.folds import BadFolds, group_folds, page_groups, predict_out_of_fold
-
-EASY = ["what is ray", "what is a task", "what is an actor", "what is serve", "what is tune", "what is a replica"]
-HARD = ["why does my job hang", "error in raylet log", "why is it slow", "error on start", "why crash", "error oom"]
-TEXTS = EASY + HARD
+from pipelines.training.folds import BadFolds, group_folds, page_groups
 
 
 def test_a_group_is_named_by_its_first_item_and_connected_also_through_others():
@@ -57,16 +52,3 @@ def test_folds_that_can_not_be_are_refused(n):
 )
 def test_the_same_question_in_other_words_is_in_one_group_and_another_is_not(questions, groups):
     assert len(set(question_groups(questions))) == groups
-
-
-def test_no_probability_comes_from_a_classifier_that_saw_the_question():
-    seen = []
-
-    def fit(places):
-        seen.append(set(places))
-        return TextClassifier.fit([TEXTS[p] for p in places], ["1" if p < 6 else "0" for p in places])
-
-    parts = group_folds(range(12), 3)
-    out = predict_out_of_fold(fit, TEXTS, ["0", "1"], parts)
-    assert [set(part) & places for part, places in zip(parts, seen, strict=True)] == [set()] * 3
-    np.testing.assert_allclose(out.sum(axis=1), 1)

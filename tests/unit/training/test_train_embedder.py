@@ -17,6 +17,7 @@ from pipelines.training.embedder import EmbedderPlan, fine_tune, load_model
 from pipelines.training.fine_tuning import TrainerMissing
 from pipelines.training.mining import (
     Corpus,
+    NegativeDraw,
     NothingToLearn,
     Triple,
     embedding_text,
@@ -82,10 +83,7 @@ def test_triples_have_the_reference_section_itself_and_as_many_negatives_as_aske
     corpus = Corpus(CHUNKS)
 
     def mine(question: Example, hits: Sequence[Hit]) -> list[Triple]:
-        def find_negatives(question: Example) -> list[Hit]:
-            return hard_negatives(question, hits, corpus, most=2)
-
-        return mine_triples([question], corpus, find_negatives, negatives=2, read=embedding_text)
+        return mine_triples([question], NegativeDraw(corpus, lambda _: hits, 2), embedding_text)
 
     (triple,) = mine(example("what is beta", "a#deep"), CHUNKS)
     assert triple.question == "what is beta"

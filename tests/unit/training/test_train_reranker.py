@@ -28,7 +28,7 @@ needs_trainer = pytest.mark.skipif(
 
 def mine(examples=(ASKED,), negatives=4, seed=0, **more):
     draw = NegativeDraw(CORPUS, lambda _: CHUNKS, negatives, seed=seed, **more)
-    return mine_triples(examples, CORPUS, draw, negatives=negatives, read=document, seed=seed)
+    return mine_triples(examples, draw, document, seed)
 
 
 def test_the_right_passage_is_of_the_reference_section_and_the_wrong_ones_of_other_pages():

@@ -63,6 +63,18 @@ def test_a_router_that_knows_gains_and_one_that_guesses_or_sends_all_one_way_doe
     assert gain(rows, [0.9] * 60).difference == gain(rows, [0.1] * 60).difference == 0
 
 
+def test_no_probability_comes_from_a_router_that_saw_the_question():
+    asked, seen = {row.question for row in ROWS}, []
+
+    def fit(rows):
+        seen.append({row.question for row in rows})
+        return router.fit_router(rows)
+
+    probabilities = router.probabilities_out_of_fold(RouterData(RouterPlan(folds=3), ROWS), fit)
+    assert len(seen) == 3 and set.union(*(asked - one for one in seen)) == asked
+    assert len(probabilities) == len(ROWS) and all(0 < probability < 1 for probability in probabilities)
+
+
 def test_a_router_is_trained_and_its_card_says_from_what_and_whether_it_may_be_used(tmp_path):
     data = RouterData(RouterPlan(threshold=0.5, folds=3), ROWS)
     for accept in (False, True):
@@ -72,7 +84,7 @@ def test_a_router_is_trained_and_its_card_says_from_what_and_whether_it_may_be_u
         assert card["accepted"] is result.accepted and card["forced"] is (accept and not gained)
     assert card["kind"] == "router" and card["accepted"] and card["data"]["questions"] == 12
     assert card["data"]["fingerprint"] != fingerprint_labelled(ROWS[1:])
-    classifier = TextClassifier.load(tmp_path / "router", "router")
+    classifier = TextClassifier.load(tmp_path / "router")
     assert classifier.probability("what is a dataset", "1") > classifier.probability("error why", "1")
 
 

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from pipelines.answering.retrieval.legs import PREVIOUS
+from pipelines.answering.retrieval.legs import BM25, LEGS, VECTOR
 from pipelines.answering.retrieval.one_page import PageItemT
 from pipelines.answering.retrieval.ranking.prior import Prior, both_priors, no_prior, reference_prior
 from pipelines.records import Hit
@@ -19,13 +19,6 @@ from pipelines.store.indexes import ScoredChunk
 SCORE = "rrf"
 
 
-class UnknownLeg(ValueError):
-    """A weight names an unknown leg."""
-
-    def __init__(self, name: str, legs: Sequence[str]) -> None:
-        super().__init__(f"there is no leg {name!r} to weigh; the legs are: {', '.join(legs)}")
-
-
 @dataclass(frozen=True, slots=True)
 class RankedList:
     """The chunks of one leg for one query, in any order, each with the leg's own score; higher is better."""
@@ -33,9 +26,6 @@ class RankedList:
     leg: str
     chunks: Sequence[ScoredChunk]
     weight: float = 1.0
-
-    def __post_init__(self) -> None:
-        check_weight(self.leg, self.weight)
 
 
 @dataclass(slots=True)
@@ -91,12 +81,11 @@ class FusedText:
 
 @dataclass(frozen=True, slots=True)
 class Fusion:
-    """How the lists of the legs become one. Raises ValueError for a weight that is none.
+    """How the lists of the legs become one. Raises ValueError for weights that make no sense.
 
     - Reciprocal rank fusion (Cormack, Clarke, Büttcher: "Reciprocal Rank Fusion outperforms Condorcet and individual
       Rank Learning Methods", SIGIR 2009): a hit of rank r counts weight / (`rrf_k` + r).
     - `weights` are 1 for legs that are not named. A leg of weight 0 is neither searched nor reported.
-    - `original_weight` is the weight of the question itself against each other wording of it.
     - `reference_weight` is the prior of reference pages whose object no query names (see prior).
     - With `pages_first` the best hit of every page comes before a second hit of any page.
 
@@ -104,34 +93,26 @@ class Fusion:
     """
 
     weights: Mapping[str, float] = field(default_factory=dict)
-    original_weight: float = 1.0
     rrf_k: int = 30
     reference_weight: float = 0.3
     pages_first: bool = True
 
     def __post_init__(self) -> None:
-        for name, weight in {**self.weights, "original query": self.original_weight}.items():
-            check_weight(name, weight)
-
-    def check(self, legs: Sequence[str]) -> None:
-        """Raise UnknownLeg for a weight of no leg, and ValueError if no leg is left that searches."""
-        for name in self.weights:
-            if name not in legs:
-                raise UnknownLeg(name, legs)
-        searching = [name for name in legs if name != PREVIOUS]
-        if not any(self.uses(name) for name in searching):
-            raise ValueError(
-                f"the weights of all legs that search are 0 ({', '.join(searching)}); give one more than 0"
-            )
+        for name, weight in self.weights.items():
+            if name not in LEGS:
+                raise ValueError(f"there is no leg {name!r} to weigh; the legs are: {', '.join(LEGS)}")
+            if not (math.isfinite(weight) and weight >= 0):
+                raise ValueError(f"the weight of leg {name!r} is {weight}; it must be a finite number of 0 or more")
+        if not (self.uses(VECTOR) or self.uses(BM25)):
+            raise ValueError(f"the weights of all legs that search are 0 ({VECTOR}, {BM25}); give one more than 0")
 
     def uses(self, leg: str) -> bool:
         """Return whether the leg counts at all."""
         return self._weight(leg) > 0
 
     def weigh(self, leg: str, found: Sequence[Sequence[ScoredChunk]]) -> list[RankedList]:
-        """Return the chunks of a leg for each query, the question itself first, as lists with their weights."""
-        weights = [1.0 if leg == PREVIOUS else self.original_weight, *(1.0 for _ in found[1:])]
-        return [RankedList(leg, one, self._weight(leg) * weight) for one, weight in zip(found, weights, strict=False)]
+        """Return the chunks of a leg for each query as lists with its weight."""
+        return [RankedList(leg, one, self._weight(leg)) for one in found]
 
     def prior(self, queries: Sequence[str], further: Prior = no_prior) -> Prior:
         """Return the prior of reference pages that none of `queries` names, times `further`."""
@@ -144,12 +125,6 @@ class Fusion:
 
     def _weight(self, leg: str) -> float:
         return float(self.weights.get(leg, 1.0))
-
-
-def check_weight(name: str, weight: float) -> None:
-    """Raise ValueError unless the weight of the leg `name` is a finite number of 0 or more."""
-    if not (math.isfinite(weight) and weight >= 0):
-        raise ValueError(f"the weight of leg {name!r} is {weight}; it must be a finite number of 0 or more")
 
 
 def fuse(
