@@ -15,7 +15,7 @@ from pipelines.insights.masking import mask
 from pipelines.records import Answer, Citation, Claims, Hit, Route, Usage
 from pipelines.store import BadRating, RecordedQuestion, Store, Turn
 from pipelines.store.database.jsonb import to_jsonb
-from serve.recorder import QuestionContext, Recorder
+from serve.recorder import Recorder
 
 NOW = datetime.now(UTC)
 
@@ -156,7 +156,7 @@ def test_an_answer_becomes_a_row_that_its_conversation_goes_on_from(store: Store
         1, 2, id="a", queries=("How?",), usage=Usage(1, 2, 1, 0.5),
     )  # fmt: skip
     recorder = Recorder(store)
-    recorder.record(answer, QuestionContext(conversation="x", key="ci"))
+    recorder.record(RecordedQuestion("a", answer.question, answer, conversation="x", key_name="ci"))
     recorder.close()
     assert recorder.dropped == 0
     assert store.conversation("x", key_name="ci") == [Turn("How?", "So [1].", ("c1",))]
