@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from pipelines.files.atomic_files import keep_private
+from pipelines.files.locks import try_lock
 from pipelines.keeper import STOP_TIMEOUT_S, read_url
 from pipelines.store import can_connect
 
@@ -91,11 +92,7 @@ def _watch(home: Path) -> Iterator[None]:
 def _is_kept(home: Path) -> bool:
     """Return whether a keeper runs: it holds a lock."""
     with (home / "postgres.keeper").open("a") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return True
-    return False
+        return not try_lock(lock, shared=True)
 
 
 def _find(home: Path) -> str | None:
