@@ -230,12 +230,12 @@ def correct(flags: Mapping[str, Any]) -> int:
 
 
 def make_correction(store: Store, flags: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-    """Return the collection that was asked, and the row of the question. Raises BadInput and NoSuchSection."""
-    id, wanted, sources = flags["question"], flags["collection"], flags["source"]
-    asked = store.named_question(id, wanted)
-    if asked is None:
-        hint = "`raydex insights` shows what is asked"
-        raise cli.BadInput(f"no question with the id, or the words, {id!r} is recorded: {hint}")
+    """Return the collection that was asked, and the row of the question.
+
+    Raises BadInput, NoSuchQuestion and NoSuchSection.
+    """
+    wanted, sources = flags["collection"], flags["source"]
+    asked = store.named_question(flags["question"], wanted)
     collection = wanted or asked.collection or choose_collection(store.collections())
     checked = [section.source for section in pin_sections(store, collection, sources)] if sources else []
     row = corrected_row(asked, checked, pair=flags["pair"])

@@ -13,7 +13,7 @@ from kit.recorded import hit_at, recorded
 from jobs.insights import _shown
 from pipelines.insights.masking import mask
 from pipelines.records import Answer, Citation, Claims, Hit, Route, Usage
-from pipelines.store import BadRating, RecordedQuestion, Store, Turn
+from pipelines.store import BadRating, NoSuchQuestion, RecordedQuestion, Store, Turn
 from pipelines.store.database.jsonb import to_jsonb
 from serve.recorder import Recorder
 
@@ -185,7 +185,9 @@ def test_words_that_were_asked_of_several_collections_mean_the_one_that_is_named
     assert [store.named_question("how?", name).id for name in ("one", "two", "gone", None)] == [
         "one", "two", "three", "three",
     ]  # fmt: skip
-    assert store.named_question("how_") is None and store.named_question("h%") is None
+    for pattern in ("how_", "h%"):
+        with pytest.raises(NoSuchQuestion):
+            store.named_question(pattern)
 
 
 def test_a_question_that_failed_has_a_name_too(store):
