@@ -33,7 +33,7 @@ def run(args: argparse.Namespace) -> int:
         "file": str(args.file),
         "bytes": size,
         "seconds": seconds,
-        **manifest["counts"],
+        **manifest.counts,
     }
     text = (
         f"collection {args.collection}: {summary['pages']:,} pages and {summary['chunks']:,} chunks "
