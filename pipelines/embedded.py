@@ -48,6 +48,11 @@ def run_postgres(home: Path) -> Iterator[str]:
             yield url
 
 
+def open_database(url: str, home: Path) -> contextlib.AbstractContextManager[str]:
+    """Yield `url`, or that of the Postgres under `home` where it is "". Raises EmbeddedPostgresFailed."""
+    return contextlib.nullcontext(url) if url else run_postgres(home)
+
+
 @contextlib.contextmanager
 def run_scratch_postgres(home: Path) -> Iterator[str]:
     """Yield the URL of a Postgres whose data stands in `home`, which goes when the body ends or before the next one.

@@ -5,12 +5,14 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 from platformdirs import user_data_path
-from pydantic import AliasChoices, Field, PrivateAttr
-from pydantic_settings import SettingsConfigDict
+from pydantic import AliasChoices, Field, PrivateAttr, ValidationError
+from pydantic_settings import SettingsConfigDict, SettingsError
 
-from pipelines.answering.settings import AnswerSettings, Home
+from pipelines.answering.settings import AnswerSettings, Home, describe_errors
 from pipelines.answering.settings.names import Group
 from pipelines.answering.settings.variables import FromVariables
+from pipelines.embedded import EmbeddedPostgresFailed
+from pipelines.store import StoreUnavailable, UnusableDatabase
 from serve.api.openai.sources import SourcesPlace
 from serve.bots import BotSettings
 from serve.guard.policy import Policy
@@ -18,6 +20,17 @@ from serve.recorder import RETENTION_DAYS
 
 Placement = Literal["ingress", "deployment"]
 HOME_OF_NODE = Path()  # as a home folder: each node's own, see `Settings.for_any_node`
+
+
+# What keeps a service from starting, as far as its settings and its database do.
+CANNOT_START = (ValidationError, SettingsError, StoreUnavailable, UnusableDatabase, EmbeddedPostgresFailed)
+
+
+def explain_start(error: Exception) -> tuple[str, int]:
+    """Return why a service does not start, and its exit code: 2 for a setting that is not valid, else 1."""
+    if isinstance(error, SettingsError):
+        return f"{error}: write it as JSON", 2
+    return (describe_errors(error), 2) if isinstance(error, ValidationError) else (str(error), 1)
 
 
 class PlacementSettings(Group):
