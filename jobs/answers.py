@@ -18,7 +18,7 @@ from jobs.cli import DONE, BadInput, add_collection, add_json, command, finish, 
 from jobs.environment import open_store, read_configuration
 from pipelines.answering.retrieval.live import choose_collection
 from pipelines.answering.verified import writing
-from pipelines.store import RecordedQuestion, Store, VerifiedAnswer
+from pipelines.store import Store, VerifiedAnswer
 
 MOST_LINES = 40  # of the difference of a section
 NONE_YET = "no verified answer yet: `raydex answers add --question … --source URL#ANCHOR --file answer.md` writes one"
@@ -35,20 +35,17 @@ def arguments() -> argparse.ArgumentParser:
     for one in (listing, review, add):
         add_collection(one, "default: the one that is asked where none is named")
     for one in (accept, retire):
-        one.add_argument("number", type=int, help="the number of the answer, as `raydex answers list` shows it")
+        one.add_argument("number", type=int)
     for one in (add, accept):
-        wording = "the question, or another wording of it; repeatable"
-        one.add_argument("--question", action="append", default=[], metavar="TEXT", help=wording)
-        asked = "a question that was asked, by its id or its words; repeatable: the questions of a cluster"
-        one.add_argument("--asked", action="append", default=[], metavar="QUESTION", help=asked)
-        source = "a section that the answer rests on, URL#ANCHOR: [1] in the text is the first; repeatable"
-        one.add_argument("--source", action="append", default=[], metavar="SOURCE", help=source)
+        one.add_argument("--question", action="append", default=[], metavar="TEXT")
+        one.add_argument("--asked", action="append", default=[], metavar="QUESTION")
+        one.add_argument("--source", action="append", default=[], metavar="SOURCE")
         text = one.add_mutually_exclusive_group()
-        text.add_argument("--file", type=Path, help="the answer as Markdown; - reads it from standard input")
-        text.add_argument("--text", help="the answer as Markdown")
+        text.add_argument("--file", type=Path)
+        text.add_argument("--text")
     for one in (listing, review, add, accept, retire):
         add_json(one)
-    return parser
+    return parser.explained()
 
 
 def run(args: argparse.Namespace) -> int:
@@ -77,7 +74,7 @@ def show_changes(store: Store, flags: Mapping[str, Any]) -> None:
 
 
 def add_answer(store: Store, flags: Mapping[str, Any]) -> None:
-    asked = asked_questions(store, flags["asked"], flags["collection"])
+    asked = [store.named_question(name, flags["collection"]) for name in dict.fromkeys(flags["asked"])]
     collection = named_collection(store, flags["collection"] or next((row.collection for row in asked), None))
     questions = [*flags["question"], *(row.alone for row in asked)]
     if not flags["source"]:
@@ -90,7 +87,7 @@ def add_answer(store: Store, flags: Mapping[str, Any]) -> None:
 
 def accept_answer(store: Store, flags: Mapping[str, Any]) -> None:
     known = store.verified_answer(flags["number"])
-    asked = asked_questions(store, flags["asked"], known.collection)
+    asked = [store.named_question(name, known.collection) for name in dict.fromkeys(flags["asked"])]
     more = [*flags["question"], *(row.alone for row in asked)]
     text = read_text(flags) if flags["file"] or flags["text"] else known.answer
     sources = flags["source"] or [section.source for section in known.sections]
@@ -121,16 +118,6 @@ ACTIONS = {
 def named_collection(store: Store, name: str | None) -> str:
     """Return the collection that is meant. Raises NoSuchCollection and CollectionNotNamed."""
     return choose_collection(store.collections(), name or read_configuration().collection)
-
-
-def asked_questions(store: Store, names: Sequence[str], collection: str | None) -> list[RecordedQuestion]:
-    """Return the recorded questions with these ids or words. Raises BadInput."""
-    rows = {name: store.named_question(name, collection) for name in names}
-    if missing := [name for name, row in rows.items() if row is None]:
-        raise BadInput(
-            f"no question with the id, or the words, {missing[0]!r} is recorded: `raydex insights` shows what is asked"
-        )
-    return [row for row in rows.values() if row]
 
 
 def read_text(flags: Mapping[str, Any]) -> str:

@@ -7,9 +7,8 @@ same database. Exit codes: 0 answered, 1 failed, 2 bad input.
 import argparse
 import asyncio
 import contextlib
-import json
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -28,17 +27,16 @@ from pipelines.answering.retrieval.search import Retrieval
 from pipelines.answering.settings import EXTRACTIVE, AnswerSettings, change
 from pipelines.answering.writing.stages.text import Code, Piece, Statement, TextReader
 from pipelines.files.services import find_services
-from pipelines.llm.servers.http import is_loopback
 from pipelines.llm.session import LOADING, READING, Status
 from pipelines.markdown.plain import plain_text
 from pipelines.records import Answer, Hit
+from pipelines.service_client import AskFailed, ServiceClient
 from pipelines.store import NoSuchCollection
 
 MOST_HITS = 100
 # A person in a terminal waits: without the service the first question builds BM25.
 PATIENCE_S = 60.0
-# A model may write for as long as it takes; the service sends a heartbeat every 15 s.
-PROBE_TIMEOUT_S, SILENCE_S = 1.0, 60.0
+PROBE_TIMEOUT_S = 1.0
 WORTH_SAYING_S = 2.0  # a shorter wait needs no message
 
 Tell = Callable[[str, Mapping[str, Any]], None]
@@ -51,18 +49,14 @@ class ServiceFailed(RuntimeError):
 
 def arguments() -> argparse.ArgumentParser:
     parser = command("ask", __doc__)
-    parser.add_argument("question", help="the question, in quotes")
+    parser.add_argument("question")
     add_collection(parser, "collection to ask (default: that of `raydex default`, else the only one)")
-    parser.add_argument("-k", type=int, help="number of hits to answer from (default 5)")
-    parser.add_argument("--url", help="service to ask (default: the one of RAYDEX_HOME that was started last, if any)")
-    parser.add_argument("--key", help="API key of the service (default: RAYDEX_KEY)")
-    parser.add_argument(
-        "--follow",
-        action="store_true",
-        help="print with the seconds what is found, what the model is at, each sentence",
-    )
+    parser.add_argument("-k", type=int)
+    parser.add_argument("--url")
+    parser.add_argument("--key")
+    parser.add_argument("--follow", action="store_true")
     add_json(parser)
-    return parser
+    return parser.explained()
 
 
 def run(args: argparse.Namespace) -> int:
@@ -97,71 +91,47 @@ def running_service() -> str | None:
 
 def ask_service(url: str, question: Mapping[str, Any], key: str | None, tell: Tell) -> Mapping[str, Any]:
     """Return the reply of the service at `url`. Raises NoSuchCollection, BadInput and ServiceFailed."""
-    url = url.rstrip("/")
     # A public service lets readers ask without a key, but not choose `k`.
     given = {name: value for name, value in question.items() if value is not None}
     try:
-        with open_client(url, key) as client, client.stream("POST", "/query/stream", json=given) as response:
-            if response.is_success:
-                return _last(url, read_events(response.iter_lines()), tell)
-            response.read()
-            if response.status_code == httpx.codes.NOT_FOUND:
-                check_collection(client, question["collection"])
-    except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
+        return asyncio.run(_ask(url.rstrip("/"), given, key or "", tell))
+    except httpx.InvalidURL as error:
         raise ServiceFailed(f"no answer from {url}: {error}; is `raydex serve` running there?") from error
-    raise refusal(url, response)
 
 
-def open_client(url: str, key: str | None) -> httpx.Client:
-    """Return a client of the service at `url`; to one of this machine it goes without a proxy."""
-    headers = {"Authorization": f"Bearer {key}"} if key else {}
-    here = is_loopback(url) or url in [service.url for service in find_services(home())]
-    return httpx.Client(base_url=url, headers=headers, timeout=SILENCE_S, trust_env=not here)
+async def _ask(url: str, question: Mapping[str, Any], key: str, tell: Tell) -> Mapping[str, Any]:
+    """Tell all events but the last, the reply, which is returned."""
+    client = ServiceClient(url, key, here=url in [service.url for service in find_services(home())])
+    async with contextlib.aclosing(client):
+        try:
+            async for name, body in client.stream(question):
+                if name != "answer":
+                    tell(name, body)
+            return body
+        except AskFailed as error:
+            if error.status == httpx.codes.NOT_FOUND:
+                await check_collection(client, question.get("collection"))
+            raise refusal(url, error) from error
 
 
-def check_collection(client: httpx.Client, collection: str | None) -> None:
+async def check_collection(client: ServiceClient, collection: str | None) -> None:
     """Raise NoSuchCollection if the service has no such collection for this key; it can't always tell."""
-    with contextlib.suppress(httpx.HTTPError, ValueError, TypeError, KeyError):
-        rows = client.get("/collections").raise_for_status().json()
-        names = [str(row["name"]) for row in rows]
+    with contextlib.suppress(AskFailed, ValueError, TypeError, KeyError):
+        names = [str(row["name"]) for row in await client.collections()]
         if collection is not None and collection not in names:
             raise NoSuchCollection(collection, names)
 
 
-def read_events(lines: Iterable[str]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the name and the data of server-sent events."""
-    name = ""
-    for line in lines:
-        field, _, value = line.partition(": ")
-        if field == "event":
-            name = value
-        elif field == "data":
-            yield name, json.loads(value)
-
-
-def _last(url: str, events: Iterable[tuple[str, dict[str, Any]]], tell: Tell) -> Mapping[str, Any]:
-    """Tell all events but the last, the reply, which is returned."""
-    for name, body in events:
-        if name == "answer":
-            return body
-        if name == "error":
-            raise ServiceFailed(f"{url} failed: {body['error']}")
-        tell(name, body)
-    raise ServiceFailed(f"{url} closed the connection before the answer was whole: ask again")
-
-
-def refusal(url: str, response: httpx.Response) -> Exception:
-    """Return the error that an HTTP status of 400 and above means."""
-    try:
-        body = response.json()
-    except ValueError:
-        body = {}
-    message = body.get("error", response.text) if isinstance(body, dict) else response.text
-    if response.status_code in (404, 422):
-        return BadInput(message)
-    if response.status_code == 401:
-        message += "; give it with `--key` or RAYDEX_KEY"
-    return ServiceFailed(f"{url} answered {response.status_code}: {message}")
+def refusal(url: str, error: AskFailed) -> Exception:
+    """Return what a service that did not answer means for who asks in a terminal."""
+    if error.status in (404, 422):
+        return BadInput(error.said)
+    if error.status:
+        hint = "; give it with `--key` or RAYDEX_KEY" if error.status == httpx.codes.UNAUTHORIZED else ""
+        return ServiceFailed(f"{url} answered {error.status}: {error.said}{hint}")
+    if error.__cause__:
+        return ServiceFailed(f"no answer from {url}: {error.__cause__}; is `raydex serve` running there?")
+    return ServiceFailed(error.detail)
 
 
 def ask_here(question: Mapping[str, Any], tell: Tell) -> Mapping[str, Any]:

@@ -13,9 +13,9 @@ from pipelines.store import Store
 def arguments() -> argparse.ArgumentParser:
     parser = command("default", __doc__)
     add_name(parser, "collection that becomes the default (none: print the default)")
-    parser.add_argument("--none", action="store_true", help="have no default: with several collections, name one")
+    parser.add_argument("--none", action="store_true")
     add_json(parser)
-    return parser
+    return parser.explained()
 
 
 def run(args: argparse.Namespace) -> int:

@@ -22,12 +22,11 @@ ONE = {"pages": "page", "indexes": "index", "chunks": "chunk", "runs": "run", "q
 def arguments() -> argparse.ArgumentParser:
     parser = command("drop", __doc__)
     add_name(parser)
-    parser.add_argument("--yes", action="store_true", help="do not ask")
-    parser.add_argument("--with-questions", action="store_true",
-                        help="delete its questions, feedback and evaluations too")  # fmt: skip
+    parser.add_argument("--yes", action="store_true")
+    parser.add_argument("--with-questions", action="store_true")
     add_wait(parser)
     add_json(parser)
-    return parser
+    return parser.explained()
 
 
 def run(args: argparse.Namespace) -> int:

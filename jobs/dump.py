@@ -12,10 +12,10 @@ from pipelines.store import dump
 def arguments() -> argparse.ArgumentParser:
     parser = command("dump", __doc__)
     add_name(parser)
-    parser.add_argument("--force", action="store_true", help="replace the file if it exists")
+    parser.add_argument("--force", action="store_true")
     add_json(parser)
-    parser.add_argument("file", type=Path, help="file to write")
-    return parser
+    parser.add_argument("file", type=Path)
+    return parser.explained()
 
 
 def run(args: argparse.Namespace) -> int:
@@ -33,7 +33,7 @@ def run(args: argparse.Namespace) -> int:
         "file": str(args.file),
         "bytes": size,
         "seconds": seconds,
-        **manifest["counts"],
+        **manifest.counts,
     }
     text = (
         f"collection {args.collection}: {summary['pages']:,} pages and {summary['chunks']:,} chunks "

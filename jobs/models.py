@@ -25,13 +25,11 @@ HEAD = ("model", "right section", "claims supported", "not answered", "others re
 
 def arguments() -> argparse.ArgumentParser:
     parser = command("models", __doc__)
-    tried = "try these models of the endpoint, or agents by name; without names every agent's model"
-    parser.add_argument("--try", dest="tried", nargs="*", metavar="MODEL", help=tried)
+    parser.add_argument("--try", dest="tried", nargs="*", metavar="MODEL")
     add_collection(parser, "the collection to try them on (default: the one that is asked where none is named)")
-    questions = "questions with known sections (default 20); half as many about other things"
-    parser.add_argument("--questions", type=int, default=20, help=questions)
+    parser.add_argument("--questions", type=int, default=20)
     add_json(parser)
-    return parser
+    return parser.explained()
 
 
 def run(args: argparse.Namespace) -> int:

@@ -21,10 +21,10 @@ from pipelines.nights.telling import describe_night
 def arguments() -> argparse.ArgumentParser:
     parser = command("nightly", __doc__)
     add_file(parser)
-    parser.add_argument("--no-ray", action="store_true", help="do all in this process")
+    parser.add_argument("--no-ray", action="store_true")
     add_wait(parser)
     add_json(parser)
-    return parser
+    return parser.explained()
 
 
 def run(args: argparse.Namespace) -> int:

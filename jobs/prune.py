@@ -14,12 +14,10 @@ from pipelines.lexical import remove_lexical_folders
 def arguments() -> argparse.ArgumentParser:
     parser = command("prune", __doc__)
     add_name(parser)
-    parser.add_argument(
-        "--keep", type=int, default=0, metavar="N", help="keep the N newest retired indexes (default 0)"
-    )
+    parser.add_argument("--keep", type=int, default=0, metavar="N")
     add_wait(parser)
     add_json(parser)
-    return parser
+    return parser.explained()
 
 
 def run(args: argparse.Namespace) -> int:

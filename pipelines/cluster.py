@@ -120,9 +120,8 @@ def connect_ray(address: str = "local", niceness: int = JOB_NICENESS, metrics: i
                 start_local_ray(_system_config={"worker_niceness": niceness}, _metrics_export_port=metrics or None)
             else:
                 # Elsewhere Ray takes a loopback address for one of the network, where such a cluster does not listen.
-                with (
-                    _loopback_alone() if address.rsplit(":", 1)[0].strip("[]") in LOOPBACK else contextlib.nullcontext()
-                ):
+                is_loopback = address.rsplit(":", 1)[0].strip("[]") in LOOPBACK
+                with _loopback_alone() if is_loopback else contextlib.nullcontext():
                     ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
     try:
         yield RayCluster(ray.get_runtime_context().gcs_address)

@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from pipelines.files.atomic_files import keep_private
+from pipelines.files.locks import try_lock
 from pipelines.keeper import STOP_TIMEOUT_S, read_url
 from pipelines.store import can_connect
 
@@ -45,6 +46,11 @@ def run_postgres(home: Path) -> Iterator[str]:
         url = _find(home) or _start(home)
         with _watch(home):
             yield url
+
+
+def open_database(url: str, home: Path) -> contextlib.AbstractContextManager[str]:
+    """Yield `url`, or that of the Postgres under `home` where it is "". Raises EmbeddedPostgresFailed."""
+    return contextlib.nullcontext(url) if url else run_postgres(home)
 
 
 @contextlib.contextmanager
@@ -91,11 +97,7 @@ def _watch(home: Path) -> Iterator[None]:
 def _is_kept(home: Path) -> bool:
     """Return whether a keeper runs: it holds a lock."""
     with (home / "postgres.keeper").open("a") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return True
-    return False
+        return not try_lock(lock, shared=True)
 
 
 def _find(home: Path) -> str | None:

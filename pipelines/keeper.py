@@ -6,7 +6,6 @@ owns the tables and can neither run programs on this machine nor read its files.
 """
 
 import contextlib
-import fcntl
 import json
 import os
 import secrets
@@ -25,6 +24,7 @@ from typing import TextIO
 from urllib.parse import urlsplit
 
 from pipelines.files.atomic_files import whole_file, whole_folder
+from pipelines.files.locks import try_lock
 from pipelines.store import StoreUnavailable, can_connect, give_database
 
 SUPERUSER, OWNER, DATABASE = "raydex", "raydex_owner", "postgres"
@@ -99,7 +99,7 @@ class Keeper:
             port = self._port()
             server, announced, ended = self._spawn(port), False, 0
             try:
-                while not _nobody_holds(users):
+                while not try_lock(users):  # nobody uses it: new users wait from now on until this process has ended
                     if server.poll() is not None:
                         ended += 1
                         if ended == STARTS and not announced:
@@ -254,15 +254,6 @@ def _group() -> int:
     return pwd.getpwnam(UNPRIVILEGED).pw_gid
 
 
-def _nobody_holds(users: object) -> bool:
-    """Return whether no process uses the server; if so, new users wait from now on until this process has ended."""
-    try:
-        fcntl.flock(users, fcntl.LOCK_EX | fcntl.LOCK_NB)  # type: ignore[arg-type]
-    except BlockingIOError:
-        return False
-    return True
-
-
 def _stop(server: "subprocess.Popen[bytes]") -> None:
     """Shut down fast, or immediately if that takes too long; the write-ahead log makes both safe."""
     server.send_signal(signal.SIGINT)
@@ -276,15 +267,11 @@ def _stop(server: "subprocess.Popen[bytes]") -> None:
 def _lock(file: TextIO, patience_s: float) -> bool:
     """Take the exclusive lock of a file within `patience_s`; return whether it is taken."""
     deadline = time.monotonic() + patience_s
-    while True:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if time.monotonic() > deadline:
-                return False
-            time.sleep(0.05)
-        else:
-            return True
+    while not try_lock(file):
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.05)
+    return True
 
 
 def _is_free(port: int) -> bool:

@@ -13,27 +13,25 @@ import re
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 
-from pydantic import ValidationError
-from pydantic_settings import SettingsError
 from ray import serve
 
-from pipelines import embedded
 from pipelines.answering.forms import describe_forms
 from pipelines.answering.retrieval.live import CollectionNotNamed, choose_collection
-from pipelines.answering.settings import all_agents, describe_errors
+from pipelines.answering.settings import all_agents
 from pipelines.cluster import SERVICE_NICENESS, UnreachableCluster, connect_ray
+from pipelines.embedded import open_database
 from pipelines.files.services import announce
 from pipelines.llm.servers import find_llm
-from pipelines.store import Store, StoreUnavailable, UnusableDatabase
+from pipelines.store import Store
 from serve import proxy
 from serve.app import build
 from serve.chat.running import ChatRefused
 from serve.port import AddressUnusable, claim_port, is_of_this_machine, url_of
 from serve.proxy.listening import running_address
-from serve.settings import Settings
+from serve.settings import CANNOT_START, Settings, explain_start
 
 APP = "raydex"
 LOCAL = "local"
@@ -60,7 +58,7 @@ def main() -> int:
         settings = Settings(**found.settings)  # type: ignore[arg-type]
         for line in found.lines:
             _say(line)
-        with claim(settings) as port, database(settings) as url:
+        with claim(settings) as port, open_database(settings.database_url, settings.home) as url:
             _at_signals(stop.set)  # an error while Ray starts would crash the process at its end
             with local_ray(settings.metrics_port):
                 _at_signals(partial(_interrupt, stop))  # Ray's own handlers print a trace of the stack
@@ -68,20 +66,9 @@ def main() -> int:
                     run(settings.model_copy(update={"database_url": url, "port": port}), stop)
     except KeyboardInterrupt:
         pass
-    except ValidationError as error:
-        return _failed(describe_errors(error), 2)
-    except SettingsError as error:
-        return _failed(f"{error}: write it as JSON", 2)
-    except (
-        ChatRefused,
-        AddressUnusable,
-        ClusterTaken,
-        StoreUnavailable,
-        UnreachableCluster,
-        UnusableDatabase,
-        embedded.EmbeddedPostgresFailed,
-    ) as error:
-        return _failed(str(error), 2 if isinstance(error, ChatRefused) else 1)
+    except (*CANNOT_START, ChatRefused, AddressUnusable, ClusterTaken, UnreachableCluster) as error:
+        message, code = explain_start(error)
+        return _failed(message, 2 if isinstance(error, ChatRefused) else code)
     return 0
 
 
@@ -134,16 +121,6 @@ def claim(settings: Settings) -> contextlib.AbstractContextManager[int]:
 def ray_address() -> str:
     """Return RAY_ADDRESS, or LOCAL for a Ray of this process alone."""
     return os.environ.get("RAY_ADDRESS") or LOCAL
-
-
-@contextlib.contextmanager
-def database(settings: Settings) -> Iterator[str]:
-    """Yield the URL of the database of the settings, or of the embedded one, which runs as long as the service."""
-    if settings.database_url:
-        yield settings.database_url
-        return
-    with embedded.run_postgres(settings.home) as url:
-        yield url
 
 
 def local_ray(metrics_port: int) -> contextlib.AbstractContextManager[object]:

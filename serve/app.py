@@ -34,7 +34,7 @@ from serve.bots import Bot, wanted_bots
 from serve.changes.runner import ChangeRunner
 from serve.chat.running import BackgroundBot
 from serve.failure import RETRY_AFTER_S
-from serve.guard.policy import Policy, protect
+from serve.guard.policy import protect
 from serve.port import url_of
 from serve.proxy.listening import keep_ports_on_loopback, running_address
 from serve.recorder import Recorder
@@ -217,7 +217,9 @@ class Raydex:
             v1_sources=self._settings.v1_sources,
             announced=self._changes.wake,
         )
-        return protect(app, self._store, _policy(self._settings), self._metrics)
+        running = running_address()
+        policy = self._settings.model_copy(update={"host": running.host} if running else {})
+        return protect(app, self._store, policy, self._metrics, reply_id=False)  # Ray puts the id on the reply itself
 
     def _own_retriever(self) -> Retriever:
         retriever = make_retriever(self._settings, self._store)
@@ -227,22 +229,6 @@ class Raydex:
     def _agent(self, agent: AgentSettings, handle: Handle | None) -> Agent:
         here = make_agent(self._settings, agent)
         return RemoteAgent(handle, here, self._settings.step_timeout_s) if handle else here
-
-
-def _policy(settings: Settings) -> Policy:
-    running = running_address()
-    return Policy(
-        host=running.host if running else settings.host,
-        keys_required=settings.keys_required,
-        public=settings.public,
-        **settings.limits.model_dump(),
-        trusted_proxies=settings.trusted_proxies,
-        at_once=settings.at_once,
-        max_body_bytes=settings.max_body_bytes,
-        cors_origins=settings.cors_origins,
-        frame_ancestors=settings.frame_ancestors,
-        reply_id=False,  # Ray puts the request's id on the reply itself
-    )
 
 
 def build(settings: Settings) -> Application:

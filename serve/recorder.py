@@ -10,8 +10,7 @@ import logging
 import queue
 import threading
 import time
-import uuid
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from urllib.parse import urlsplit, urlunsplit
 
 from pipelines.answering.language import find_language
@@ -35,21 +34,6 @@ RETENTION_DAYS = 90
 FORGET_EVERY_S = 3_600.0
 # The first and the longest pause between attempts while the database is away.
 PAUSE_S, LONGEST_PAUSE_S = 0.1, 5.0
-
-
-@dataclass(frozen=True, slots=True)
-class QuestionContext:
-    """Where a question belongs: its collection, conversation and mode, and the name of the API key it came with.
-
-    `channel` is where it was asked, `page` the URL of the page that its reader had open.
-    """
-
-    collection: str = ""
-    conversation: str = ""
-    mode: str = ""
-    key: str = ""
-    channel: str = "api"
-    page: str = ""
 
 
 class Recorder:
@@ -78,23 +62,16 @@ class Recorder:
         self._thread = threading.Thread(target=self._work, name="recorder", daemon=True)
         self._thread.start()
 
-    def record(self, answer: Answer, context: QuestionContext = QuestionContext()) -> None:
-        """Queue `answer` for writing. Never waits and never raises."""
+    def record(self, question: RecordedQuestion) -> None:
+        """Queue a question, with its answer or why it has none, for writing. Never waits and never raises."""
         if not self._enabled:
             return
         try:
-            id = answer.id or uuid.uuid4().hex
-            recorded = recorded_question(id, answer.question, context, answer=abridged(answer))
+            kept = as_kept(question)
         except Exception:
             self._drop(1, "an answer does not fit a row", exc_info=True)
         else:
-            self._enqueue(recorded)
-
-    def record_failure(self, id: str, question: str, error: str, context: QuestionContext = QuestionContext()) -> None:
-        """Queue a question without an answer, and why it failed. Never waits and never raises."""
-        if self._enabled:
-            error = error[:MOST_ERROR_CHARACTERS] or "unknown"
-            self._enqueue(recorded_question(id, question, context, error=error))
+            self._enqueue(kept)
 
     def settle(self, seconds: float) -> None:
         """Wait until all that was queued is written or dropped, for at most so long."""
@@ -201,22 +178,14 @@ class Recorder:
             log.warning("old questions were not deleted, trying again in a minute: %s", error)
 
 
-def recorded_question(
-    id: str, question: str, context: QuestionContext, *, answer: Answer | None = None, error: str | None = None
-) -> RecordedQuestion:
-    """Return a question with its answer, or the error why it has none, as it is written down."""
-    return RecordedQuestion(
-        id,
+def as_kept(question: RecordedQuestion) -> RecordedQuestion:
+    """Return a question as it is written down: shortened, with its language, and what names no person of its page."""
+    return replace(
         question,
-        answer,
-        collection=context.collection or (answer.collection if answer else ""),
-        conversation=context.conversation,
-        mode=context.mode,
-        key_name=context.key,
-        error=error,
-        channel=context.channel,
-        page=without_query(context.page),
-        language=find_language(question),
+        answer=question.answer and abridged(question.answer),
+        error=question.error if question.error is None else question.error[:MOST_ERROR_CHARACTERS] or "unknown",
+        page=without_query(question.page),
+        language=find_language(question.question),
     )
 
 

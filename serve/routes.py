@@ -88,7 +88,7 @@ def create_app(
     threads = DatabaseThreads()
     inquiries = Inquiries(engine, store, threads, recorder, observer)
     collections = AskedCollections(store, threads, collection)
-    _add_question_routes(app, QuestionRoutes(engine, store, threads, inquiries, collections, heartbeat_s))
+    _add_question_routes(app, QuestionRoutes(engine, inquiries, collections, heartbeat_s))
     _add_answer_routes(app, AnswerRoutes(store, threads))
     _add(app, "POST /session", SessionRoutes(store, threads).open, _errors(ErrorOut, 401, 403, 429, 503))
     _add_state_routes(app, StateRoutes(engine, store, threads, collection))

@@ -5,35 +5,32 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 from platformdirs import user_data_path
-from pydantic import AfterValidator, AliasChoices, Field, PrivateAttr
-from pydantic_settings import SettingsConfigDict
+from pydantic import AliasChoices, Field, PrivateAttr, ValidationError
+from pydantic_settings import SettingsConfigDict, SettingsError
 
-from pipelines.answering.settings import AnswerSettings, Home
+from pipelines.answering.settings import AnswerSettings, Home, describe_errors
 from pipelines.answering.settings.names import Group
 from pipelines.answering.settings.variables import FromVariables
-from pipelines.store.keys import normal_origin
+from pipelines.embedded import EmbeddedPostgresFailed
+from pipelines.store import StoreUnavailable, UnusableDatabase
 from serve.api.openai.sources import SourcesPlace
 from serve.bots import BotSettings
-from serve.guard.origin import parse_networks
 from serve.guard.policy import Policy
 from serve.recorder import RETENTION_DAYS
 
 Placement = Literal["ingress", "deployment"]
 HOME_OF_NODE = Path()  # as a home folder: each node's own, see `Settings.for_any_node`
-POLICY = Policy()  # declares the defaults of who may ask and how much
 
 
-def _check_networks(texts: tuple[str, ...]) -> tuple[str, ...]:
-    parse_networks(texts)
-    return texts
+# What keeps a service from starting, as far as its settings and its database do.
+CANNOT_START = (ValidationError, SettingsError, StoreUnavailable, UnusableDatabase, EmbeddedPostgresFailed)
 
 
-def _read_origins(texts: tuple[str, ...]) -> tuple[str, ...]:
-    """Return origins as browsers send them; `self` and `*` stay as they are."""
-    return tuple(text if text in ("self", "*") else normal_origin(text) for text in texts)
-
-
-Origins = Annotated[tuple[str, ...], AfterValidator(_read_origins)]
+def explain_start(error: Exception) -> tuple[str, int]:
+    """Return why a service does not start, and its exit code: 2 for a setting that is not valid, else 1."""
+    if isinstance(error, SettingsError):
+        return f"{error}: write it as JSON", 2
+    return (describe_errors(error), 2) if isinstance(error, ValidationError) else (str(error), 1)
 
 
 class PlacementSettings(Group):
@@ -44,14 +41,6 @@ class PlacementSettings(Group):
     agents: Placement = "ingress"  # "deployment": one per language model
 
 
-class LimitSettings(Group):
-    """How much is asked: requests a minute; 0: no limit."""
-
-    rate: Annotated[int, Field(ge=0)] = POLICY.rate  # of a key without a rate of its own
-    anonymous_rate: Annotated[int, Field(ge=0)] | None = POLICY.anonymous_rate  # of all without a key together
-    address_rate: Annotated[int, Field(ge=0)] = POLICY.address_rate  # of each address of readers
-
-
 class RecordingSettings(Group):
     """Whether questions and answers are stored, and for how many days."""
 
@@ -59,7 +48,7 @@ class RecordingSettings(Group):
     retention_days: Annotated[int, Field(ge=1)] = RETENTION_DAYS
 
 
-class Settings(FromVariables, AnswerSettings, BotSettings):
+class Settings(FromVariables, AnswerSettings, BotSettings, Policy):
     """Settings of the service: how answers are made, where they are served, and to whom.
 
     A value given to the constructor overrides the environment. Settings are read once, at the entry point.
@@ -69,7 +58,6 @@ class Settings(FromVariables, AnswerSettings, BotSettings):
 
     database_url: Annotated[str, Field(validation_alias=AliasChoices("database_url", "DATABASE_URL"), repr=False)] = ""
     home: Home = Field(default_factory=lambda: user_data_path("raydex"))
-    host: str = POLICY.host
     port: Annotated[int, Field(ge=0, le=65_535)] = 8000
     metrics_port: Annotated[int, Field(ge=0, le=65_535)] = 0
     database_connections: Annotated[int, Field(ge=1)] = 8
@@ -77,16 +65,8 @@ class Settings(FromVariables, AnswerSettings, BotSettings):
     placement: PlacementSettings = PlacementSettings()
     replicas: Annotated[int, Field(ge=1)] = 1  # replicas of the ingress
     cpus: Annotated[float, Field(ge=0)] = 0.5  # CPUs that Ray reserves for a replica of the ingress
-    at_once: Annotated[int, Field(ge=1)] = POLICY.at_once  # questions in progress in a replica; beyond: 503
     step_timeout_s: Annotated[float, Field(gt=0)] = 30.0  # time limit of a step in another deployment
 
-    keys_required: bool | None = POLICY.keys_required  # None: unless the service listens on loopback only
-    public: bool = POLICY.public  # whether readers may ask without a key
-    limits: LimitSettings = LimitSettings()
-    trusted_proxies: Annotated[tuple[str, ...], AfterValidator(_check_networks)] = POLICY.trusted_proxies
-    max_body_bytes: Annotated[int, Field(ge=1_000)] = POLICY.max_body_bytes
-    cors_origins: Origins = POLICY.cors_origins  # whose pages may do what the service's own may
-    frame_ancestors: Origins = POLICY.frame_ancestors  # whose pages may show the service in a frame; or `self`
     v1_sources: SourcesPlace = "key"  # where the sources of a chat completion stand, unless its request says so
     recording: RecordingSettings = RecordingSettings()
 

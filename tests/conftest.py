@@ -188,10 +188,11 @@ def data() -> Path:
 def exports(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of the default model's export, which all workers share: it takes ten seconds of a processor."""
     from pipelines.embedding.load import load_tokenizer
-    from pipelines.embedding.onnx.export import exported
+    from pipelines.embedding.onnx.export import open_export
 
     folder = tmp_path_factory.getbasetemp()
-    return exported(load_tokenizer("all-MiniLM-L6-docs-v1"), (folder.parent if WORKER else folder) / "exports").parent
+    model = load_tokenizer("all-MiniLM-L6-docs-v1")
+    return open_export(model, (folder.parent if WORKER else folder) / "exports")[0].parent
 
 
 @pytest.fixture

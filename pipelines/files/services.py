@@ -15,6 +15,8 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from pipelines.files.locks import try_lock
+
 FOLDER = "services"
 
 
@@ -52,17 +54,9 @@ def _read(path: Path) -> RunningService | None:
     """Return the service that a file announces; None if it has ended, or is only just starting."""
     try:
         with path.open() as file:
-            return RunningService(**json.load(file)) if _is_locked(file.fileno()) else None
+            return None if try_lock(file, shared=True) else RunningService(**json.load(file))
     except (OSError, ValueError, TypeError):
         return None
-
-
-def _is_locked(file: int) -> bool:
-    try:
-        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)  # released when the file is closed
-    except BlockingIOError:
-        return True
-    return False
 
 
 def _remove_leftovers(folder: Path) -> None:

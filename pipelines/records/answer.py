@@ -123,12 +123,7 @@ class Claims:
     unsupported: tuple[str, ...] = ()
 
     def __add__(self, other: "Claims") -> "Claims":
-        return Claims(
-            self.total + other.total,
-            self.cited + other.cited,
-            self.supported + other.supported,
-            self.unsupported + other.unsupported,
-        )
+        return Claims(*map(add, astuple(self), astuple(other)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,7 +59,7 @@ from pipelines.store.publish import (
     return_to_revision,
     returnable,
 )
-from pipelines.store.questions import BadRating, Questions, RecordedQuestion, Turn
+from pipelines.store.questions import BadRating, NoSuchQuestion, Questions, RecordedQuestion, Turn
 from pipelines.store.runs import CollectionBusy, LostCollection, RunLock
 from pipelines.store.staging import StagedPage, Staging
 from pipelines.store.transfer import DumpNotWritten, NotADump, dump, read_manifest, restore

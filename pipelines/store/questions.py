@@ -31,6 +31,14 @@ class BadRating(ValueError):
     """A rating is not one of -1, 0 and 1, or its reason is none of REASONS."""
 
 
+class NoSuchQuestion(LookupError):
+    """No recorded question has that id, or those words."""
+
+    def __init__(self, name: str) -> None:
+        hint = "`raydex insights` shows what is asked"
+        super().__init__(f"no question with the id, or the words, {name!r} is recorded: {hint}")
+
+
 @dataclass(frozen=True, slots=True)
 class RecordedQuestion:
     """A question as it is recorded, with its `answer`, or with the `error` why it has none.
@@ -88,15 +96,17 @@ class Questions(Database):
         row = self._one("question", {"id": id})
         return _from_row(row) if row else None
 
-    def named_question(self, name: str, collection: str | None = None) -> RecordedQuestion | None:
-        """Return the question with this id, or with these words; None without one.
+    def named_question(self, name: str, collection: str | None = None) -> RecordedQuestion:
+        """Return the question with this id, or with these words. Raises NoSuchQuestion.
 
         Case and blanks make no difference; what insights mask ("[e-mail]"), or cut off ("…" at the end), is any text.
         Of several askings it is one that did not fail, of `collection`, the one rated worst, then the newest.
         """
-        name = clean_for_storage(name)
-        row = self._one("named_question", {"name": name, "words": _as_pattern(name), "collection": collection})
-        return _from_row(row) if row else None
+        words = _as_pattern(clean_for_storage(name))
+        row = self._one("named_question", {"name": name, "words": words, "collection": collection})
+        if row is None:
+            raise NoSuchQuestion(name)
+        return _from_row(row)
 
     def conversation(
         self, id: str, most: int = 5, key_name: str = "", among: Sequence[str] | None = None

@@ -55,7 +55,7 @@ class Manifest:
     columns: list[str] | None = None
 
 
-def dump(store: ChunkTables, index: Index, path: Path) -> dict[str, Any]:
+def dump(store: ChunkTables, index: Index, path: Path) -> Manifest:
     """Write `index` and all pages of its collection to `path`, which appears only when it is complete.
 
     Return the manifest. Raises DumpNotWritten, for example on a full disk.
@@ -131,18 +131,11 @@ def _check_counts(counts: Mapping[str, int], manifest: Manifest, path: Path) -> 
         raise _incomplete(path, f"it holds {dict(counts)}, its manifest says {manifest.counts}")
 
 
-def _write(connection: Connection, index: Index, columns: ChunkColumns, archive: zipfile.ZipFile) -> dict[str, Any]:
+def _write(connection: Connection, index: Index, columns: ChunkColumns, archive: zipfile.ZipFile) -> Manifest:
     with snapshot(connection):
         chunk = chunk_table(index.id)
         counts = connection.execute(statement("index_counts", chunk=chunk), {"index": index.id}).fetchone()
-        manifest = {
-            "format": FORMAT,
-            "collection": index.collection,
-            "fingerprint": index.fingerprint,
-            "settings": asdict(index.settings),
-            "counts": counts,
-            "columns": columns.names,
-        }
+        manifest = Manifest(index.collection, index.fingerprint, index.settings, dict(counts or {}), columns.names)
         for name, query in {
             "pages": statement("dump_pages", collection=sql.Literal(index.collection)),
             "indexed_pages": statement("dump_indexed_pages", index=sql.Literal(index.id)),
@@ -152,7 +145,7 @@ def _write(connection: Connection, index: Index, columns: ChunkColumns, archive:
                 for piece in copy:
                     member.write(piece)
         archive.writestr(VERIFIED, dump_answers(connection, index.collection))
-    archive.writestr("manifest.json", json.dumps(manifest))  # last: a file without it is incomplete
+    archive.writestr("manifest.json", json.dumps({"format": FORMAT, **asdict(manifest)}))  # last: else it is incomplete
     return manifest
 
 

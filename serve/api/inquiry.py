@@ -18,11 +18,11 @@ from pipelines.answering.engine import QueryEngine
 from pipelines.answering.events import Delta
 from pipelines.answering.question import Question
 from pipelines.records import Answer, Message
-from pipelines.store import Store
+from pipelines.store import RecordedQuestion, Store
 from serve.api.errors import ClientGone
 from serve.api.stream import Events, run_while_connected
 from serve.guard.keys import key_of
-from serve.recorder import QuestionContext, Recorder
+from serve.recorder import Recorder
 from serve.telemetry import Metrics
 from serve.threads import DatabaseThreads
 
@@ -38,14 +38,13 @@ CONVERSATION = "conversation"
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where a question comes from: its conversation (None: a new one), its channel, the page that its reader sees.
+    """Where a question comes from: its conversation (None: a new one) and its channel.
 
     `after` are the ids of the turns that it follows, None for the last ones.
     """
 
     conversation: str | None = None
     channel: str = "api"
-    page: str = ""
     after: Sequence[str] | None = None
 
 
@@ -106,7 +105,7 @@ class Inquiry:
         except ClientGone:
             raise
         except Exception as error:
-            self._fail(error)
+            self._record(error=f"{type(error).__name__}: {error}")
             raise
         return self.finish(answer)
 
@@ -116,8 +115,7 @@ class Inquiry:
         tracing.note({"gen_ai.conversation.id": self.conversation, "raydex.channel": self.origin.channel})
         if self.factory.observer:
             self.factory.observer.count_answer(answer)
-        if self.factory.recorder:
-            self.factory.recorder.record(answer, self._context)
+        self._record(answer)
         return answer
 
     async def stream(self) -> Events:
@@ -132,19 +130,26 @@ class Inquiry:
                         started = None
                     yield event
         except Exception as error:  # a client that leaves is a CancelledError or a GeneratorExit, and no failure
-            self._fail(error)
+            self._record(error=f"{type(error).__name__}: {error}")
             raise
 
-    def _fail(self, error: Exception) -> None:
-        """Record that the engine refused the question or could not answer it."""
+    def _record(self, answer: Answer | None = None, error: str | None = None) -> None:
+        """Record the question with its answer, or with why it has none."""
         if self.factory.recorder:
-            why = f"{type(error).__name__}: {error}"
-            self.factory.recorder.record_failure(self.question.id, self.question.question, why, self._context)
-
-    @property
-    def _context(self) -> QuestionContext:
-        where, mode = self.question.collection or "", self.question.mode or ""
-        return QuestionContext(where, self.conversation, mode, self.key, self.origin.channel, self.origin.page)
+            asked, collection = self.question, answer.collection if answer else ""
+            recorded = RecordedQuestion(
+                asked.id,
+                asked.question,
+                answer,
+                collection=asked.collection or collection,
+                conversation=self.conversation,
+                mode=asked.mode or "",
+                key_name=self.key,
+                error=error,
+                channel=self.origin.channel,
+                page=asked.page,
+            )
+            self.factory.recorder.record(recorded)
 
 
 def key_name(request: Request) -> str:

@@ -10,7 +10,6 @@ from pipelines.answering.engine import QueryEngine
 from pipelines.answering.events import Delta, Event
 from pipelines.answering.retrieval.search import Retrieval
 from pipelines.llm.session import Status
-from pipelines.store import Store
 from pipelines.text.cleaning import clean_for_storage
 from serve.api.errors import failure_of
 from serve.api.inquiry import Inquiries, Inquiry, Origin
@@ -18,23 +17,16 @@ from serve.api.replies import AnswerOut, CitationOut, SearchOut, StatusOut
 from serve.api.requests import QueryIn, SearchIn
 from serve.api.sessions import AskedCollections, check_reader
 from serve.api.stream import StreamedAnswer, first_event, make_event
-from serve.threads import DatabaseThreads
 
 
 class QuestionRoutes:
     """The handlers; each answers its route in routes.py."""
 
     def __init__(
-        self,
-        engine: QueryEngine,
-        store: Store,
-        threads: DatabaseThreads,
-        inquiries: Inquiries,
-        collections: AskedCollections,
-        heartbeat_s: float,
+        self, engine: QueryEngine, inquiries: Inquiries, collections: AskedCollections, heartbeat_s: float
     ) -> None:
-        self._engine, self._store, self._threads = engine, store, threads
-        self._inquiries, self._collections, self._heartbeat_s = inquiries, collections, heartbeat_s
+        self._engine, self._heartbeat_s = engine, heartbeat_s
+        self._inquiries, self._collections = inquiries, collections
 
     async def query(self, question: QueryIn, request: Request) -> AnswerOut:
         reading, inquiry = await self._open(question, request)
@@ -55,7 +47,7 @@ class QuestionRoutes:
         """Return whether a reader asks without a key, and the question as it is answered and recorded."""
         reading = check_reader(question, request)
         asked = await self._collections.question(question, request)
-        origin = Origin(question.conversation, question.channel, question.page or "", question.after)
+        origin = Origin(question.conversation, question.channel, question.after)
         return reading, await self._inquiries.open(request, asked, origin)
 
 

@@ -9,11 +9,11 @@ import logging
 from collections.abc import Callable, Coroutine
 from typing import Any, Generic, TypeVar
 
+from pipelines.service_client import AskFailed, ServiceClient
 from serve.chat.channel import Channel, ChannelRefused, LiveAnswer
 from serve.chat.inbox import Inbox, TakenMessage
 from serve.chat.question import Asked
 from serve.chat.reply import HELP, TEXTS, AnswerView, Reply
-from serve.chat.service import AskFailed, ServiceClient
 
 log = logging.getLogger(__name__)
 
@@ -78,7 +78,7 @@ class ChatBot(Generic[M]):
             task.cancel()
         await asyncio.gather(*left, return_exceptions=True)
         self._inbox.release()
-        await self._service.close()
+        await self._service.aclose()
 
     def _done(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)

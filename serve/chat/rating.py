@@ -4,8 +4,8 @@ import hmac
 import logging
 from collections.abc import Sequence
 
+from pipelines.service_client import AskFailed, ServiceClient
 from serve.chat.reply import TEXTS
-from serve.chat.service import AskFailed, ServiceClient
 
 log = logging.getLogger(__name__)
 

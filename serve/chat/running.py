@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Coroutine, Set
 from typing import Any
 
-from serve.chat.service import AskFailed, ServiceClient
+from pipelines.service_client import AskFailed, ServiceClient
 
 log = logging.getLogger(__name__)
 

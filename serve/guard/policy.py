@@ -1,10 +1,13 @@
 """Wraps the application in its protection: headers, CORS, keys, rates, sizes, concurrency."""
 
-from dataclasses import dataclass
+from typing import Annotated
 
+from pydantic import AfterValidator, BaseModel, Field
 from starlette.types import ASGIApp
 
+from pipelines.answering.settings.names import Group
 from pipelines.store import Store
+from pipelines.store.keys import normal_origin
 from serve.guard.bodies import MOST_BODY_BYTES, BodyLimit
 from serve.guard.cors import BoundOrigins, CrossOrigin
 from serve.guard.headers import SecurityHeaders
@@ -23,51 +26,71 @@ class UnsafePolicy(ValueError):
     """The policy would let any web page, on any machine, read answers."""
 
 
-@dataclass(frozen=True, slots=True)
-class Policy:
-    """Who may ask, and how much.
+def _check_networks(texts: tuple[str, ...]) -> tuple[str, ...]:
+    parse_networks(texts)
+    return texts
+
+
+def _read_origins(texts: tuple[str, ...]) -> tuple[str, ...]:
+    """Return origins as browsers send them; `self` and `*` stay as they are."""
+    return tuple(text if text in ("self", "*") else normal_origin(text) for text in texts)
+
+
+Origins = Annotated[tuple[str, ...], AfterValidator(_read_origins)]
+
+
+class LimitSettings(Group):
+    """How much is asked: requests a minute; 0: no limit.
+
+    `rate` holds for keys without a rate of their own, `anonymous_rate` for all requests without a key together (None:
+    PUBLIC_RATE for a public service, else no limit), `address_rate` for each address of readers.
+    """
+
+    rate: Annotated[int, Field(ge=0)] = 0
+    anonymous_rate: Annotated[int, Field(ge=0)] | None = None
+    # A person reads longer than three seconds; the rest is for several behind one address.
+    address_rate: Annotated[int, Field(ge=0)] = 20
+
+
+class Policy(BaseModel):
+    """Who may ask, and how much: settings of the service.
 
     `host` is the address that the service listens on. `keys_required` None means: unless that is loopback. `public`
-    lets readers ask without a key; the rest then needs one. `rate` holds for keys without a rate of their own,
-    `anonymous_rate` for all requests without a key together (None: PUBLIC_RATE for a public service, else no limit),
-    `address_rate` for each address of readers; all are requests per minute, 0 is unlimited. `trusted_proxies` are the
-    addresses and CIDR ranges of proxies whose X-Forwarded-For says who asks. `at_once` is the number of questions in
-    progress in one replica. `cors_origins` are the origins (scheme://host:port) whose pages may do what the service's
-    own may, `frame_ancestors` those whose pages may show it in a frame (`self`: its own). `reply_id` is False where a
-    proxy in front puts the request's id on the reply (see Telemetry).
+    lets readers ask without a key; the rest then needs one. `trusted_proxies` are the addresses and CIDR ranges of
+    proxies whose X-Forwarded-For says who asks. `at_once` is the number of questions in progress in one replica; beyond
+    it answers 503. `cors_origins` are the origins (scheme://host:port) whose pages may do what the service's own may,
+    `frame_ancestors` those whose pages may show it in a frame (`self`: its own).
     """
 
     host: str = "127.0.0.1"
     keys_required: bool | None = None
     public: bool = False
-    rate: int = 0
-    anonymous_rate: int | None = None
-    # A person reads longer than three seconds; the rest is for several behind one address.
-    address_rate: int = 20
-    trusted_proxies: tuple[str, ...] = ()
-    at_once: int = 64
-    max_body_bytes: int = MOST_BODY_BYTES
-    cors_origins: tuple[str, ...] = ()
-    frame_ancestors: tuple[str, ...] = ()
-    reply_id: bool = True
-
-    @property
-    def required(self) -> bool:
-        """Whether every request needs a key."""
-        by_default = self.public or not is_loopback(self.host)
-        return by_default if self.keys_required is None else self.keys_required
-
-    @property
-    def rates(self) -> Rates:
-        """The rates of all who may ask. Raises ValueError for a proxy that is no network."""
-        together = self.anonymous_rate
-        if together is None:
-            together = PUBLIC_RATE if self.public else 0
-        return Rates(self.rate, PUBLIC_RATE, together, self.address_rate, parse_networks(self.trusted_proxies))
+    limits: LimitSettings = LimitSettings()
+    trusted_proxies: Annotated[tuple[str, ...], AfterValidator(_check_networks)] = ()
+    at_once: Annotated[int, Field(ge=1)] = 64
+    max_body_bytes: Annotated[int, Field(ge=1_000)] = MOST_BODY_BYTES
+    cors_origins: Origins = ()
+    frame_ancestors: Origins = ()
 
 
-def protect(app: ASGIApp, store: Store, policy: Policy, metrics: Metrics | None = None) -> ASGIApp:
-    """Wrap `app` in all the protection. Raises UnsafePolicy.
+def are_keys_required(policy: Policy) -> bool:
+    """Return whether every request needs a key."""
+    by_default = policy.public or not is_loopback(policy.host)
+    return by_default if policy.keys_required is None else policy.keys_required
+
+
+def rates_of(policy: Policy) -> Rates:
+    """Return the rates of all who may ask."""
+    limits, together = policy.limits, policy.limits.anonymous_rate
+    if together is None:
+        together = PUBLIC_RATE if policy.public else 0
+    return Rates(limits.rate, PUBLIC_RATE, together, limits.address_rate, parse_networks(policy.trusted_proxies))
+
+
+def protect(
+    app: ASGIApp, store: Store, policy: Policy, metrics: Metrics | None = None, reply_id: bool = True
+) -> ASGIApp:
+    """Wrap `app` in all the protection; `reply_id` is as in Telemetry. Raises UnsafePolicy.
 
     From the outside in: security headers and CORS, so that refusals carry them too; the request's id, log line and
     count; its key; its rate; its body, which is read whole before a slot is taken, so that a slow sender holds none;
@@ -78,16 +101,16 @@ def protect(app: ASGIApp, store: Store, policy: Policy, metrics: Metrics | None 
     threads = DatabaseThreads()
     app = QuestionLimit(app, policy.at_once)
     app = BodyLimit(app, policy.max_body_bytes)
-    app = RateLimit(app, store, threads, policy.rates)
+    app = RateLimit(app, store, threads, rates_of(policy))
     app = KeyCheck(
         app,
         KeyCache(store, threads),
-        policy.required,
+        are_keys_required(policy),
         sessions=SessionTokens(ServiceSecret(store, threads)),
         public=policy.public,
         bound=policy.host,
         trusted=policy.cors_origins,
     )
-    app = Telemetry(app, metrics, policy.reply_id)
+    app = Telemetry(app, metrics, reply_id)
     app = CrossOrigin(app, BoundOrigins(store, threads), policy.cors_origins)
     return SecurityHeaders(app, policy.frame_ancestors)

@@ -16,20 +16,17 @@ from typing import Any
 import anyio
 from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
-from pydantic import ValidationError
-from pydantic_settings import SettingsError
 
-from pipelines import embedded
 from pipelines.answering.factory import make_engine, make_retriever
-from pipelines.answering.settings import describe_errors
+from pipelines.embedded import open_database
 from pipelines.llm.servers import find_llm
-from pipelines.store import Store, StoreUnavailable, UnusableDatabase
+from pipelines.store import Store
 from serve.api.inquiry import Inquiries
 from serve.mcp.forwarder import Forwarder
 from serve.mcp.server import Handlers, make_server
 from serve.mcp.toolbox import Toolbox
 from serve.recorder import Recorder
-from serve.settings import Settings
+from serve.settings import CANNOT_START, Settings, explain_start
 from serve.threads import DatabaseThreads
 
 PATIENCE_S = 60.0  # an agent waits: without a service the first question builds BM25
@@ -52,12 +49,8 @@ def main() -> int:
             anyio.run(speak, make_server(Handlers(toolbox)))
     except KeyboardInterrupt:
         os._exit(128 + signal.SIGINT)  # a thread still waits for standard input
-    except ValidationError as error:
-        return _failed(describe_errors(error), 2)
-    except SettingsError as error:
-        return _failed(f"{error}: write it as JSON", 2)
-    except (StoreUnavailable, UnusableDatabase, embedded.EmbeddedPostgresFailed) as error:
-        return _failed(str(error), 1)
+    except CANNOT_START as error:
+        return _failed(*explain_start(error))
     return 0
 
 
@@ -84,9 +77,8 @@ def open_toolbox() -> Iterator[Toolbox]:
     for line in found.lines:
         _say(line)
     settings = Settings(**{"retrieval": {"patience_s": PATIENCE_S}, **found.settings})  # type: ignore[arg-type]
-    here = contextlib.nullcontext(settings.database_url) if settings.database_url else None
     with (
-        here or embedded.run_postgres(settings.home) as url,
+        open_database(settings.database_url, settings.home) as url,
         Store(url, settings.database_connections) as store,
         contextlib.closing(make_retriever(settings, store)) as retriever,
     ):

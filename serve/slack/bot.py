@@ -17,10 +17,10 @@ from slack_bolt.context.async_context import AsyncBoltContext
 from slack_bolt.request.async_request import AsyncBoltRequest
 from slack_sdk.web.async_client import AsyncWebClient
 
+from pipelines.service_client import ServiceClient
 from serve.chat.bot import ChatBot
 from serve.chat.inbox import Inbox
 from serve.chat.running import Say, check_service
-from serve.chat.service import ServiceClient
 from serve.slack.channel import RETRY_HANDLERS, SlackChannel
 from serve.slack.installations import Installation, install, open_socket
 from serve.slack.rating import DIALOG, rate, take_reasons
@@ -67,7 +67,7 @@ async def run_bot(
         if only_check:
             await open_socket(client, app_token)
             say("the tokens are good")
-            await service.close()
+            await service.aclose()
             return well
         say(f"answering from the service at {service_url}; Ctrl-C ends it")
         await SlackBot(client, installations, service, workspaces, Inbox(folder), make_channel).run(app_token, stop)

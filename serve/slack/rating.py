@@ -9,8 +9,8 @@ from slack_sdk.errors import SlackApiError
 from slack_sdk.models.blocks import CheckboxesElement, InputBlock, Option, PlainTextInputElement
 from slack_sdk.models.views import View
 
+from pipelines.service_client import ServiceClient
 from serve.chat.rating import REASONS, THANKS, store_rating
-from serve.chat.service import ServiceClient
 from serve.slack.channel import SlackChannel
 from serve.slack.text.answer import RATE_UP
 

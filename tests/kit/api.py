@@ -6,7 +6,7 @@ import socket
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -25,7 +25,6 @@ from pipelines.llm.session import Status
 from pipelines.records import Answer, Citation, Exchange, Hit, Index, IndexSettings, Message, Route, Usage
 from pipelines.store import AskedQuestion, NoLiveIndex, Outline, RecordedQuestion, SectionStart, StoreUnavailable
 from pipelines.store.collections.verified import VerifiedAnswer, VerifiedMark
-from serve.recorder import QuestionContext
 
 WORDS = "Call ray.data.read_csv to load comma separated files."
 CSV = Hit("c1", "https://d.test/data", ("csv",), "Data", ("Data", "CSV"), WORDS, "hash", 0.03, "rrf")
@@ -117,7 +116,7 @@ class FakeEngine:
         answer = Answer(
             ask.question, TEXT, "an agent", self.citations, found.hits, ("bm25",), {"total": 0.02}, found.index.id,
             found.revision, id=ask.id, route=Route("an agent", "the default"), queries=found.queries, usage=self.uses,
-            exchanges=(exchange,),
+            exchanges=(exchange,), collection=found.index.collection,
         )  # fmt: skip
         return replace(answer, **self.changes)
 
@@ -302,11 +301,9 @@ class MemoryRecorder:
     def settle(self, seconds: float) -> None:
         self.settled += 1
 
-    def record(self, answer: Answer, context: QuestionContext) -> None:
-        self.rows.append({"answer": answer, **asdict(context)})
-
-    def record_failure(self, id: str, question: str, error: str, context: QuestionContext) -> None:
-        self.failures.append({"id": id, "question": question, "error": error, **asdict(context)})
+    def record(self, question: RecordedQuestion) -> None:
+        row = {one.name: getattr(question, one.name) for one in fields(question)}
+        (self.failures if question.answer is None else self.rows).append(row)
 
     def count_answer(self, answer: Answer) -> None:
         self.counted.append(answer)

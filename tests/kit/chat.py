@@ -19,7 +19,7 @@ from pipelines.answering.question import Question
 from pipelines.answering.retrieval.search import Retrieval
 from pipelines.records import Answer
 from pipelines.store import RecordedQuestion
-from serve.recorder import QuestionContext, abridged, recorded_question
+from serve.recorder import as_kept
 from serve.routes import create_app
 
 QUESTION = "How do I load csv files?"
@@ -59,10 +59,9 @@ class KeepingRecorder(MemoryRecorder):
         super().__init__()
         self._store = store
 
-    def record(self, answer: Answer, context: QuestionContext) -> None:
-        super().record(answer, context)
-        kept = recorded_question(answer.id, answer.question, context, answer=abridged(answer))
-        self._store.answers[answer.id] = replace(kept, asked_at=datetime(2026, 1, 31, tzinfo=UTC))
+    def record(self, question: RecordedQuestion) -> None:
+        super().record(question)
+        self._store.answers[question.id] = replace(as_kept(question), asked_at=datetime(2026, 1, 31, tzinfo=UTC))
 
 
 class Site:

@@ -7,7 +7,7 @@ from starlette.testclient import TestClient
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from pipelines.store import Key, TokenGrant, key_hash
-from serve.guard.policy import Policy, protect
+from serve.guard.policy import LimitSettings, Policy, protect
 from serve.routes import create_app
 from serve.telemetry import Metrics
 
@@ -67,7 +67,9 @@ class GuardedStore(FakeStore):
 def guarded(store: FakeStore, app: ASGIApp | None = None, **policy: Any) -> ASGIApp:
     """The whole service (`app`, if it is there already) in its protection; by default every request needs a key."""
     app = app or create_app(FakeEngine(store), store)  # type: ignore[arg-type]
-    return protect(app, store, Policy(**{"host": "0.0.0.0", **policy}), SilentMetrics())  # type: ignore[arg-type]
+    limits = {name: policy.pop(name) for name in LimitSettings.model_fields if name in policy}
+    wanted = Policy(**{"host": "0.0.0.0", "limits": limits, **policy})
+    return protect(app, store, wanted, SilentMetrics())  # type: ignore[arg-type]
 
 
 def with_key(app: ASGIApp, key: Key | None) -> ASGIApp:

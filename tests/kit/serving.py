@@ -5,6 +5,7 @@ Every node is a host of its own network namespace with a RAYDEX_HOME of its own:
 
 import contextlib
 import copy
+import json
 import statistics
 import subprocess
 import sys
@@ -24,7 +25,6 @@ from kit.nodes import RayNode, RayNodes, cluster
 from kit.processes import eventually
 from kit.workshop import Workshop
 
-from jobs.ask import read_events
 from pipelines import embedded
 from pipelines.store import Store
 from serve.proxy import VARIABLES
@@ -175,7 +175,9 @@ def ask_streamed(http: httpx.Client, number: int) -> tuple[str, str]:
         with http.stream("POST", "/query/stream", json={"question": f"Where are {subject} kept?"}) as reply:
             if reply.status_code == 503 and reply.headers.get("retry-after", "").isdigit():
                 return COME_BACK, ""
-            events = dict(read_events(reply.iter_lines()))
+            lines = [line.partition(": ") for line in reply.iter_lines()]
+        names, bodies = ([value for field, _, value in lines if field == wanted] for wanted in ("event", "data"))
+        events = {name: json.loads(body) for name, body in zip(names, bodies, strict=False)}
     except httpx.TimeoutException:
         return "hang", ""
     except httpx.HTTPError as error:

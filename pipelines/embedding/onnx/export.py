@@ -63,47 +63,32 @@ def export_path(counter: TokenCounter, cache: Path, int8: bool = False) -> Path:
 
 
 def open_export(counter: TokenCounter, cache: Path, int8: bool = False, make: Maker | None = None) -> tuple[Path, Any]:
-    """Return the exported model in `cache` and a session of it; a file that is broken is made again.
+    """Return the exported model in `cache` and a session of it; one that is missing or broken is made (some seconds).
 
-    Raises ExportFailed.
-    """
-    path = exported(counter, cache, int8, make)
-    try:
-        return path, open_session(path)
-    except Exception:  # ONNX Runtime raises errors of many kinds
-        path = exported(counter, cache, int8, make, _opens)
-    try:
-        return path, open_session(path)
-    except Exception as error:
-        raise ExportFailed(f"{path}, the export of {counter.model}, does not load: {error}") from error
-
-
-def exported(
-    counter: TokenCounter,
-    cache: Path,
-    int8: bool = False,
-    make: Maker | None = None,
-    is_whole: Callable[[Path], bool] = Path.is_file,
-) -> Path:
-    """Return the exported model in `cache`, made by one process at a time (some seconds) unless it `is_whole`.
-
-    `make` is `export_apart` if None: torch stays out of this process, which may embed for hours. Raises ExportFailed.
+    One process at a time makes it. `make` is `export_apart` if None: torch stays out of this process, which may embed
+    for hours. Raises ExportFailed.
     """
     path = export_path(counter, cache, int8)
-    if not is_whole(path):
+    session = _session_of(path)
+    if session is None:
         with _lock(path.with_suffix(".lock")):
-            if not is_whole(path):
-                fp32 = exported(counter, cache, make=make, is_whole=_opens) if int8 else None
+            session = _session_of(path)  # another process may have made it meanwhile
+            if session is None:
+                fp32 = open_export(counter, cache, make=make)[0] if int8 else None
                 (make or export_apart)(counter, path, fp32)
-    return path
+                try:
+                    session = open_session(path)
+                except Exception as error:
+                    raise ExportFailed(f"{path}, the export of {counter.model}, does not load: {error}") from error
+    return path, session
 
 
-def _opens(path: Path) -> bool:
+def _session_of(path: Path) -> Any:
+    """Return a session of an exported model, None if it is missing or broken."""
     try:
-        open_session(path)
-    except Exception:
-        return False
-    return True
+        return open_session(path)
+    except Exception:  # ONNX Runtime raises errors of many kinds
+        return None
 
 
 def export_apart(counter: TokenCounter, path: Path, fp32: Path | None) -> None:

@@ -18,6 +18,9 @@ from pipelines.text.cleaning import clean_parameters
 class NoSuchAnswer(LookupError):
     """There is no verified answer with that number."""
 
+    def __init__(self, id: int) -> None:
+        super().__init__(f"there is no verified answer {id}: `raydex answers list` shows what there is")
+
 
 @dataclass(frozen=True, slots=True)
 class PinnedSection:
@@ -73,7 +76,7 @@ class VerifiedAnswers(Database):
         """Return one verified answer. Raises NoSuchAnswer."""
         row = self._one("verified_answer", {"id": id})
         if row is None:
-            raise NoSuchAnswer(f"there is no verified answer {id}: `raydex answers list` shows what there is")
+            raise NoSuchAnswer(id)
         return _ANSWERS.validate_python([row])[0]
 
     def add_verified_answer(self, answer: VerifiedAnswer) -> int:
@@ -81,14 +84,17 @@ class VerifiedAnswers(Database):
         return int((self._one("add_verified_answer", _values(answer)) or {})["id"])
 
     def accept_verified_answer(self, answer: VerifiedAnswer) -> None:
-        """Replace questions, text and sections of the answer with this id, which is given from now on."""
+        """Replace questions, text and sections of the answer with this id, which is given from now on.
+
+        Raises NoSuchAnswer.
+        """
         if not self._run("accept_verified_answer", _values(answer)):
-            raise NoSuchAnswer(f"there is no verified answer {answer.id}")
+            raise NoSuchAnswer(answer.id)
 
     def retire_verified_answer(self, id: int) -> None:
         """Give an answer no more. Raises NoSuchAnswer."""
         if not self._run("retire_verified_answer", {"id": id}):
-            raise NoSuchAnswer(f"there is no verified answer {id}: `raydex answers list` shows what there is")
+            raise NoSuchAnswer(id)
 
 
 def dump_answers(connection: Connection, collection: str) -> str:

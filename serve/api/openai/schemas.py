@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator
 from pydantic_core import PydanticCustomError
 
 from pipelines.answering.question import Question
@@ -61,18 +61,14 @@ class ResponseFormat(BaseModel):
     type: Literal["text"]
 
 
-# What asks for something else than a text from the documentation, with the values that ask for nothing.
-UNSUPPORTED: dict[str, tuple[Any, ...]] = {
-    "tools": ([],),
-    "tool_choice": ("none", "auto"),
-    "functions": ([],),
-    "function_call": ("none", "auto"),
-    "logprobs": (False,),
-    "top_logprobs": (0,),
-    "modalities": (["text"], []),
-    "audio": (),
-    "web_search_options": (),
-}
+def _only_if(*harmless: Any) -> AfterValidator:
+    """Refuse a value that asks for something else than a text from the documentation; `harmless` ones are ignored."""
+
+    def check(value: Any) -> None:
+        if value is not None and value not in harmless:
+            raise PydanticCustomError("unsupported", "not supported, leave it out: answers are text from documentation")
+
+    return AfterValidator(check)
 
 
 class ChatIn(BaseModel):
@@ -90,22 +86,16 @@ class ChatIn(BaseModel):
     stream_options: StreamOptions | None = None
     n: Annotated[int, Field(ge=1, le=1, description="number of answers: only 1")] | None = None
     response_format: ResponseFormat | None = None
-    tools: Any = None
-    tool_choice: Any = None
-    functions: Any = None
-    function_call: Any = None
-    logprobs: Any = None
-    top_logprobs: Any = None
-    modalities: Any = None
-    audio: Any = None
-    web_search_options: Any = None
+    tools: Annotated[Any, _only_if([])] = None
+    tool_choice: Annotated[Any, _only_if("none", "auto")] = None
+    functions: Annotated[Any, _only_if([])] = None
+    function_call: Annotated[Any, _only_if("none", "auto")] = None
+    logprobs: Annotated[Any, _only_if(False)] = None
+    top_logprobs: Annotated[Any, _only_if(0)] = None
+    modalities: Annotated[Any, _only_if(["text"], [])] = None
+    audio: Annotated[Any, _only_if()] = None
+    web_search_options: Annotated[Any, _only_if()] = None
     raydex: RaydexOptions | None = None
-
-    @field_validator(*UNSUPPORTED)
-    @classmethod
-    def asks_for_nothing(cls, value: Any, info: ValidationInfo) -> None:
-        if value is not None and value not in UNSUPPORTED[str(info.field_name)]:
-            raise PydanticCustomError("unsupported", "not supported, leave it out: answers are text from documentation")
 
     @field_validator("messages")
     @classmethod

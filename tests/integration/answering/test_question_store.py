@@ -13,9 +13,9 @@ from kit.recorded import hit_at, recorded
 from jobs.insights import _shown
 from pipelines.insights.masking import mask
 from pipelines.records import Answer, Citation, Claims, Hit, Route, Usage
-from pipelines.store import BadRating, RecordedQuestion, Store, Turn
+from pipelines.store import BadRating, NoSuchQuestion, RecordedQuestion, Store, Turn
 from pipelines.store.database.jsonb import to_jsonb
-from serve.recorder import QuestionContext, Recorder
+from serve.recorder import Recorder
 
 NOW = datetime.now(UTC)
 
@@ -156,7 +156,7 @@ def test_an_answer_becomes_a_row_that_its_conversation_goes_on_from(store: Store
         1, 2, id="a", queries=("How?",), usage=Usage(1, 2, 1, 0.5),
     )  # fmt: skip
     recorder = Recorder(store)
-    recorder.record(answer, QuestionContext(conversation="x", key="ci"))
+    recorder.record(RecordedQuestion("a", answer.question, answer, conversation="x", key_name="ci"))
     recorder.close()
     assert recorder.dropped == 0
     assert store.conversation("x", key_name="ci") == [Turn("How?", "So [1].", ("c1",))]
@@ -185,7 +185,9 @@ def test_words_that_were_asked_of_several_collections_mean_the_one_that_is_named
     assert [store.named_question("how?", name).id for name in ("one", "two", "gone", None)] == [
         "one", "two", "three", "three",
     ]  # fmt: skip
-    assert store.named_question("how_") is None and store.named_question("h%") is None
+    for pattern in ("how_", "h%"):
+        with pytest.raises(NoSuchQuestion):
+            store.named_question(pattern)
 
 
 def test_a_question_that_failed_has_a_name_too(store):

@@ -14,7 +14,7 @@ from pipelines.embedding.cpu import multiplies_int8
 from pipelines.embedding.embedder import Embedder
 from pipelines.embedding.load import UnknownBackend, load_embedder, load_tokenizer
 from pipelines.embedding.onnx.embedder import OnnxEmbedder
-from pipelines.embedding.onnx.export import ExportFailed, compare, export, exported, open_export
+from pipelines.embedding.onnx.export import ExportFailed, compare, export, open_export
 from pipelines.embedding.tokens import TokenCounter
 
 pytestmark = pytest.mark.slow
@@ -71,12 +71,12 @@ def test_what_fails_in_the_process_that_exports_is_said_here(tmp_path: Path) -> 
         (broken / name).write_bytes((load_tokenizer(MODEL).folder / name).read_bytes())
     (broken / "sentence_bert_config.json").write_text('{"max_seq_length": 64}')
     with pytest.raises(ExportFailed, match=r"broken can't be exported to ONNX .* use the backend torch"):
-        exported(load_tokenizer(str(broken)), tmp_path)
+        open_export(load_tokenizer(str(broken)), tmp_path)
     assert not list(tmp_path.glob("*.onnx"))
 
 
 def _export_into(folder: Path) -> Path:
-    return exported(load_tokenizer(MODEL), folder)
+    return open_export(load_tokenizer(MODEL), folder)[0]
 
 
 class Other:
@@ -89,15 +89,15 @@ class Other:
 def test_an_export_that_differs_is_refused(exports: Path) -> None:
     counter = load_tokenizer(MODEL)
     with pytest.raises(ExportFailed, match="cosine"):
-        compare(counter, Other(), exported(counter, exports))
+        compare(counter, Other(), open_export(counter, exports)[0])
 
 
 def test_a_failed_export_leaves_no_file(tmp_path: Path) -> None:
     counter = load_tokenizer(MODEL)
     with pytest.raises(ExportFailed, match="no-such-model"):  # in the process that exports
-        exported(replace(counter, model="no-such-model"), tmp_path)
+        open_export(replace(counter, model="no-such-model"), tmp_path)
     with pytest.raises(ExportFailed, match="use the backend torch"):
-        exported(replace(counter, max_tokens=-1), tmp_path, make=export)
+        open_export(replace(counter, max_tokens=-1), tmp_path, make=export)
     assert not list(tmp_path.glob("*.onnx"))
 
 
@@ -132,7 +132,7 @@ def test_a_text_that_is_too_long_is_told(onnx: Embedder) -> None:
 
 
 def test_an_int8_model_that_is_far_off_is_refused(exports: Path, tmp_path: Path) -> None:
-    fp32 = exported(load_tokenizer(MODEL), exports)
+    fp32 = open_export(load_tokenizer(MODEL), exports)[0]
     with pytest.raises(ExportFailed, match=r"cosine of 0\.9"):
         export(load_tokenizer(MODEL), tmp_path / "int8.onnx", fp32, least_int8_cosine=2.0)
     assert list(tmp_path.iterdir()) == []

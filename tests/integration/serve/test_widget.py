@@ -110,7 +110,7 @@ def test_a_reader_asks_from_another_origin(service: Hosting, browser: Browser) -
     assert service.engine.asks[-1].collection == "docs"
     row = service.recorder.rows[-1]
     assert (row["channel"], row["page"]) == ("widget", url)
-    assert str(row["key"]).startswith("docs-site/")
+    assert str(row["key_name"]).startswith("docs-site/")
     ask(browser, "And then?")
     assert service.recorder.rows[-1]["conversation"]
     assert complaints(browser) == []
@@ -208,7 +208,7 @@ def test_a_session_is_kept_in_this_tab_alone_and_renewed_before_it_ends(service:
     browser.evaluate("{const now = Date.now; Date.now = () => now() + 3570e3}; 0")
     ask(browser)
     assert service.witness.to("/session")[-1].headers["x-raydex-renew"] == first
-    assert len({row["key"] for row in service.recorder.rows[-3:]}) == 1, "the session is the same"
+    assert len({row["key_name"] for row in service.recorder.rows[-3:]}) == 1, "the session is the same"
 
 
 def test_a_session_that_is_refused_is_opened_anew(service: Hosting, browser: Browser) -> None:
@@ -239,14 +239,14 @@ def test_settings_that_make_no_sense_are_said_and_left_out(service: Hosting, bro
 def test_a_conversation_goes_on_where_the_page_is_loaded_again_and_on_the_next_one(service, browser):
     show_guide(service, browser)
     ask(browser)
-    answer, key = browser.text("raydex-chat .answer"), service.recorder.rows[-1]["key"]
+    answer, key = browser.text("raydex-chat .answer"), service.recorder.rows[-1]["key_name"]
     show(browser, service.put("/next.html", head=service.tag(), body=GUIDE))
     browser.click("raydex-widget .launcher")
     await_one(browser, "raydex-chat .turn")
     assert browser.text("raydex-chat .answer") == answer
     browser.click("raydex-chat [name=question]")
     ask(browser, "And parquet?")
-    assert service.recorder.rows[-1]["key"] == key, "the session is the same: its ratings and follow-ups hold"
+    assert service.recorder.rows[-1]["key_name"] == key, "the session is the same: its ratings and follow-ups hold"
     browser.click("raydex-chat .fresh")
     show_guide(service, browser)
     open_chat(browser)

@@ -72,7 +72,7 @@ def test_a_built_site_answers(service: Hosting, browser: Browser, tmp_path: Path
     assert "to load it" in browser.text("raydex-chat .answer")
     row = service.recorder.rows[-1]
     assert (row["page"], row["channel"], row["collection"]) == (url, "widget", "docs")
-    assert str(row["key"]).startswith("docs-site/")
+    assert str(row["key_name"]).startswith("docs-site/")
     browser.press("Escape", "Control+k")
     browser.do(lambda page: page.keyboard.type("comma"))
     browser.do(lambda page: page.locator("raydex-widget a.result").first.wait_for())

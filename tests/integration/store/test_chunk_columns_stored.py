@@ -96,7 +96,7 @@ def test_a_further_column_is_restored_by_its_name_and_refused_where_it_is_unknow
     NotingWorkshop(wider).reindex(SITE)
     manifest = dump(wider, wider.live_index("docs"), tmp_path / "docs.dump")
     restored(wider, "again", tmp_path / "docs.dump")
-    assert manifest["columns"][-1] == "note" and notes(wider, "again") == {"first": 8}
+    assert manifest.columns[-1] == "note" and notes(wider, "again") == {"first": 8}
     with pytest.raises(NotADump, match=r"docs\.dump holds columns .*\(note\).*newer"):
         restored(store, "third", tmp_path / "docs.dump")
     assert store.status("third")["indexes"] == []

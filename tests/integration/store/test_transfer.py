@@ -31,7 +31,7 @@ def test_what_is_restored_is_what_was_dumped_and_is_brought_up_to_date(store: St
     workshop.reindex(SITE)
     manifest = dump(store, store.live_index("one"), tmp_path / "one.dump")
     restored(store, "two", tmp_path / "one.dump")
-    assert manifest["counts"]["chunks"] == len(content(store, "one")) == 10
+    assert manifest.counts["chunks"] == len(content(store, "one")) == 10
     assert content(store, "two") == content(store, "one")
     query = workshop.embedder.embed_query("apples")
     nearest = [nearest_hits(store, store.live_index(name), query, 3) for name in ("one", "two")]

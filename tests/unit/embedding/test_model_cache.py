@@ -7,7 +7,7 @@ import pytest
 
 from pipelines.embedding import load
 from pipelines.embedding.load import load_tokenizer
-from pipelines.embedding.onnx.export import ExportFailed, export_path, exported, open_export
+from pipelines.embedding.onnx.export import ExportFailed, export_path, open_export
 from pipelines.embedding.tokens import TokenCounter
 
 onnx = pytest.importorskip("onnx")
@@ -51,7 +51,7 @@ def test_no_int8_model_is_made_of_a_broken_one(model: bytes, tmp_path: Path) -> 
     counter, make = load_tokenizer(MODEL), Maker(model)
     fp32, int8 = export_path(counter, tmp_path), export_path(counter, tmp_path, int8=True)
     fp32.write_bytes(b"no model")
-    assert exported(counter, tmp_path, int8=True, make=make) == int8
+    assert open_export(counter, tmp_path, int8=True, make=make)[0] == int8
     assert make.names == [fp32.name, int8.name]
 
 

@@ -24,6 +24,7 @@ MAY_USE = dict.fromkeys(NOTHING, frozenset()) | {
     "keeper": {"files", "store"},
     "embedded": {"files", "keeper", "store"},
     "cluster": {"files", "ray_internals"},
+    "service_client": {"llm"},
     "lexical": {"files", "markdown", "records", "store", "text"},
     "indexing": BASE | {"cluster"},
     "announcements": {"indexing", "store", "text"},

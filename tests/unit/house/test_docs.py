@@ -19,6 +19,7 @@ from pipelines.answering.reranking import RerankerOptions
 from pipelines.answering.settings import flatten
 from pipelines.answering.settings.names import groups_of
 from pipelines.embedding.load import ENGINES
+from serve.guard.policy import Policy
 from serve.routes import create_app
 from serve.settings import Settings
 
@@ -257,15 +258,16 @@ def test_every_page_is_in_the_menu_of_the_site(docs):
 def test_every_setting_is_read():
     """One that is declared and handed to nothing would change nothing, without a word.
 
-    One of a group is read as `group.name`, any other as `settings.name`.
+    One of a group is read as `group.name`, one of who may ask as `policy.name`, any other as `settings.name`.
     """
     paths = [path for path in files(*CODE) if path.parts[-2:] != ("settings", "names.py")]
     code = [re.sub(r"^from .*", "", path.read_text(), flags=re.MULTILINE) for path in paths]
     read = {found for text in code for found in re.findall(r"(?:\b|_(?=settings))(?=([a-z]+\.\w+))", text)}
     whole = {group for group in groups_of(Settings) if f"{group}.model_dump" in read}
-    names = {name if "." in name else f"settings.{name}" for name in SETTINGS if name.partition(".")[0] not in whole}
+    names = {name for name in SETTINGS if name.partition(".")[0] not in whole}
+    homes = {name: "policy." if name in Policy.model_fields else "settings." for name in names if "." not in name}
     handed_on = {f"reranker.{name}" for name in RerankerOptions.model_fields}  # the group itself makes a reranker
-    unread = names - read - handed_on
+    unread = {homes.get(name, "") + name for name in names} - read - handed_on
     assert not unread, f"pass these on, most in pipelines/answering/factory.py or serve/app.py: {unread}"
 
 

@@ -11,9 +11,9 @@ from kit.api import FakeEngine, FakeStore, MemoryRecorder
 from kit.guarded import with_key
 
 from pipelines.records import Claims
-from pipelines.store import Key
+from pipelines.store import Key, RecordedQuestion
 from serve.guard.keys import READER
-from serve.recorder import QuestionContext, abridged, recorded_question
+from serve.recorder import as_kept
 
 ANN, BOB, ADMIN = Key("ann", ("query",)), Key("bob", ("query",)), Key("op", ("admin",))
 
@@ -33,8 +33,8 @@ def asked_by(client_of, store: FakeStore, recorder: MemoryRecorder) -> Callable[
         answer = replace(
             row["answer"], claims=Claims(2, 2, 1), confidence="some", notes=("A note.",), collection="docs"
         )
-        context = QuestionContext(conversation="c1", key=key.name if key else "")
-        store.answers[answer.id] = recorded_question(answer.id, answer.question, context, answer=abridged(answer))
+        recorded = RecordedQuestion(answer.id, answer.question, answer, "docs", "c1")
+        store.answers[answer.id] = as_kept(replace(recorded, key_name=key.name if key else ""))
         return dict(reply)
 
     return ask

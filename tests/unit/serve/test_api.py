@@ -144,8 +144,10 @@ def test_every_answer_is_written_down_and_counted_once(client: TestClient, recor
     reply = ask(client, mode="refine", conversation="c1", collection="docs").json()
     (row,) = recorder.rows
     assert row["answer"].id == reply["id"]  # type: ignore[attr-defined]
-    assert (row["conversation"], row["mode"], row["collection"], row["key"]) == ("c1", "refine", "docs", "")
+    assert (row["conversation"], row["mode"], row["collection"], row["key_name"]) == ("c1", "refine", "docs", "")
     assert [answer.id for answer in recorder.counted] == [reply["id"]]
+    ask(client)
+    assert recorder.rows[1]["collection"] == "docs", "the one that answered"
 
 
 def test_the_name_of_the_key_is_written_down(app, engine, store, recorder):
@@ -153,7 +155,7 @@ def test_the_name_of_the_key_is_written_down(app, engine, store, recorder):
     ask(client)
     store.hold_answer("x", "team")
     client.post("/feedback", json={"id": "x", "rating": 1})
-    assert recorder.rows[0]["key"] == "team" and store.given == [("x", 1, "", "team")]
+    assert recorder.rows[0]["key_name"] == "team" and store.given == [("x", 1, "", "team")]
 
 
 @pytest.mark.parametrize("path", ["/query", "/query/stream"])

@@ -6,6 +6,7 @@ import pytest
 from kit.scripted_server import Raw, ScriptedServer
 from kit.slack_bot import answer, citation, stream
 
+from pipelines.service_client import ServiceClient
 from serve.chat.bot import ChatBot
 from serve.chat.channel import ChannelRefused, MessageGone, WritingTurns
 from serve.chat.inbox import Inbox
@@ -14,7 +15,6 @@ from serve.chat.question import Asked
 from serve.chat.rating import NOT_ALLOWED, NOT_TAKEN, THANKS, rater_of, store_rating
 from serve.chat.reply import HELP
 from serve.chat.running import BackgroundBot, ChatRefused, check_service
-from serve.chat.service import ServiceClient
 
 ASKED = Asked("team", "channel", "1", "1", "How?")
 MOST = 80

@@ -41,7 +41,7 @@ def test_a_question_that_fails_is_recorded_once_with_its_error(client, engine, r
     (row,) = recorder.failures
     assert recorder.rows == [] and row["id"] == engine.asks[0].id and row["question"] == WORDS
     assert row["error"] == f"{type(error).__name__}: {error}"
-    assert (row["collection"], row["conversation"], row["mode"], row["key"]) == ("docs", "c1", "refine", "team")
+    assert (row["collection"], row["conversation"], row["mode"], row["key_name"]) == ("docs", "c1", "refine", "team")
 
 
 @pytest.mark.parametrize("way", ["query/stream", "chat streamed"])

@@ -14,7 +14,7 @@ from starlette.testclient import TestClient
 from pipelines.store import Key, StoreUnavailable, TokenGrant
 from serve.guard.bodies import BodyLimit
 from serve.guard.limits import QuestionLimit
-from serve.guard.policy import Policy, protect
+from serve.guard.policy import Policy, are_keys_required, protect
 
 LISTED = "https://wiki.test"
 FREE, SLOW = "rdx_" + "e" * 43, "rdx_" + "f" * 43
@@ -51,7 +51,7 @@ def ask(asking: TestClient, token: str = "") -> Any:
     ("0.0.0.0", False, False),
 ])  # fmt: skip
 def test_keys_are_off_by_default_only_on_loopback(host: str, required: bool | None, needed: bool) -> None:
-    assert Policy(host=host, keys_required=required).required is needed
+    assert are_keys_required(Policy(host=host, keys_required=required)) is needed
 
 
 def test_a_refusal_under_v1_has_the_shape_that_openais_clients_read(store: GuardedStore) -> None:
@@ -245,7 +245,9 @@ def test_a_stream_leaves_piece_by_piece(store: GuardedStore) -> None:
 
     headers = [(b"authorization", b"Bearer " + SECRET.encode()), (b"origin", b"https://a.test")]
     scope = request(path="/stream", query_string=b"", headers=headers, asgi={"spec_version": "2.4"})
-    protected = protect(app, store, Policy(host="0.0.0.0", rate=5, cors_origins=["https://a.test"]), SilentMetrics())
+    protected = protect(
+        app, store, Policy(host="0.0.0.0", limits={"rate": 5}, cors_origins=["https://a.test"]), SilentMetrics()
+    )
     asyncio.run(protected(scope, receive, send))  # type: ignore[arg-type]
     assert left == [(b"a", 1), (b"b", 2), (b"c", 3)]
 

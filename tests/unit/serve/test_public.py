@@ -13,7 +13,7 @@ from starlette.testclient import TestClient
 from serve.api.requests import MOST_READER_CHARACTERS
 from serve.guard.limits import FORGET_EVERY_S, LIGHT_PER_ANSWER
 from serve.guard.origin import network_of, parse_networks
-from serve.guard.policy import PUBLIC_RATE, Policy, UnsafePolicy, protect
+from serve.guard.policy import PUBLIC_RATE, Policy, UnsafePolicy, are_keys_required, protect, rates_of
 from serve.settings import Settings
 
 QUESTION = {"question": "How do I load csv files?"}
@@ -114,9 +114,10 @@ def test_addresses_are_forgotten(store: GuardedStore, monkeypatch: pytest.Monkey
 
 
 def test_the_defaults_bound_a_public_service_and_no_other_and_none_is_open_to_every_page() -> None:
-    assert Policy(public=True).rates.anonymous == PUBLIC_RATE and Policy(public=True).rates.address > 0
-    assert Policy().rates.anonymous == 0
-    assert Policy(public=True).required and not Policy().required
+    public, private = Policy(public=True), Policy()
+    assert rates_of(public).anonymous == PUBLIC_RATE and rates_of(public).address > 0
+    assert rates_of(private).anonymous == 0
+    assert are_keys_required(public) and not are_keys_required(private)
     for required in (True, None):
         with pytest.raises(UnsafePolicy, match="name the origins"):
             protect(None, None, Policy(keys_required=required, cors_origins=["*"]))  # type: ignore[arg-type]

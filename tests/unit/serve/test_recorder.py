@@ -13,19 +13,17 @@ from kit.api import wait_for
 
 from pipelines.records import VERIFIED, Answer, Citation, Claims, Exchange, Hit, Usage
 from pipelines.store import RecordedQuestion, StoreUnavailable
-from serve.recorder import (
-    MOST_ERROR_CHARACTERS,
-    SNIPPET_CHARACTERS,
-    QuestionContext,
-    Recorder,
-    abridged,
-    recorded_question,
-)
+from serve.recorder import MOST_ERROR_CHARACTERS, SNIPPET_CHARACTERS, Recorder, abridged, as_kept
 
 
 def record(recorder: Recorder, *ids: object) -> None:
     for id in ids:
-        recorder.record(make_answer(str(id)))
+        recorder.record(answered(str(id)))
+
+
+def answered(id: str, **more: Any) -> RecordedQuestion:
+    answer = make_answer(id)
+    return RecordedQuestion(id, answer.question, answer, **more)
 
 
 def hit(n: int, sources: tuple[str, ...] = ()) -> Hit:
@@ -78,7 +76,7 @@ def ledger() -> Ledger:
 def test_what_is_recorded_is_written_by_the_time_it_is_closed(ledger: Ledger) -> None:
     recorder = Recorder(ledger)
     for n in range(250):
-        recorder.record(make_answer(str(n)), QuestionContext("docs", "x", "compact", "ci"))
+        recorder.record(answered(str(n), collection="docs", conversation="x", mode="compact", key_name="ci"))
     recorder.close()
     assert ledger.ids == [str(n) for n in range(250)] and recorder.dropped == 0
     row = ledger.rows[0]
@@ -124,11 +122,8 @@ def test_an_answer_is_kept_without_its_prompts_and_whole_texts() -> None:
     assert replace(kept, **whole) == answer
 
 
-def test_it_is_known_where_a_question_was_asked() -> None:
-    answer = make_answer("a", question="Wie lese ich eine Datei?", collection="docs")
-    asked = recorded_question("a", answer.question, QuestionContext(channel="widget"), answer=answer)
-    assert (asked.collection, asked.channel, asked.language, asked.error) == ("docs", "widget", "de", None)
-    assert recorded_question("a", "", QuestionContext("other"), answer=answer).collection == "other"
+def test_it_is_known_in_which_language_a_question_was_asked() -> None:
+    assert as_kept(RecordedQuestion("a", "Wie lese ich eine Datei?")).language == "de"
 
 
 @pytest.mark.parametrize(("page", "recorded"), [
@@ -137,14 +132,14 @@ def test_it_is_known_where_a_question_was_asked() -> None:
     ("https://d.test/" + "x" * 9_000, "https://d.test/" + "x" * 1_985),
 ])  # fmt: skip
 def test_of_a_page_only_what_names_no_person_is_recorded(page: str, recorded: str) -> None:
-    assert recorded_question("a", "", QuestionContext(page=page)).page == recorded
+    assert as_kept(RecordedQuestion("a", "", page=page)).page == recorded
 
 
 def test_a_failure_is_a_row_with_its_reason(ledger: Ledger) -> None:
     recorder = Recorder(ledger)
-    recorder.record_failure("a", "why?", "LLMFailed: gone", QuestionContext(key="ci", channel="slack"))
-    recorder.record_failure("b", "why?", "x" * 5_000)
-    recorder.record_failure("c", "why?", "")
+    recorder.record(RecordedQuestion("a", "why?", error="LLMFailed: gone", key_name="ci", channel="slack"))
+    recorder.record(RecordedQuestion("b", "why?", error="x" * 5_000))
+    recorder.record(RecordedQuestion("c", "why?", error=""))
     recorder.close()
     assert (ledger.rows[0].error, ledger.rows[0].answer, ledger.rows[0].key_name) == ("LLMFailed: gone", None, "ci")
     assert (ledger.rows[0].channel, ledger.rows[0].language) == ("slack", "en")
@@ -163,7 +158,7 @@ def test_what_does_not_fit_is_dropped_counted_and_said_without_waiting(ledger, c
     ledger.open.clear()  # the database hangs
     recorder = Recorder(ledger, most_waiting=5)
     for n in range(200):  # would never end if it waited
-        recorder.record(make_answer(str(n))) if n % 2 else recorder.record_failure(str(n), "why?", "gone")
+        recorder.record(answered(str(n)) if n % 2 else RecordedQuestion(str(n), "why?", error="gone"))
     ledger.open.set()
     recorder.close()
     assert len(ledger.rows) + recorder.dropped == 200 and 5 <= len(ledger.rows) <= 5 + 5 + 1
@@ -200,7 +195,7 @@ def test_switched_off_nothing_is_written_and_the_old_is_still_forgotten(ledger, 
     caplog.set_level(logging.INFO)
     recorder = Recorder(ledger, enabled=False, retention_days=30)
     record(recorder, "a")
-    recorder.record_failure("b", "q", "e")
+    recorder.record(RecordedQuestion("b", "q", error="e"))
     wait_for(lambda: ledger.forgotten)
     recorder.close()
     assert ledger.rows == [] and recorder.dropped == 0 and ledger.forgotten == [30]

@@ -1,6 +1,5 @@
 """Each default and limit of the service has one home: its docs, its requests and its config file agree with it."""
 
-import dataclasses
 import inspect
 from pathlib import Path
 from typing import Any
@@ -9,13 +8,12 @@ import pytest
 import yaml
 from pydantic import ValidationError
 
-from pipelines.answering.settings import flatten, full_name
+from pipelines.answering.settings import flatten
 from pipelines.answering.settings.names import Group
 from pipelines.store import Store
 from serve.api.inquiry import TURNS
 from serve.api.openai.schemas import RaydexOptions
 from serve.api.requests import MOST_MESSAGES, QueryIn, SearchIn
-from serve.guard.policy import Policy
 from serve.recorder import Recorder
 from serve.settings import Settings
 
@@ -36,10 +34,6 @@ def parameter(function: Any, name: str) -> Any:
 
 
 def test_the_settings_are_those_of_the_values_that_they_make() -> None:
-    policy = {full_name(field.name, Settings): getattr(Policy(), field.name) for field in dataclasses.fields(Policy)}
-    shared = policy.keys() & DEFAULTS.keys()
-    assert len(shared) == len(policy) - 1  # `reply_id` follows from the proxy in front
-    assert {name: DEFAULTS[name] for name in shared} == {name: policy[name] for name in shared}
     assert DEFAULTS["recording.retention_days"] == parameter(Recorder, "retention_days")
     assert DEFAULTS["recording.enabled"] == parameter(Recorder, "enabled")
     assert DEFAULTS["database_connections"] == parameter(Store, "pool_size")

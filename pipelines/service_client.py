@@ -1,4 +1,7 @@
-"""Asks a Raydex service over HTTP: streamed answers, ratings, collections."""
+"""Asks a Raydex service over HTTP: streamed answers, ratings, collections.
+
+The chat bots and `raydex ask` do. Knows no deployment and no command line.
+"""
 
 import json
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -11,32 +14,35 @@ from pipelines.llm.servers.http import is_loopback
 # A model may write for as long as it takes; the service sends a heartbeat every 15 s.
 SILENCE_S = 60.0
 CONNECT_S = 5.0
+FAILED = "The service failed while answering. Please ask again in a moment."
 CUT_OFF = "The service stopped before the answer was complete. Please ask again."
 
 
 class AskFailed(RuntimeError):
     """The service did not answer. The message is for a reader, `detail` for the log.
 
-    `seconds` is how long to wait before asking again may help, None if it will not.
+    `seconds` is how long to wait before asking again may help, None if it will not. `status` is that of a reply which
+    refuses (0: none came), `said` what it says.
     """
 
-    def __init__(self, message: str, detail: str = "", seconds: float | None = None) -> None:
+    def __init__(
+        self, message: str, detail: str = "", seconds: float | None = None, status: int = 0, said: str = ""
+    ) -> None:
         super().__init__(message)
-        self.detail, self.seconds = detail or message, seconds
+        self.detail, self.seconds, self.status, self.said = detail or message, seconds, status, said
 
 
 class ServiceClient:
-    """Speaks to the service at `url`; `key` is the API key that it may need."""
+    """Speaks to the service at `url`; `key` is the API key that it may need. One `here` is asked without a proxy."""
 
-    def __init__(self, url: str, key: str = "") -> None:
+    def __init__(self, url: str, key: str = "", here: bool = False) -> None:
         self.url = url.rstrip("/")
         headers = {"Authorization": f"Bearer {key}"} if key else {}
         timeout = httpx.Timeout(SILENCE_S, connect=CONNECT_S)
-        # Without a proxy to a service of this machine.
-        proxies = not is_loopback(self.url)
+        proxies = not (here or is_loopback(self.url))
         self._http = httpx.AsyncClient(base_url=self.url, headers=headers, timeout=timeout, trust_env=proxies)
 
-    async def close(self) -> None:
+    async def aclose(self) -> None:
         await self._http.aclose()
 
     async def stream(self, question: Mapping[str, Any]) -> AsyncIterator[tuple[str, dict[str, Any]]]:
@@ -48,7 +54,7 @@ class ServiceClient:
                     raise refusal(response)
                 async for name, data in _read_events(response.aiter_lines()):
                     if name == "error":
-                        raise _failure(str(data.get("error", "")), data.get("retry_after"))
+                        raise AskFailed(FAILED, f"{self.url} failed: {data['error']}", data.get("retry_after"))
                     yield name, data
                     if name == "answer":
                         return
@@ -56,7 +62,7 @@ class ServiceClient:
             raise AskFailed("The service can't be reached. Please ask again later.", f"{self.url}: {error}") from error
         except (httpx.HTTPError, json.JSONDecodeError) as error:
             raise AskFailed(CUT_OFF, f"{self.url}: {type(error).__name__}: {error}") from error
-        raise AskFailed(CUT_OFF, f"{self.url} closed the connection before the answer was whole")
+        raise AskFailed(CUT_OFF, f"{self.url} closed the connection before the answer was whole: ask again")
 
     async def rate(self, id: str, rating: int, rater: str, comment: str = "", reasons: Sequence[str] = ()) -> None:
         """Rate an answer for `rater`. Raises AskFailed."""
@@ -96,17 +102,11 @@ def refusal(response: httpx.Response) -> AskFailed:
     said = str(body.get("error") or response.reason_phrase) if isinstance(body, dict) else response.reason_phrase
     wait = response.headers.get("retry-after", "")
     status, seconds = response.status_code, float(wait) if wait.isdecimal() else None
+    detail = f"{status}: {said}"
     if status == 401:
         told = "The service does not accept this bot's API key. The bot's operator can mend that."
-        return AskFailed(told, f"{status}: {said}; set RAYDEX_KEY to a key of the service")
+        return AskFailed(told, f"{detail}; set RAYDEX_KEY to a key of the service", None, status, said)
     if status in (403, 404, 413, 422):
-        return AskFailed(f"This can't be asked: {said}", f"{status}: {said}")
-    if status == 429:
-        return AskFailed("Too many questions at once. Please ask again in a minute.", f"{status}: {said}", seconds)
-    return _failure(f"{status}: {said}", seconds)
-
-
-def _failure(detail: str, seconds: object) -> AskFailed:
-    """Return the error of a service that fails, which may pass."""
-    wait = float(seconds) if isinstance(seconds, int | float) else None
-    return AskFailed("The service failed while answering. Please ask again in a moment.", detail, wait)
+        return AskFailed(f"This can't be asked: {said}", detail, None, status, said)
+    told = "Too many questions at once. Please ask again in a minute." if status == 429 else FAILED
+    return AskFailed(told, detail, seconds, status, said)
