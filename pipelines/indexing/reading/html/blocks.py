@@ -81,12 +81,17 @@ def code_block(pre: Element) -> Block | None:
 
 
 def language_of(pre: Element) -> str:
-    """Return the language of a listing, as its classes or those around it name it; "" if none does."""
+    """Return the language of a listing, as Pygments calls it; "" if none is named."""
+    found = named_language(pre)
+    return _LANGUAGES.get(found, found)
+
+
+def named_language(pre: Element) -> str:
+    """Return what a listing's classes or those around it name as its language, which may be none; "" if nothing."""
     inner = pre[0] if len(pre) == 1 else None
     around = (inner, pre, *islice(pre.iterancestors("div", "figure", "td", "dl"), _AROUND))
     names = (name for element in around if element is not None for name in (element.get("class") or "").split())
-    found = next((name for name in map(_language, names) if name), "")
-    return _LANGUAGES.get(found, found)
+    return next((name for name in map(_language, names) if name), "")
 
 
 def _language(name: str) -> str:

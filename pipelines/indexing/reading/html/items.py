@@ -17,6 +17,7 @@ from pipelines.indexing.reading.html import blocks
 from pipelines.indexing.reading.html.elements import HEADINGS
 from pipelines.indexing.reading.html.flow import IN_PARAGRAPH, MUCH, TextRun, flow_of, holds_heading, is_inline
 from pipelines.indexing.reading.html.tabs import LABEL
+from pipelines.indexing.reading.set_text import parts_of
 from pipelines.markdown.text import join_texts
 from pipelines.records import Block
 from pipelines.text.phrases import read_names
@@ -146,17 +147,31 @@ class ItemReader:
             return (
                 [TextRun.of(element, element.getnext())] if is_inline(element, IN_PARAGRAPH) else self.items_in(element)
             )
-        if tag == "pre" or tag in HEADINGS:
-            leaf = blocks.code_block(element) if tag == "pre" else blocks.heading_of(element)
-            return [leaf] if leaf else []
+        if tag in HEADINGS:
+            return [blocks.heading_of(element)]
         if tag == "table":
             table = blocks.table_of(element)
             return [table] if table else self.items_in(element)
+        if tag in ("ul", "ol", "menu", "dir", "li"):
+            return [self._list_item(element) if tag == "li" else self._list(element)]
         if tag == "dl":
             return self._definitions(element)
-        if tag in ("ul", "ol", "menu", "dir"):
-            return [self._list(element)]
-        return [self._list_item(element)] if tag == "li" else self._box(element)
+        return self._listing(element) if tag == "pre" else self._box(element)
+
+    def _listing(self, pre: Element) -> Items:
+        """Yield a listing; what reads as a text that man sets in lines, with its headings and entries, is none."""
+        block = blocks.code_block(pre)
+        is_code = blocks.named_language(pre) or next(pre.iter("code"), None) is not None
+        parts = parts_of(block.text) if block and not is_code else []
+        for text, term, heading, lined in parts:
+            if heading:
+                yield blocks.PageHeading(text, [], 2, minor=False)
+            elif lined:
+                yield Block("code", text)
+            else:
+                yield ListEntry(False, (), "", (), False, [term], [text]) if term else text
+        if block and not parts:
+            yield block
 
     def _box(self, element: Element) -> Items:
         classes = (element.get("class") or "").split()

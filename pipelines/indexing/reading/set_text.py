@@ -1,0 +1,81 @@
+"""Reads text that is set in lines, as man sets its pages: headings, paragraphs, entries, and what keeps its lines.
+
+It is prose, though it stands in a `<pre>`. Knows no HTML and no sections.
+"""
+
+import re
+from collections.abc import Sequence
+from textwrap import dedent
+from typing import NamedTuple
+
+from pipelines.indexing.reading.text import as_paragraph
+
+_NARROWEST, _FILLED = 60, 0.8  # characters of most lines, and the share of it that lines of a paragraph have
+_LETTERS = 0.7  # of the words of a paragraph have letters only
+_BULLETS = ("o", "•", "·", "*", "-", "+")
+# Of all words at least so many stand in paragraphs, the rest are names, signatures and examples; and so many in one.
+_PROSE, _LONG = 0.4, 12
+
+
+class SetText(NamedTuple):
+    """A part of a text: a `heading`, what keeps its lines (`lined`), else a paragraph, which may hang at a `term`."""
+
+    text: str
+    term: str = ""
+    heading: bool = False
+    lined: bool = False
+
+
+def parts_of(text: str) -> list[SetText]:
+    """Return the parts of a text that is prose, none of one that is code."""
+    lines = [line.rstrip() for line in text.expandtabs().split("\n")]
+    lengths, parts = sorted(map(len, filter(None, lines))), list[SetText]()
+    width = lengths[len(lengths) * 3 // 4]  # some may be longer, of examples
+    for part in re.split(r"\n{2,}|\n(?= *[-*•] +\S)", "\n".join(lines).strip("\n")):
+        first, _, rest = part.partition("\n")
+        is_heading = first.isupper() and first[0] != " " and "  " not in first
+        parts += [SetText(first, heading=True)] if is_heading else []
+        if part := rest if is_heading else part:
+            parts.append(_part(part.split("\n"), width))
+    prose = [part.text.split() for part in parts if not (part.lined or part.heading)]
+    is_prose = any(len(words) >= _LONG and _is_sentence(" ".join(words)) for words in prose)
+    return parts if is_prose and sum(map(len, prose)) > _PROSE * len(text.split()) else []
+
+
+def _part(lines: list[str], width: int) -> SetText:
+    """Return a paragraph, with what hangs before it as its term if that is no bullet, or what keeps its lines."""
+    term, body = _divide(lines)
+    text = re.sub(r"(?<=\w)\u2010\n *", "", "\n".join(body))  # as man divides words
+    words = as_paragraph(re.sub(r"(?<=\w)-\n *", "-", text))
+    if not _reads(words) or not (_fills(lines[-len(body) :], width) if len(body) > 1 else term or _is_sentence(words)):
+        return SetText(dedent("\n".join(lines)), lined=True)
+    return SetText(f"• {words}") if term in _BULLETS else SetText(words, term)
+
+
+def _divide(lines: Sequence[str]) -> tuple[str, Sequence[str]]:
+    """Return the term that hangs before a paragraph, "" if none does, and the lines of the paragraph."""
+    first, *rest = lines
+    gap = re.match(r" *(?:[-+*•] +|\S.*?  +)(?=\S)", first)
+    column = _indent(rest[0]) if rest else gap.end() if gap else 0
+    if column <= _indent(first):
+        return "", lines
+    if first[column - 1 : column].strip():  # it reaches over the indentation
+        return first.strip(), rest
+    return first[:column].strip(), [*filter(None, [first[column:]]), *rest]
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip())
+
+
+def _reads(words: str) -> bool:
+    return sum(word.strip(".,;:!?()'\"‘’“”-").isalpha() for word in words.split()) > _LETTERS * len(words.split())
+
+
+def _fills(lines: Sequence[str], width: int) -> bool:
+    """Return whether all lines but the last are as long as the text is wide."""
+    return all(len(line) >= _FILLED * max(width, _NARROWEST) for line in lines[:-1])
+
+
+def _is_sentence(words: str) -> bool:
+    return (words[0].isupper() or words[0].isdigit()) and words.endswith((".", ":"))

@@ -1,0 +1,62 @@
+"""Text that is set in lines, as in manual pages, is prose though it stands in a `<pre>`; code there stays code."""
+
+import pytest
+
+from pipelines.indexing.reading.set_text import parts_of
+from tests.kit.sectioning import read_html
+
+MANUAL = """copy(1)                  User Commands                  copy(1)
+
+NAME
+       copy - copy a file
+
+DESCRIPTION
+       The  command copies one file to another place.  It over\u2010
+       writes what stands there, unless an option forbids that.
+
+       -f, --force
+              Copy in any case.
+
+       -n     Copy nothing, and say what would be done with each of all the
+              files.
+
+       o      Links are followed.
+       - what is no file is left alone
+
+           copy -f a.txt b.txt
+
+SEE ALSO
+       move(1)
+"""
+
+
+OVER = "It overwrites what stands there, unless an option forbids that."
+
+
+def test_a_manual_page_in_one_listing_has_sections_paragraphs_and_entries():
+    sections = read_html(f"<title>copy</title><body><pre>{MANUAL}</pre>").sections
+    assert [section.headings for section in sections] == [(), ("NAME",), ("DESCRIPTION",), ("SEE ALSO",)]
+    assert [(block.kind, block.text) for block in sections[2].blocks] == [
+        ("prose", f"The command copies one file to another place. {OVER}\n\n-f, --force"),
+        ("prose", "Copy in any case."),
+        ("prose", "-n"),
+        ("prose", "Copy nothing, and say what would be done with each of all the files."),
+        ("prose", "• Links are followed.\n\n• what is no file is left alone"),
+        ("code", "copy -f a.txt b.txt"),
+    ]
+
+
+CODE = """// The function copies one file to another place.  It overwrites what
+// stands there, unless an option forbids that, and it asks nobody at all.
+int copy(const char *from, const char *to);
+"""
+
+
+@pytest.mark.parametrize("code", [CODE, "make install", "Done.", "$ ls\na.txt  b.txt\n\nTwo files.", MANUAL[-50:]])
+def test_code_keeps_its_lines(code):
+    assert parts_of(code) == []
+
+
+def test_what_its_page_calls_a_listing_is_one():
+    html = f"<title>copy</title><body><div class='highlight-none'><pre>{MANUAL}</pre></div>"
+    assert [block.kind for block in read_html(html).sections[0].blocks] == ["code"]
