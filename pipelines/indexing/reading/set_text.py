@@ -61,7 +61,7 @@ def _divide(lines: Sequence[str]) -> tuple[str, Sequence[str]]:
         return "", lines
     if first[column - 1 : column].strip():  # it reaches over the indentation
         return first.strip(), rest
-    return first[:column].strip(), [*filter(None, [first[column:]]), *rest]
+    return re.sub(r"^[-+*•] +", "", first[:column].strip()), [*filter(None, [first[column:]]), *rest]
 
 
 def _indent(line: str) -> int:
