@@ -162,7 +162,7 @@ SHOWN = {
         f'<p>so <span class="katex"><span>{MATH}</span><span class="katex-html">x2</span></span></p>',
         Block("prose", "so x^2"),
     ),
-    "a menu that opens": ('<p>a <span class="dropdown">b<span class="dropdown-menu">c</span></span> d</p>', Block("prose", "a b d")),
+    "a menu that opens": ('<div>a<ul class="dropdown-menu"><li>b</li></ul></div>', Block("prose", "a")),
     "a footnote": (
         '<p>A fact<sup><a class="footnote-ref" href="#fn:1">1</a></sup>.</p>', Block("prose", "A fact [1].")
     ),
