@@ -10,7 +10,6 @@ import random
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any, Literal, TypeVar, cast
 from urllib.parse import unquote
@@ -196,9 +195,9 @@ def parse_rows(path: Path | str, parse: Callable[[Any], T]) -> list[T]:
     path = Path(path)
     parsed: list[T] = []
     mistakes: list[tuple[int, str]] = []
-    for line, read in _rows(path):
+    for line, row in _rows(path):
         try:
-            parsed.append(parse(read()))
+            parsed.append(parse(_object(row)))
         except ValueError as error:
             mistakes.append((line, str(error)))
     if mistakes:
@@ -206,15 +205,15 @@ def parse_rows(path: Path | str, parse: Callable[[Any], T]) -> list[T]:
     return parsed
 
 
-def _rows(path: Path) -> Iterator[tuple[int, Callable[[], Any]]]:
-    """Yield each object's line and a function that reads it. Raises BadDataset for a file that is no text or array."""
+def _rows(path: Path) -> Iterator[tuple[int, str]]:
+    """Yield each object's line and its JSON. Raises BadDataset for a file that is no text, array or table."""
     text = _read_text(path)
     if _is_table(path, text):
         return _table(text, path)
     if text.lstrip().startswith("["):
         return _elements(text, path)
     lines = enumerate(text.split("\n"), 1)
-    return ((number, partial(_object, line)) for number, line in lines if line.strip())
+    return ((number, line) for number, line in lines if line.strip())
 
 
 def _read_text(path: Path) -> str:
@@ -238,7 +237,7 @@ def _object(line: str) -> Any:
         raise ValueError("is nested too deeply") from error
 
 
-def _elements(text: str, path: Path) -> Iterator[tuple[int, Callable[[], Any]]]:
+def _elements(text: str, path: Path) -> Iterator[tuple[int, str]]:
     """Yield the elements of one JSON array, decoded one by one: the decoder does not report their lines."""
     decoder, place, line, counted = json.JSONDecoder(), text.index("[") + 1, 1, 0
     try:
@@ -252,7 +251,7 @@ def _elements(text: str, path: Path) -> Iterator[tuple[int, Callable[[], Any]]]:
             place += 1
         line, counted = line + text.count("\n", counted, place), place
         begin, (_, place) = place, decoder.raw_decode(text, place)
-        yield line, partial(json.loads, text[begin:place])
+        yield line, text[begin:place]
 
 
 def _is_table(path: Path, text: str) -> bool:
@@ -260,7 +259,7 @@ def _is_table(path: Path, text: str) -> bool:
     return path.suffix.lower() == ".csv" and text.lstrip()[:1] not in JSON_STARTS
 
 
-def _table(text: str, path: Path) -> Iterator[tuple[int, Callable[[], Any]]]:
+def _table(text: str, path: Path) -> Iterator[tuple[int, str]]:
     """Yield the rows of a CSV that have a question, with their filled cells. Raises BadDataset."""
     head = text.partition("\n")[0]
     reader = csv.DictReader(io.StringIO(text, newline=""), delimiter=max(SEPARATORS, key=head.count))
@@ -271,7 +270,7 @@ def _table(text: str, path: Path) -> Iterator[tuple[int, Callable[[], Any]]]:
         for row in reader:
             cells = {name: _cell(name, cell) for name, cell in row.items() if name and cell and cell.strip()}
             if "question" in cells:
-                yield reader.line_num, partial(dict, cells)
+                yield reader.line_num, json.dumps(cells)
     except csv.Error as error:
         raise BadDataset(path, [(reader.line_num, f"is no CSV: {error}")]) from error
 
