@@ -71,7 +71,11 @@ def add_making(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    return ACTIONS[args.action](vars(args))
+    flags = vars(args)
+    path = flags.get("out") or flags["file"]
+    if path.suffix.lower() == ".csv":
+        raise cli.BadInput(f"{path} is CSV, and questions are written as JSONL: name a file that ends with .jsonl")
+    return ACTIONS[args.action](flags)
 
 
 # ------------------------------------------------------------------------------------------- make and answer

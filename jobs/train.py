@@ -23,7 +23,7 @@ def arguments() -> argparse.ArgumentParser:
 def add_kind(parser: argparse.ArgumentParser, name: str) -> None:
     """Add the flags of a kind: its files, and the fields of its plan."""
     add = parser.add_argument
-    labels = 'JSONL of {"question", "target": 1 if the cheap model suffices}'
+    labels = 'JSONL or CSV of {"question", "target": 1 if the cheap model suffices}'
     add("--dataset", type=Path, required=True, help=labels if name == "router" else "questions with their sources")
     add("--output", type=Path, required=True)
     if name != "router":

@@ -10,9 +10,9 @@ import random
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any, Literal, TypeVar, cast
+from urllib.parse import unquote
 
 from pipelines.files.atomic_files import whole_file
 from pipelines.records import digest
@@ -20,6 +20,10 @@ from pipelines.records import digest
 T = TypeVar("T")
 
 NO_QUESTION = "there is no question in it"
+JSON_STARTS = ("{", "[")
+# What stands between the cells of a CSV: spreadsheets write the one of their country.
+SEPARATORS = ",;\t"
+TRUTHS = {"true": True, "1": True, "false": False, "0": False}
 # Mistakes that an error names; further ones are only counted.
 MOST_NAMED = 20
 
@@ -77,10 +81,10 @@ def page_of(source: str) -> str:
 def read_dataset(path: Path | str) -> list[Example]:
     """Return the examples of a file in its order.
 
-    Each is an object {"question", "source" or "sources", "answer"?}, one a line or all in one JSON array. `source` and
-    `sources` take one text or a list; other keys are ignored, an empty answer is none. A question about other things
-    says `"answerable": false` and has no source. One with `"review": "draft"` or `"rejected"` is left out. Raises
-    BadDataset, also for a file that is missing or not text, or where nothing is accepted.
+    Each is an object {"question", "source" or "sources", "answer"?}, one a line or all in one JSON array, or a row of a
+    CSV. `source` and `sources` take one text or a list; other keys are ignored, an empty answer is none. A question
+    about other things says `"answerable": false` and has no source. One with `"review": "draft"` or `"rejected"` is
+    left out. Raises BadDataset, also for a file that is missing or not text, or where nothing is accepted.
     """
     rows = parse_rows(path, _read_example)
     examples = [example for example in rows if example]
@@ -110,8 +114,8 @@ def read_rows(path: Path | str) -> list[dict[str, Any]]:
 
 
 def read_datasets(paths: Iterable[Path | str]) -> list[Example]:
-    """Return the examples of several files, one after the other. Raises BadDataset."""
-    return [example for path in paths for example in read_dataset(path)]
+    """Return the examples of several files, one after the other, each of equal ones once. Raises BadDataset."""
+    return list({example.id: example for path in paths for example in read_dataset(path)}.values())
 
 
 def read_answerable(path: Path | str) -> list[Example]:
@@ -130,30 +134,16 @@ def name_datasets(paths: Iterable[Path]) -> str:
 def read_questions(path: Path | str) -> list[str]:
     """Return the questions of a file without their sources, in its order; empty ones are left out.
 
-    JSON as `read_dataset` reads it, a CSV with a column `question`, or one question a line. Raises BadDataset.
+    JSON or CSV as `read_dataset` reads it, or one question a line. Raises BadDataset.
     """
     path = Path(path)
     text = _read_text(path)
-    if path.suffix.lower() == ".csv":
-        texts = _question_column(text, path)
-    elif text.lstrip()[:1] in ("{", "["):
-        texts = parse_rows(path, _question)
-    else:
-        texts = text.splitlines()
+    has_rows = _is_table(path, text) or text.lstrip()[:1] in JSON_STARTS
+    texts = parse_rows(path, _question) if has_rows else text.splitlines()
     questions = [question.strip() for question in texts if question.strip()]
     if not questions:
         raise BadDataset(path, [(0, NO_QUESTION)])
     return questions
-
-
-def _question_column(text: str, path: Path) -> list[str]:
-    reader = csv.DictReader(io.StringIO(text, newline=""))
-    if "question" not in (reader.fieldnames or ()):
-        raise BadDataset(path, [(1, "has no column question: name it in the first line")])
-    try:
-        return [row["question"] or "" for row in reader]
-    except csv.Error as error:
-        raise BadDataset(path, [(reader.line_num, f"is no CSV: {error}")]) from error
 
 
 def write_dataset(path: Path | str, examples: Sequence[Example]) -> None:
@@ -205,9 +195,9 @@ def parse_rows(path: Path | str, parse: Callable[[Any], T]) -> list[T]:
     path = Path(path)
     parsed: list[T] = []
     mistakes: list[tuple[int, str]] = []
-    for line, read in _rows(path):
+    for line, row in _rows(path):
         try:
-            parsed.append(parse(read()))
+            parsed.append(parse(_object(row)))
         except ValueError as error:
             mistakes.append((line, str(error)))
     if mistakes:
@@ -215,20 +205,25 @@ def parse_rows(path: Path | str, parse: Callable[[Any], T]) -> list[T]:
     return parsed
 
 
-def _rows(path: Path) -> Iterator[tuple[int, Callable[[], Any]]]:
-    """Yield each object's line and a function that reads it. Raises BadDataset for a file that is no text or array."""
+def _rows(path: Path) -> Iterator[tuple[int, str]]:
+    """Yield each object's line and its JSON. Raises BadDataset for a file that is no text, array or table."""
     text = _read_text(path)
+    if _is_table(path, text):
+        return _table(text, path)
     if text.lstrip().startswith("["):
         return _elements(text, path)
     lines = enumerate(text.split("\n"), 1)
-    return ((number, partial(_object, line)) for number, line in lines if line.strip())
+    return ((number, line) for number, line in lines if line.strip())
 
 
 def _read_text(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
-        raise BadDataset(path, [(error.object.count(b"\n", 0, error.start) + 1, "is not UTF-8")]) from error
+        raise BadDataset(
+            path,
+            [(error.object.count(b"\n", 0, error.start) + 1, "is not UTF-8: save it as that (in Excel: CSV UTF-8)")],
+        ) from error
     except OSError as error:
         raise BadDataset(path, [(0, f"can't be read ({error.strerror}): give a file of questions")]) from error
 
@@ -242,7 +237,7 @@ def _object(line: str) -> Any:
         raise ValueError("is nested too deeply") from error
 
 
-def _elements(text: str, path: Path) -> Iterator[tuple[int, Callable[[], Any]]]:
+def _elements(text: str, path: Path) -> Iterator[tuple[int, str]]:
     """Yield the elements of one JSON array, decoded one by one: the decoder does not report their lines."""
     decoder, place, line, counted = json.JSONDecoder(), text.index("[") + 1, 1, 0
     try:
@@ -255,12 +250,36 @@ def _elements(text: str, path: Path) -> Iterator[tuple[int, Callable[[], Any]]]:
         while text[place] in " \t\r\n,":
             place += 1
         line, counted = line + text.count("\n", counted, place), place
-        element, place = decoder.raw_decode(text, place)
-        yield line, partial(_same, element)
+        begin, (_, place) = place, decoder.raw_decode(text, place)
+        yield line, text[begin:place]
 
 
-def _same(element: Any) -> Any:
-    return element
+def _is_table(path: Path, text: str) -> bool:
+    """Return whether a file is CSV: JSON is read as such, whatever its name."""
+    return path.suffix.lower() == ".csv" and text.lstrip()[:1] not in JSON_STARTS
+
+
+def _table(text: str, path: Path) -> Iterator[tuple[int, str]]:
+    """Yield the rows of a CSV that have a question, with their filled cells. Raises BadDataset."""
+    head = text.partition("\n")[0]
+    reader = csv.DictReader(io.StringIO(text, newline=""), delimiter=max(SEPARATORS, key=head.count))
+    try:
+        reader.fieldnames = [name.strip().lower() for name in reader.fieldnames or ()]
+        if "question" not in reader.fieldnames:
+            raise BadDataset(path, [(1, "has no column question: name it in the first line")])
+        for row in reader:
+            cells = {name: _cell(name, cell) for name, cell in row.items() if name and cell and cell.strip()}
+            if "question" in cells:
+                yield reader.line_num, json.dumps(cells)
+    except csv.Error as error:
+        raise BadDataset(path, [(reader.line_num, f"is no CSV: {error}")]) from error
+
+
+def _cell(column: str, text: str) -> Any:
+    """Return what a cell means: several sources stand apart by blanks, true and false as people write them."""
+    if column in ("sources", "negatives"):
+        return text.split()
+    return TRUTHS.get(text.strip().lower(), text) if column in ("answerable", "target") else text
 
 
 def _read_example(row: Any) -> Example | None:
@@ -322,7 +341,10 @@ def _are_sources(value: Any) -> bool:
 
 
 def _once(sources: Iterable[str]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(source.strip().removesuffix("#") for source in sources))
+    """Return each source once, and beside an anchor that a browser has escaped (`#gr%C3%B6sse`) the plain one."""
+    written = [source.strip().removesuffix("#").partition("#") for source in sources]
+    spelt = (page + mark + text for page, mark, anchor in written for text in (anchor, unquote(anchor)))
+    return tuple(dict.fromkeys(spelt))
 
 
 def _is_answerable(row: Mapping[str, Any]) -> bool:

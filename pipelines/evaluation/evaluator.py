@@ -158,6 +158,7 @@ class Evaluator:
     async def _metric_scores(self, example: Example, answer: Answer) -> dict[str, float | None]:
         """Return the score of each metric of answers that has something to score."""
         loop = asyncio.get_running_loop()
+        has_reference = example.answerable and example.answer is not None
 
         def embed(texts: Sequence[str]) -> np.ndarray:
             embedding = self._engine.aembed(texts, self._plan.collection)
@@ -166,7 +167,7 @@ class Evaluator:
         def scores() -> dict[str, float | None]:
             found: dict[str, float | None] = {}
             for metric in answer_metrics():
-                if metric.of_answer and (_has_reference(example) or not metric.needs_reference):
+                if metric.of_answer and (has_reference or not metric.needs_reference):
                     score = metric.of_answer(example, answer, embed)
                     found |= {} if score is None else {metric.name: score}
             return found
@@ -219,10 +220,6 @@ def hit_sources(row: EvaluatedQuestion) -> HitSources:
 def _missing_parts(row: EvaluatedQuestion, answer: Answer) -> tuple[str, ...]:
     """Return the parts that were missing in either of them."""
     return tuple(dict.fromkeys((*row.degraded, *answer.degraded)))
-
-
-def _has_reference(example: Example) -> bool:
-    return example.answerable and example.answer is not None
 
 
 def _answer_row(answer: Answer) -> dict[str, Any]:

@@ -75,11 +75,7 @@ def timings(rows: Sequence[EvaluatedQuestion]) -> dict[str, dict[str, float]]:
     steps = dict.fromkeys(step for row in rows for step in row.timings)
     taken = {step: [row.timings[step] for row in rows if step in row.timings] for step in steps}
     return {
-        step: {
-            "mean": _round(np.mean(seconds)),
-            "p50": _round(np.quantile(seconds, 0.5)),
-            "p95": _round(np.quantile(seconds, 0.95)),
-        }
+        step: {"mean": _round(np.mean(seconds)), **{f"p{p}": _round(np.percentile(seconds, p)) for p in (50, 95)}}
         for step, seconds in taken.items()
     }
 

@@ -5,7 +5,7 @@ usable from a notebook: `evaluate(store, settings, examples, plan)`.
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -70,12 +70,12 @@ def evaluate(
     index = index or store.live_index(plan.collection)
     job = _begin(store, settings, examples, plan, index, dataset, options)
     kept = _ask(job, examples, store, options, progress)
-    rows, absent = _answered_rows(store, job.evaluation), _count_not_indexed(store, index, examples, progress)
+    rows = _answered_rows(store, job.evaluation)
     result = {
         "collection": index.collection,
         "dataset": dataset,
         **summarise(examples, rows, plan),
-        "num_not_indexed": absent,
+        **_count_not_indexed(store, index, examples, progress),
         "judge": plan.judge or None,
         "num_kept": kept,
         "seconds": round(time.perf_counter() - began, 3),
@@ -133,7 +133,7 @@ def _ask(
     examples: Sequence[Example],
     store: Store,
     options: EvaluationOptions,
-    progress: Callable[[str], None],
+    progress: Progress,
 ) -> int:
     """Ask the examples that have no complete row yet; return how many have one."""
     known = store.evaluated_questions(job.evaluation)
@@ -173,17 +173,15 @@ def _answered_rows(store: Store, evaluation: int) -> dict[str, EvaluatedQuestion
     return rows
 
 
-def _count_not_indexed(store: Store, index: Index, examples: Sequence[Example], progress: Callable[[str], None]) -> int:
-    """Return how many examples `examples_not_indexed` has, and tell a person of them."""
-    absent = examples_not_indexed(store, index, examples)
-    if absent:
-        first = absent[0].sources[0]
-        progress(f"{len(absent):,} of {len(examples):,} questions name no page of the index, first {first}")
-    return len(absent)
-
-
-def examples_not_indexed(store: Store, index: Index, examples: Sequence[Example]) -> list[Example]:
-    """Return the examples whose reference pages are all missing from the index: no retrieval can find them."""
-    pages = set().union(*(example.pages for example in examples))
-    indexed = {chunk.url for chunk in store.chunks_of_pages(index.id, pages)}
-    return [e for e in examples if e.answerable and not indexed & e.pages]
+def _count_not_indexed(store: Store, index: Index, examples: Sequence[Example], progress: Progress) -> dict[str, int]:
+    """Return how many examples no retrieval can find, as all their pages, or sections, are missing; tell a person."""
+    chunks = store.chunks_of_pages(index.id, set().union(*(example.pages for example in examples)))
+    there = {place for chunk in chunks for place in (chunk.url, *(f"{chunk.url}#{name}" for name in chunk.anchors))}
+    elsewhere = [example for example in examples if example.answerable and there.isdisjoint(example.sources)]
+    no_page = [example for example in elsewhere if there.isdisjoint(example.pages)]
+    no_section = [example for example in elsewhere if not there.isdisjoint(example.pages)]
+    for what, lacking in {"page": no_page, "section": no_section}.items():
+        if lacking:
+            of = f"{len(lacking):,} of {len(examples):,} questions"
+            progress(f"{of} name no {what} of the index, first {lacking[0].sources[0]}")
+    return {"num_not_indexed": len(no_page), "num_no_section": len(no_section)}

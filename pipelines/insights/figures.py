@@ -105,7 +105,10 @@ def count_by_day(rows: Sequence[AskedQuestion]) -> dict[str, Figures]:
         return {}
     days = [row.asked_at.astimezone(UTC).date() for row in rows]
     step = 1 if (max(days) - min(days)).days < MOST_DAYS else 7
-    groups: dict[date, list[AskedQuestion]] = {day: [] for day in _calendar(_start(min(days), step), max(days), step)}
+    first, last = _start(min(days), step), max(days)
+    groups: dict[date, list[AskedQuestion]] = {
+        first + timedelta(days=n): [] for n in range(0, (last - first).days + 1, step)
+    }
     for day, row in zip(days, rows, strict=True):
         groups[_start(day, step)].append(row)
     return {day.isoformat(): count(group) for day, group in groups.items()}
@@ -113,7 +116,3 @@ def count_by_day(rows: Sequence[AskedQuestion]) -> dict[str, Figures]:
 
 def _start(day: date, step: int) -> date:
     return day - timedelta(days=day.weekday()) if step == 7 else day
-
-
-def _calendar(first: date, last: date, step: int) -> list[date]:
-    return [first + timedelta(days=n) for n in range(0, (last - first).days + 1, step)]

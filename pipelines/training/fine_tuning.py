@@ -16,11 +16,11 @@ from pydantic import Field
 
 from pipelines.embedding.load import load_tokenizer
 from pipelines.embedding.tokens import TokenCounter
-from pipelines.evaluation.dataset import Example, sample
+from pipelines.evaluation.dataset import Example, dataset_fingerprint, sample
 from pipelines.records import digest
-from pipelines.training.mining import Corpus, NothingToLearn, Triple, select_answered, split
+from pipelines.training.mining import Corpus, NothingToLearn, Triple, pages_of, select_answered, split
 from pipelines.training.ranking import GateVerdict
-from pipelines.training.run import TrainingPlan, card_entries
+from pipelines.training.run import TrainingPlan
 
 
 class TrainerMissing(RuntimeError):
@@ -62,12 +62,14 @@ class FineTuningData(Generic[Plan, Judging]):
 
     def card_entries(self, verdict: GateVerdict, of_base: Sequence[str], **learned: int) -> dict[str, Any]:
         """Return the entries of the model's card: `of_base` are named of its base, `learned` of its training."""
-        return card_entries(
-            base={name: getattr(self.base, name) for name in of_base},
-            examples=[*self.train, *self.held_out],
-            verdict=verdict,
-            settings=self.plan.model_dump() | learned | {"collection": self.collection},
-        )
+        examples = [*self.train, *self.held_out]
+        fingerprint, pages = dataset_fingerprint(examples), len(pages_of(examples))
+        return {
+            "base": {name: getattr(self.base, name) for name in of_base},
+            "data": {"fingerprint": fingerprint, "questions": len(examples), "pages": pages},
+            "settings": self.plan.model_dump() | learned | {"collection": self.collection},
+            "metrics": asdict(verdict),
+        }
 
 
 def check_trainer() -> None:

@@ -41,10 +41,7 @@ def group_folds(groups: Sequence[Hashable], n: int = FOLDS, seed: int = 0) -> li
 
     numbers = {group: number for number, group in enumerate(dict.fromkeys(groups))}
     if not 2 <= n <= len(numbers):
-        raise BadFolds(
-            f"{n} folds of {len(numbers)} groups of questions that share nothing: ask for 2 to {len(numbers)} folds, "
-            "or add questions"
-        )
+        raise BadFolds(f"{n} folds of {len(numbers)} groups of questions that share nothing: add questions")
     # GroupKFold deals the groups by size, equal ones by their number: the seed decides through the numbers.
     order = np.random.default_rng(seed).permutation(len(numbers))
     shuffled = order[[numbers[group] for group in groups]]

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from pydantic import Field
 
-from pipelines.answering.routing.classifier import TextClassifier
+from pipelines.answering.routing.classifier import CannotLearn, TextClassifier
 from pipelines.answering.routing.classifier_folder import KIND
 from pipelines.answering.routing.router import SUFFICES
 from pipelines.evaluation.questions.alike import question_groups
@@ -100,7 +100,10 @@ def probabilities_out_of_fold(
     texts = [row.question for row in data.rows]
     probabilities = np.zeros(len(texts))
     for fold in group_folds(question_groups(texts), data.plan.folds, data.plan.seed):
-        classifier = fit([data.rows[place] for place in np.setdiff1d(np.arange(len(texts)), fold)])
+        try:
+            classifier = fit([data.rows[place] for place in np.setdiff1d(np.arange(len(texts)), fold)])
+        except CannotLearn as error:
+            raise CannotLearn(f"where one of {data.plan.folds} folds is left out to judge by, {error}") from error
         of_fold = classifier.probabilities([texts[place] for place in fold])
         probabilities[fold] = of_fold[:, classifier.labels.index(SUFFICES)]
     return probabilities.tolist()

@@ -8,9 +8,9 @@ import contextlib
 import shutil
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -19,14 +19,12 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from pipelines.answering.factory import make_retriever
 from pipelines.answering.settings import AnswerSettings
-from pipelines.evaluation.dataset import Example, dataset_fingerprint
 from pipelines.files.atomic_files import replace_folder
 from pipelines.files.model_cards import CARD_FILE, VERSION, write_card
 from pipelines.records import digest
 from pipelines.store import Store
 from pipelines.text.progress import Progress, silent
-from pipelines.training.mining import IndexedCollection, pages_of
-from pipelines.training.ranking import GateVerdict
+from pipelines.training.mining import IndexedCollection
 
 
 class TrainingPlan(BaseModel):
@@ -187,22 +185,6 @@ def train(
 
 
 # ------------------------------------------------------------------------------------------- the card
-
-
-def card_entries(
-    *, base: Mapping[str, Any], examples: Sequence[Example], verdict: GateVerdict, settings: Mapping[str, Any]
-) -> dict[str, Any]:
-    """Return the entries of a card of a model that was trained and judged on `examples`.
-
-    `base` names the embedding model that it belongs to or was made from.
-    """
-    pages = pages_of(examples)
-    return {
-        "base": dict(base),
-        "data": {"fingerprint": dataset_fingerprint(examples), "questions": len(examples), "pages": len(pages)},
-        "settings": dict(settings),
-        "metrics": asdict(verdict),
-    }
 
 
 def acceptance(gained: bool, accept: bool) -> dict[str, Any]:

@@ -118,12 +118,7 @@ class CellRunner:
             progress=self.progress,
         )
         rows = self.store.evaluated_questions(result["evaluation"])
-        searched = {
-            "collection": index.collection,
-            "id": index.id,
-            "revision": index.revision,
-            **self.store.index_stats(index.id),
-        }
+        searched = {"collection": index.collection, "id": index.id, "revision": index.revision}
         settings = self._settings(cell, asdict(index.settings))
         price = price_or_free(index.settings.model, prices)
         used = {
@@ -132,7 +127,8 @@ class CellRunner:
         }
         more = {key: result[key] for key in ("fingerprint", "evaluation", "num_kept", "seconds")}
         more["prices"] = {model: each.model_dump() for model, each in {**used, index.settings.model: price}.items()}
-        return measured_record(cell, settings, searched, self.examples, rows, plan, price, **more)
+        stats = self.store.index_stats(index.id)
+        return measured_record(cell, settings, {**searched, **stats}, self.examples, rows, plan, price, **more)
 
     def _settings(self, cell: Cell, index: Mapping[str, Any]) -> dict[str, Any]:
         """Return everything that the cell was made with."""

@@ -138,13 +138,9 @@ def wrong_sources(asked: RecordedQuestion, right: Sequence[str]) -> tuple[str, .
 
 def put_row(rows: Sequence[Row], row: Row) -> list[Row]:
     """Return the rows with this one, in the place of the one with the same question if there is one."""
-    key = question_key(row["question"])
-    others = [dict(other) for other in rows]
-    for place, other in enumerate(others):
-        if question_key(other["question"]) == key:
-            others[place] = row
-            return others
-    return [*others, row]
+    keys = [question_key(one["question"]) for one in (*rows, row)]
+    place = keys.index(keys[-1])
+    return [*rows[:place], row, *rows[place + 1 :]]
 
 
 def _with_sources(row: Mapping[str, Any], sources: Sequence[str]) -> Row:

@@ -69,6 +69,10 @@ def test_the_last_line_is_one_object_with_every_score_or_a_table_for_a_person(jo
     low, high = result["intervals"]["retrieval_score"]["1"]
     assert 0 < low < 4 / 6 < high <= 1
     assert result["num_not_indexed"] == 1 and "1 of 6 questions name no page of the index" in done.err
+    write_dataset(tmp_path / "moved.jsonl", [examples()[0], Example("Where?", (f"{BASE}p00#gone",))])
+    moved = job("--json", dataset="moved.jsonl")
+    assert (moved.result["num_not_indexed"], moved.result["num_no_section"], result["num_no_section"]) == (0, 1, 0)
+    assert f"1 of 2 questions name no section of the index, first {BASE}p00#gone" in moved.err
     live = store.live_index("docs")
     assert (result["index"], result["revision"], result["num_errors"]) == (live.id, live.revision, 0)
     assert result["configuration"]["retrieval.ranking"] == "learned" and result["timings"]["total"]["p50"] > 0

@@ -189,6 +189,7 @@ def test_what_can_not_be_done_is_said_before_any_work(job, monkeypatch):
         (("make", "--agent", "nobody"), "there are: llm"),
         (("make", "--per-chunk", "0"), "--per-chunk is 0"),
         (("make", "--out", f"{__file__}/made.jsonl"), "can't be made a folder: "),
+        (("make", "--out", "made.csv"), "made.csv is CSV, and questions are written as JSONL"),
         (("answer", "gone.jsonl"), "gone.jsonl"),
         (("answer", "gone.jsonl", "--at-once", "0"), "--at-once is 0"),
         (("make", "--feedback", "--collection", "dosc"), "no collection 'dosc'; there are: docs"),

@@ -44,9 +44,29 @@ def test_lines_and_an_array_of_the_same_objects_are_the_same_data_set(file):
     assert read_dataset(file(json.dumps(ROWS, indent=2))) == EXAMPLES
 
 
+@pytest.mark.parametrize("mark", [",", ";", "\t"])
+def test_a_spreadsheet_is_a_data_set(tmp_path, mark):
+    cells = [
+        ["Question ", "sources", "answer", "answerable", "note"],
+        ["How?", "https://d.test/a.html#one", "So.", "", "x"],
+        ["", "", "", "", "later"],
+        ["Why?", '"https://d.test/b.html\nhttps://d.test/a.html#two"', "", "", ""],
+        ["", "", "", "", ""],
+        ['"Two\nlines, ""quoted""; an egg?"', "", "", "FALSE", ""],
+    ]
+    (tmp_path / "set.CSV").write_text("\ufeff" + "\r\n".join(mark.join(row) for row in cells), encoding="utf-8")
+    egg = Example('Two\nlines, "quoted"; an egg?', ())
+    assert read_dataset(tmp_path / "set.CSV") == [*EXAMPLES, egg]
+
+
 @pytest.mark.parametrize("name", ["source", "sources"])
 def test_a_source_is_one_text_or_a_list_under_either_name(file, name):
-    for given, read in [("u#a", ("u#a",)), (["u", " v#a ", "u"], ("u", "v#a")), ("u#", ("u",))]:
+    for given, read in [
+        ("u#a", ("u#a",)),
+        (["u", " v#a ", "u"], ("u", "v#a")),
+        ("u#", ("u",)),
+        ("u#%C3%A4", ("u#%C3%A4", "u#ä")),
+    ]:
         assert read_dataset(file(json.dumps({"question": "q", name: given, "more": 1})))[0].sources == read
 
 
@@ -64,7 +84,7 @@ def test_several_files_are_one_data_set(tmp_path):
     paths = [tmp_path / "a.jsonl", tmp_path / "b.jsonl"]
     for path, example in zip(paths, EXAMPLES, strict=True):
         write_dataset(path, [example])
-    assert read_datasets(paths) == EXAMPLES and name_datasets(paths) == "a.jsonl + b.jsonl"
+    assert read_datasets([*paths, paths[0]]) == EXAMPLES and name_datasets(paths) == "a.jsonl + b.jsonl"
 
 
 def test_what_is_written_is_read_again(tmp_path):

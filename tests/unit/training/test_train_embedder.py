@@ -14,7 +14,7 @@ from pipelines.evaluation.dataset import Example, page_of
 from pipelines.files.model_cards import write_card
 from pipelines.records import Hit
 from pipelines.training.embedder import EmbedderPlan, fine_tune, load_model
-from pipelines.training.fine_tuning import TrainerMissing
+from pipelines.training.fine_tuning import FineTuningData, TrainerMissing
 from pipelines.training.mining import (
     Corpus,
     NegativeDraw,
@@ -27,7 +27,7 @@ from pipelines.training.mining import (
     split,
 )
 from pipelines.training.ranking import judge_ranks, make_judging_set, ranks_by_question
-from pipelines.training.run import Workplace, acceptance, card_entries
+from pipelines.training.run import Workplace, acceptance
 
 pytestmark = pytest.mark.slow
 
@@ -155,7 +155,8 @@ def test_checkpoints_of_another_model_are_not_gone_on_with(tmp_path: Path) -> No
 
 def write_verdict(folder: Path, after: list[int], accept: bool = False) -> dict[str, Any]:
     verdict = judge_ranks([0] * 40, after)
-    entries = card_entries(base={}, examples=[example("?", "a")], verdict=verdict, settings={})
+    data = FineTuningData(EmbedderPlan(), None, "docs", [example("?", "a")], [], [], None)
+    entries = data.card_entries(verdict, ())
     write_card(folder, {"kind": "embedding-model", "version": 1, **acceptance(verdict.accepted, accept), **entries})
     return dict(json.loads((folder / "card.json").read_text()))
 

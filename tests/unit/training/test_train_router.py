@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from pipelines.answering.routing.classifier import TextClassifier
+from pipelines.answering.routing.classifier import CannotLearn, TextClassifier
 from pipelines.evaluation.dataset import BadDataset
 from pipelines.evaluation.questions.labelled import LabelledQuestion, fingerprint_labelled, read_labelled
 from pipelines.training import classification, router
@@ -73,6 +73,12 @@ def test_no_probability_comes_from_a_router_that_saw_the_question():
     probabilities = router.probabilities_out_of_fold(RouterData(RouterPlan(folds=3), ROWS), fit)
     assert len(seen) == 3 and set.union(*(asked - one for one in seen)) == asked
     assert len(probabilities) == len(ROWS) and all(0 < probability < 1 for probability in probabilities)
+
+
+def test_a_label_that_is_rare_where_a_fold_is_left_out_is_said_to_be_rare_there():
+    rows = [row for row in ROWS if row.suffices] + [LabelledQuestion(q, False) for q in HARD[:2]]
+    with pytest.raises(CannotLearn, match=r"^where one of 3 folds is left out to judge by, all 5 texts"):
+        RouterKind().judge(RouterData(RouterPlan(folds=3), rows), None, None)
 
 
 def test_a_router_is_trained_and_its_card_says_from_what_and_whether_it_may_be_used(tmp_path):
