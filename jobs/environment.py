@@ -6,6 +6,7 @@ start fast.
 """
 
 import contextlib
+import logging
 import os
 import signal
 import threading
@@ -102,17 +103,13 @@ def service_port() -> int:
 def open_database() -> Iterator[str]:
     """Yield DATABASE_URL if it is set, else the URL of the embedded Postgres, which runs as long as it is used.
 
-    Raises BadDatabaseUrl.
+    Waits for a server that is away. Raises BadDatabaseUrl, StoreUnavailable.
     """
-    from pipelines import embedded
-    from pipelines.store import check_url
+    from pipelines import embedded, store
 
-    given = os.environ.get("DATABASE_URL")
-    if given:
-        check_url(given)
-        yield given
-        return
-    with embedded.run_postgres(home()) as url:
+    if given := database_url():
+        store.wait_for_database(given, logging.getLogger(__name__).warning, store.DATABASE_PATIENCE_S)
+    with embedded.open_database(given, home()) as url:
         yield url
 
 

@@ -148,7 +148,7 @@ def _add_openai_routes(app: FastAPI, routes: OpenAIRoutes) -> None:
 
 
 def _add_admin_routes(app: FastAPI, routes: AdminRoutes) -> None:
-    _add(app, "GET /admin/questions", routes.questions, _errors(ErrorOut, 401, 403, 422, 429, 503))
+    _add(app, "GET /admin/questions", routes.questions, ADMINISTERED)
     _add(app, "GET /admin/insights", routes.insights, ADMINISTERED)
     _add(app, "GET /admin/status", routes.status, ADMINISTERED)
 

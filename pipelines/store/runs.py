@@ -9,11 +9,9 @@ from typing import Any, Literal, TypeVar, cast
 
 import psycopg
 from pgvector.psycopg import register_vector
-from psycopg.rows import dict_row
 from psycopg.types.json import Jsonb
 
 from pipelines.store.chunks import ChunkTables
-from pipelines.store.database.address import conninfo
 from pipelines.store.database.connection import Connection, is_alive, statement
 from pipelines.store.database.errors import StoreUnavailable, translate_errors
 
@@ -41,9 +39,8 @@ class RunLock:
 
     def try_acquire(self) -> bool:
         """Take the lock if it is free; return whether it is taken. Raises StoreUnavailable."""
+        connection = self.store.connect(keepalives_idle=10, keepalives_interval=5, keepalives_count=3)
         with translate_errors():
-            connection = psycopg.connect(conninfo(self.store.url), row_factory=dict_row, autocommit=True,
-                                         keepalives_idle=10, keepalives_interval=5, keepalives_count=3)  # fmt: skip
             register_vector(connection)
             connection.execute("set statement_timeout = 0")  # a build takes as long as its index is large
             row = connection.execute(statement("try_lock"), {"collection": self.collection}).fetchone()

@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from pipelines.answering.engine import QueryEngine
 from pipelines.insights.insights import Period, gather_insights
 from pipelines.insights.vectors import RememberingEmbedder, VectorMemory
-from pipelines.store import NoLiveIndex, Store, is_copy
+from pipelines.store import Store, is_copy
 from serve.api.requests import Name
 from serve.threads import DatabaseThreads
 
@@ -59,15 +59,15 @@ class AdminRoutes:
         unknown: Annotated[bool, Query(description="only questions that no source answered, or that failed")] = False,
         most: Annotated[int, Query(ge=1, le=MOST_QUESTIONS)] = 100,
     ) -> list[RecordedQuestionOut]:
+        await self._check(collection)
         rows = await self._threads.run(self._store.recent_questions, collection, before, unknown, most)
         return [RecordedQuestionOut(**row) for row in rows]
 
     async def status(self, collection: Name | None = None) -> dict[str, Any]:
-        names = [row["name"] for row in await self._threads.run(self._store.collections)]
-        if collection is not None and collection not in names:
-            raise NoLiveIndex(f"there is no collection {collection!r}; there are: {', '.join(names) or 'none'}")
-        wanted = names if collection is None else [collection]
-        return {"collections": {name: await self._threads.run(self._store.status, name) for name in wanted}}
+        await self._check(collection)
+        rows = [{"name": collection}] if collection else await self._threads.run(self._store.collections)
+        names = [row["name"] for row in rows]
+        return {"collections": {name: await self._threads.run(self._store.status, name) for name in names}}
 
     async def insights(
         self,
@@ -86,6 +86,11 @@ class AdminRoutes:
 
         async with self._one_at_a_time:
             return await asyncio.to_thread(make)
+
+    async def _check(self, collection: str | None) -> None:
+        """Raise NoSuchCollection if there is none of that name."""
+        if collection is not None:
+            await self._threads.run(self._store.find_collection, collection)
 
     def _embedder(self, collection: str, loop: asyncio.AbstractEventLoop) -> RememberingEmbedder:
         """Return the embedder of a collection's own model, for a thread beside the event loop."""

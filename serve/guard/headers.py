@@ -38,7 +38,10 @@ def with_headers(send: Send, change: Callable[[MutableHeaders], None]) -> Send:
 
 
 class SecurityHeaders:
-    """Completes the headers of every reply; `frame_ancestors` are the origins whose pages may frame it, or `self`."""
+    """Completes the headers of every reply; `frame_ancestors` are the origins whose pages may frame it, or `self`.
+
+    A slash at the end of the path of a POST makes no difference.
+    """
 
     def __init__(self, app: ASGIApp, frame_ancestors: Sequence[str] = ()) -> None:
         self._app = app
@@ -49,6 +52,9 @@ class SecurityHeaders:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
+            # Behind TLS or a path prefix a redirect to the path without its last slash would lead elsewhere.
+            if scope["method"] == "POST":
+                scope = {**scope, "path": scope["path"].removesuffix("/") or scope["path"]}
             send = with_headers(send, partial(self._complete, path_of(scope)))
         await self._app(scope, receive, send)
 

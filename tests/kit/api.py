@@ -23,7 +23,7 @@ from pipelines.answering.retrieval.search import Retrieval, Search
 from pipelines.answering.synthesis.base import UnknownMode
 from pipelines.llm.session import Status
 from pipelines.records import Answer, Citation, Exchange, Hit, Index, IndexSettings, Message, Route, Usage
-from pipelines.store import AskedQuestion, NoLiveIndex, Outline, RecordedQuestion, SectionStart, StoreUnavailable
+from pipelines.store import AskedQuestion, NoLiveIndex, Outline, RecordedQuestion, SectionStart, Store, StoreUnavailable
 from pipelines.store.collections.verified import VerifiedAnswer, VerifiedMark
 
 WORDS = "Call ray.data.read_csv to load comma separated files."
@@ -171,6 +171,8 @@ class FakeStore:
 
     def indexed_pages(self, index: int) -> dict[str, str]:
         return {}
+
+    find_collection = Store.find_collection
 
     def collections(self) -> list[dict[str, Any]]:
         self._reach()

@@ -26,6 +26,8 @@ TELL_S = 3.0
 CONNECT_S = 5
 # Between a loss and the next attempt: Postgres may accept sessions for a moment while it goes down.
 PAUSE_S = 0.5
+# A server that answers so (it starts, ends, recovers, or is out of connections) may have us in a while.
+TEMPORARY = ("the database system is", "connections", "connection slots", "too many clients")
 
 
 class BadDatabaseUrl(UnusableDatabase):
@@ -78,7 +80,7 @@ def wait_for_database(url: str, tell: Callable[[str], None], patience_s: float =
     """Return when the database of `url` answers; `tell` hears after TELL_S that it is waited for.
 
     What interrupts the caller's thread is heard at once, whatever the driver is at. Raises BadDatabaseUrl, and
-    StoreUnavailable after `patience_s`, or when a server answers that it will not have us.
+    StoreUnavailable after `patience_s`, or when a server answers that it will never have us.
     """
     place, answered = check_url(url), queue.SimpleQueue[psycopg.Error | None]()
     threading.Thread(target=_try_to_connect, args=(url, answered), daemon=True, name="wait-for-database").start()
@@ -92,7 +94,7 @@ def wait_for_database(url: str, tell: Callable[[str], None], patience_s: float =
             if error is None:
                 return
             problem = str(error).partition("\n")[0]
-            if "FATAL" in problem and "starting up" not in problem:
+            if "FATAL" in problem and not any(words in problem for words in TEMPORARY):
                 break
     raise StoreUnavailable(f"the database at {place} can't be used: {problem}")
 

@@ -120,21 +120,30 @@ class Database:
                 self._do(lambda connection: connection.execute("select"))
         return work()
 
+    def connect(self, **options: Any) -> Connection:
+        """Return a session beside those of the pool, which the caller closes; it is waited for like every call."""
+
+        def attempt() -> Connection:
+            with translate_errors():
+                return psycopg.connect(conninfo(self.url), row_factory=dict_row, autocommit=True, **options)
+
+        return self._while_away(attempt)
+
     def _do(self, work: Callable[[Connection], T]) -> T:
         """Run `work` in one transaction; repeat it from the start while the database is away (see `retry_s`).
 
         A transaction that Postgres broke off for another one is repeated at once.
         """
-        if not self._retry_s:
-            return self._despite_conflicts(work)
+        return self._while_away(lambda: self._despite_conflicts(work))
+
+    def _while_away(self, work: Callable[[], T]) -> T:
         attempts = tenacity.Retrying(
             retry=tenacity.retry_if_exception(is_worth_waiting),
             stop=tenacity.stop_after_delay(self._retry_s),
             wait=tenacity.wait_exponential_jitter(initial=0.1, max=2.0),
             reraise=True,
         )
-
-        return attempts(self._despite_conflicts, work)
+        return attempts(work)
 
     def _despite_conflicts(self, work: Callable[[Connection], T]) -> T:
         for _ in range(REPETITIONS):

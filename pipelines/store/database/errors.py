@@ -41,8 +41,8 @@ def translate_errors() -> Iterator[None]:
         raise  # it would be exceeded again
     except psycopg.errors.DiskFull as error:
         raise DatabaseFull(
-            f"the disk of the database is full: {error.diag.message_primary}. Nothing is lost: free space there (old "
-            "indexes go with `raydex prune`), then do the same again"
+            f"the disk of the database is full: {error.diag.message_primary}. Nothing is lost: free space there "
+            "(`raydex prune` drops old indexes, if there are any), then do the same again"
         ) from error
     except psycopg.errors.QueryCanceled as error:
         raise StatementBrokenOff(

@@ -12,10 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import psycopg
-from psycopg.rows import dict_row
 
 from pipelines.store.chunks import ChunkColumns, ChunkTables, add_missing_columns, missing_columns
-from pipelines.store.database.address import conninfo
 from pipelines.store.database.connection import Connection, statement
 from pipelines.store.database.errors import UnusableDatabase, translate_errors
 
@@ -51,10 +49,7 @@ class Schema(ChunkTables):
         Raises UnusableDatabase without pgvector ≥ 0.8.2 or if a newer Raydex has changed the schema, MigrationFailed.
         """
         migrations = read_migrations(folder)
-        with (
-            translate_errors(),
-            psycopg.connect(conninfo(self.url), row_factory=dict_row, autocommit=True) as connection,
-        ):
+        with translate_errors(), self.connect() as connection:
             if _has_pgvector(connection) and not pending(connection, migrations):
                 if missing_columns(connection, self.columns):
                     _add_columns(connection, self.columns)

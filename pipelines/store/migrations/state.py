@@ -3,11 +3,7 @@
 import re
 from dataclasses import dataclass
 
-import psycopg
-from psycopg.rows import dict_row
-
-from pipelines.store.database.address import check_url, conninfo
-from pipelines.store.database.connection import statement
+from pipelines.store.database.connection import Database, statement
 from pipelines.store.database.errors import translate_errors
 from pipelines.store.migrations.migrate import OLDEST_PGVECTOR, pending, read_migrations
 
@@ -53,15 +49,11 @@ def read_state(url: str) -> DatabaseState:
 
     Raises BadDatabaseUrl, StoreUnavailable, and UnusableDatabase if it is a newer one.
     """
-    check_url(url)
     migrations = read_migrations()
     tables = [
         name for each in migrations for name in re.findall(r"create (?:unlogged )?table[^(]*?(\w+) \(", each.text)
     ]
-    with (
-        translate_errors(),
-        psycopg.connect(conninfo(url), row_factory=dict_row, autocommit=True) as connection,
-    ):
+    with translate_errors(), Database(url).connect() as connection:
         row = connection.execute(statement("database_state")).fetchone() or {}
         closed = connection.execute(statement("closed_tables"), {"tables": [RECORD, *tables]}).fetchall()
         may_look = RECORD not in [each["name"] for each in closed]

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInfo, field_validator
 from pydantic_core import PydanticCustomError
 
 from pipelines.answering.question import Question
@@ -18,10 +18,10 @@ MOST_INPUTS = 2048
 
 
 class MessagePart(BaseModel):
-    """A part of a message. Only text can be read."""
+    """A part of a message. Only text can be read; a user's other parts are refused, those of others ignored."""
 
-    type: Literal["text"]
-    text: Text
+    type: str
+    text: Text = ""
 
 
 class ChatMessage(BaseModel):
@@ -29,6 +29,14 @@ class ChatMessage(BaseModel):
 
     role: Literal["system", "developer", "user", "assistant", "tool", "function"]
     content: Text | list[MessagePart] | None = None
+
+    @field_validator("content")
+    @classmethod
+    def is_text_of_a_user(cls, content: Any, other: ValidationInfo) -> Any:
+        parts = content if isinstance(content, list) else []
+        if other.data.get("role") == "user" and any(part.type != "text" for part in parts):
+            raise PydanticCustomError("no_text", "only text can be read, leave other parts out")
+        return content
 
     @property
     def text(self) -> str:

@@ -26,6 +26,7 @@ export class Places {
   async load() {
     const rows = await this.client.collections();
     this.rows = this.wanted?.fixed ? rows.filter(({name}) => name === this.wanted.collection) : rows;
+    if (rows.length && !this.rows.length) await this.client.collection(this.wanted.collection); // which says why not
     const has = name => this.rows.find(row => row.name === name);
     const row = has(this.place.collection) ?? this.rows.find(one => one.default) ?? this.rows[0];
     await this.#go({...this.place, collection: row?.name ?? this.place.collection});

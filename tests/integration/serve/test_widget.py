@@ -120,6 +120,7 @@ def test_no_other_collection_is_asked_where_that_of_the_tag_is_not_there(service
     show_guide(service, browser, collection="docz")
     browser.click("raydex-widget .launcher")
     await_one(browser, "raydex-chat .failure")
+    assert "docz" in browser.text("raydex-chat .failure")
     write(browser, QUESTION)
     browser.press("Enter")
     await_one(browser, "raydex-chat .turn .failure")

@@ -7,7 +7,9 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import urlsplit
 
+import psycopg
 import pytest
 
 from pipelines.store import StoreUnavailable, wait_for_database
@@ -47,6 +49,23 @@ def test_a_server_that_answers_or_refuses_us_is_not_waited_for(database_url: str
     with pytest.raises(StoreUnavailable, match="password authentication failed"):
         wait_for_database(database_url.replace("raydex_owner:", "raydex_owner:wrong"), heard.append)
     assert heard == []
+
+
+def test_a_server_without_a_free_connection_is_waited_for(
+    database_url: str, superuser_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connecting, "TELL_S", 0.2)
+    heard: list[str] = []
+    limit = f"alter database {urlsplit(database_url).path[1:]} connection limit {{}}"
+
+    def give_connections(message: str) -> None:
+        heard.append(message)
+        server.execute(limit.format(-1))
+
+    with psycopg.connect(superuser_url, autocommit=True) as server:
+        server.execute(limit.format(0))
+        wait_for_database(database_url, give_connections, patience_s=20.0)
+    assert "too many connections" in heard[0]
 
 
 def test_patience_ends(monkeypatch: pytest.MonkeyPatch) -> None:

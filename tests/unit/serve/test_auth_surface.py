@@ -14,8 +14,8 @@ METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE")
 # Closed paths, other spellings of paths, and paths that nothing answers.
 PATHS = (
     "/docs", "/docs/swagger-ui.css", "/openapi.json", "/v1/models/docs", "/v1/embeddings", "/admin/status",
-    "//query", "/query/", "/./query", "/health/../query", "/query\0", "/query;/health", "/health\\..\\query",
-    "query", "", "/health/", "/health//ready", "/Health", "/docs/", "/docs/../", "/admin", "/admin/",
+    "//query", "/query//", "/./query", "/health/../query", "/query\0", "/query;/health", "/health\\..\\query",
+    "query", "", "/health//ready", "/Health", "/docs/", "/docs/../", "/admin", "/admin/",
     "/admin/keys", "//admin/status", "/metrics", "/-/routes", "/-/healthz", "/api", "/.env",
     "/static/index.html", "/web", "/webs/page.js", "/a", "/redoc", "/docs/oauth2-redirect",
 )  # fmt: skip

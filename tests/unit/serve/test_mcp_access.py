@@ -10,16 +10,17 @@ LIST = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
 
 def post(store: GuardedStore, token: str = "", here: bool = False, **policy: Any) -> Any:
     """The reply to an agent elsewhere, or `here` on the service's machine."""
-    body, headers = policy.pop("body", LIST), policy.pop("headers", {})
+    body, headers, path = policy.pop("body", LIST), policy.pop("headers", {}), policy.pop("path", "/mcp")
     place = ("127.0.0.1", "127.0.0.1:8000") if here else ()
     asking = client(guarded(store, **({"host": "127.0.0.1"} if here else {}), **policy), *place)
-    return asking.post("/mcp", json=body, headers={"Accept": "application/json", **bearer(token), **headers})
+    return asking.post(path, json=body, headers={"Accept": "application/json", **bearer(token), **headers})
 
 
-def test_a_secret_key_opens_it_and_pays_for_it_and_it_is_counted_as_what_it_is(store, monkeypatch):
+@pytest.mark.parametrize("path", ["/mcp", "/mcp/"])
+def test_a_secret_key_opens_it_and_pays_for_it_and_it_is_counted_as_what_it_is(store, monkeypatch, path):
     counted = []
     monkeypatch.setattr(SilentMetrics, "count_request", lambda self, *request: counted.append(request))
-    reply = post(store, SECRET, rate=60)
+    reply = post(store, SECRET, rate=60, path=path)
     assert reply.json()["result"]["tools"][0]["name"] == "search_docs"
     assert store.left == {"ci": 59} and counted == [("/mcp", 200)]
 

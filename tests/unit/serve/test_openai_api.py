@@ -115,6 +115,8 @@ def test_the_last_user_message_is_the_question_and_those_before_it_the_history(c
         {"role": "user", "content": "Hello"},
         {"role": "assistant", "content": "Hi"},
         {"role": "assistant", "content": None, "tool_calls": []},
+        {"role": "assistant", "content": [{"type": "refusal", "refusal": "No."}]},
+        {"role": "tool", "tool_call_id": "1", "content": [{"type": "image_url", "image_url": {"url": "data:,"}}]},
         {"role": "user", "content": [{"type": "text", "text": "And"}, {"type": "text", "text": "csv?"}]},
         {"role": "assistant", "content": "Well,"},
     )
@@ -190,7 +192,7 @@ def test_what_is_not_served_says_what_to_use(client: openai.OpenAI) -> None:
     ({"top_logprobs": 3}, "top_logprobs"), ({"modalities": ["text", "audio"]}, "modalities"),
     ({"audio": {"voice": "alloy", "format": "wav"}}, "audio"), ({"web_search_options": {}}, "web_search_options"),
     ({"response_format": {"type": "json_schema", "json_schema": {"name": "x"}}}, "response_format.type"),
-    ({"extra_body": {"messages": [{"role": "user", "content": [{"type": "image_url"}]}]}}, "messages.0.content.0.type"),
+    ({"extra_body": {"messages": [{"role": "user", "content": [{"type": "image_url"}]}]}}, "messages.0.content"),
     ({"extra_body": {"messages": [{"role": "user", "content": 5}]}}, "messages.0.content"),
 ])  # fmt: skip
 def test_what_cannot_be_done_is_a_bad_request_that_names_it(client: openai.OpenAI, more: Any, param: str) -> None:
