@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from pipelines.llm import protocol
 from pipelines.records import Usage
+from pipelines.text.server_errors import message_of
 
 if TYPE_CHECKING:
     from openai import APIStatusError
@@ -67,13 +68,16 @@ class ErrorTranslator:
         """Return the kind of LLMFailed that `error` is."""
         import openai
 
-        message = self._quote(str(getattr(error, "message", "") or error))
+        message = self._quote(message_of(error))
         failed: LLMFailed
         match error:
             case openai.APITimeoutError():
                 failed = LLMTimeout(f"{self.name} did not accept a connection in time", usage)
             case TimeoutError():
                 failed = LLMTimeout(f"{self.name} {message}", usage)
+            case openai.APIError() if protocol.is_about_length(error):
+                window = f"taken to have {self.context_window} tokens of context"
+                failed = ContextTooLong(f"{self.name}, {window}: {message}", usage)
             case openai.APIStatusError():
                 failed = self._refusal(error, message, usage)
             case openai.APIConnectionError():
@@ -96,9 +100,6 @@ class ErrorTranslator:
         status = error.status_code
         if status in (401, 403):
             return LLMKeyRefused(f"{self.name} refuses the API key (HTTP {status}): check it", usage)
-        if protocol.is_about_length(error):
-            window = f"taken to have {self.context_window} tokens of context"
-            return ContextTooLong(f"{self.name}, {window}: {message}", usage)
         if status == 429 or status >= 500:
             return LLMBusy(f"{self.name} is overloaded or out of quota (HTTP {status}): {message}", usage)
         return LLMFailed(f"{self.name} refuses the request (HTTP {status}): {message}", usage)
