@@ -83,36 +83,28 @@ class OpenAIEmbedder(Embedder):
 
     def _request(self, texts: list[str]) -> NDArray[Any]:
         """Return the vectors of `texts`; where the server refuses them together, of one half and then the other."""
-        from openai import APIStatusError, OpenAIError
+        from openai import OpenAIError
 
+        sent = tracing.GEN_AI | {"gen_ai.operation.name": "embeddings", "gen_ai.request.model": self._name}
         try:
-            answer = self._ask(texts)
-        except OpenAIError as error:
-            if isinstance(error, APIStatusError) and error.status_code in TOO_MUCH and len(texts) > 1:
+            with tracing.span(f"embeddings {self._name}", sent, kind="CLIENT"):
+                answer = self._client.embeddings.create(
+                    model=self._name, input=texts, encoding_format="float", extra_headers=tracing.headers()
+                )
+        except (OpenAIError, ValueError) as error:  # which is raised for what is no JSON
+            if getattr(error, "status_code", 0) in TOO_MUCH and len(texts) > 1:
                 self._batch = half = len(texts) // 2
                 return np.concatenate([self._request(texts[:half]), self._request(texts[half:])])
             raise self._failed(texts, f"{type(error).__name__}: {message_of(error)}") from error
-        except ValueError as error:  # no JSON
-            raise self._failed(texts, str(error)) from error
-        rows = getattr(answer, "data", None)
-        if not rows or not all(
-            isinstance(getattr(row, "embedding", None), list) and row.index is not None for row in rows
-        ):
-            raise self._failed(texts, f"it sent {str(answer)[:200]!r}")
-        rows.sort(key=lambda row: row.index)
-        if [row.index for row in rows] != list(range(len(texts))) or len({len(row.embedding) for row in rows}) != 1:
-            raise EmbeddingFailed(
-                f"{self._client.base_url} returned {len(rows)} vectors for {len(texts)} texts, missing, doubled or "
-                f"of unequal length: check that {self._name} is served with OpenAI's embeddings protocol"
-            )
-        return np.array([row.embedding for row in rows], np.float32)
-
-    def _ask(self, texts: list[str]) -> Any:
-        sent = tracing.GEN_AI | {"gen_ai.operation.name": "embeddings", "gen_ai.request.model": self._name}
-        with tracing.span(f"embeddings {self._name}", sent, kind="CLIENT"):
-            return self._client.embeddings.create(
-                model=self._name, input=texts, encoding_format="float", extra_headers=tracing.headers()
-            )
+        data = getattr(answer, "data", None)
+        rows = data if isinstance(data, list) else []
+        by_place = {getattr(row, "index", None): getattr(row, "embedding", None) for row in rows}
+        vectors: list[Any] = [by_place.get(place) for place in range(len(texts))]
+        whole = len(rows) == len(texts) and all(isinstance(vector, list) for vector in vectors)
+        if not whole or len({len(vector) for vector in vectors}) != 1:
+            why = f"vectors are missing, doubled or of unequal length: it sent {str(answer)[:200]!r}"
+            raise self._failed(texts, f"{why}; check that {self._name} is served with OpenAI's embeddings protocol")
+        return np.array(vectors, np.float32)
 
     def _failed(self, texts: list[str], why: str) -> EmbeddingFailed:
         return EmbeddingFailed(

@@ -69,25 +69,22 @@ class ErrorTranslator:
         import openai
 
         message = self._quote(message_of(error))
-        failed: LLMFailed
         match error:
-            case openai.APITimeoutError():
-                failed = LLMTimeout(f"{self.name} did not accept a connection in time", usage)
-            case TimeoutError():
-                failed = LLMTimeout(f"{self.name} {message}", usage)
+            case openai.APITimeoutError() | TimeoutError():
+                what = message if isinstance(error, TimeoutError) else "did not accept a connection in time"
+                return LLMTimeout(f"{self.name} {what}", usage)
             case openai.APIError() if protocol.is_about_length(error):
                 window = f"taken to have {self.context_window} tokens of context"
-                failed = ContextTooLong(f"{self.name}, {window}: {message}", usage)
+                return ContextTooLong(f"{self.name}, {window}: {message}", usage)
             case openai.APIStatusError():
-                failed = self._refusal(error, message, usage)
+                return self._refusal(error, message, usage)
             case openai.APIConnectionError():
                 cause = self._quote(str(error.__cause__ or error))
-                failed = LLMUnreachable(f"{self.name} cannot be reached: {cause}", usage)
+                return LLMUnreachable(f"{self.name} cannot be reached: {cause}", usage)
             case _ if isinstance(error, (openai.APIError, *protocol.UNREADABLE)):
-                failed = LLMFailed(f"{self.name} answered with an error or with no chat completion: {message}", usage)
+                return LLMFailed(f"{self.name} answered with an error or with no chat completion: {message}", usage)
             case _:
-                failed = LLMUnreachable(f"{self.name} broke off ({type(error).__name__}: {message})", usage)
-        return failed
+                return LLMUnreachable(f"{self.name} broke off ({type(error).__name__}: {message})", usage)
 
     def empty(self, why: str, usage: Usage) -> LLMEmpty:
         """Return the error of a reply without text that ended because of `why`."""

@@ -87,9 +87,7 @@ def refused_field(message: str, request: Request, unknown: frozenset[str]) -> st
 
 
 _PHRASES = read_phrases(__name__)
-_OPTIONAL = (
-    "stream_options", "stream", "response_format", "max_tokens", "temperature",
-)  # fmt: skip
+_OPTIONAL = ("stream_options", "stream", "response_format", "max_tokens", "temperature")
 
 
 def is_about_length(error: Exception) -> bool:
