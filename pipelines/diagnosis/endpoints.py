@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from pipelines.answering.factory import make_llm
 from pipelines.answering.settings import AgentSettings
 from pipelines.diagnosis.check import Finding, failed, fine, warning
-from pipelines.llm import LLM, Completion, LLMFailed, LLMSettings
-from pipelines.llm.errors import ContextTooLong, KeyUnusable, LLMEmpty, LLMKeyRefused, LLMTimeout, LLMUnreachable
+from pipelines.llm import LLM, Completion, LLMFailed, LLMSettings, errors
 from pipelines.llm.servers import NoAnswer, Server, context_of, look_at
 from pipelines.llm.tokens import TokenizerNotFound
 from pipelines.records import Message
@@ -90,8 +89,8 @@ def _check_answer(agent: AgentSettings, server: Server | None, names: SettingNam
         long = asyncio.run(
             _ask(llm, f"{_fresh_text()}\n\nName five of these words, then say in a sentence what a lake is.")
         )
-    except (LLMFailed, KeyUnusable, TokenizerNotFound) as error:
-        yield failed(str(error), _remedy_for_answer(error, names, server))
+    except (LLMFailed, errors.KeyUnusable, TokenizerNotFound) as error:
+        yield failed(str(error), _remedy_for_answer(error, names, agent, server))
         return
     yield _describe_speed(llm)
     if long.thinks:
@@ -120,7 +119,7 @@ async def _ask(llm: LLM, prompt: str) -> _Answer:
             if not isinstance(item, Completion):
                 answer.first_s = answer.first_s or time.monotonic() - began
                 answer.text, answer.deltas = answer.text + item, answer.deltas + 1
-    except LLMEmpty as error:
+    except errors.LLMEmpty as error:
         answer.thinks = "used up" in str(error)
         if not answer.thinks:
             raise
@@ -194,20 +193,23 @@ def _remedy_for_list(error: NoAnswer, names: SettingNames, agent: AgentSettings)
     return f"correct {names.url}: it is the URL up to /chat/completions, and usually ends with /v1"
 
 
-def _remedy_for_answer(error: Exception, names: SettingNames, server: Server | None) -> str:
+def _remedy_for_answer(error: Exception, names: SettingNames, agent: AgentSettings, server: Server | None) -> str:
     has = _names([model.name for model in server.models]) if server else ""
     remedies: dict[type[Exception], str] = {
-        LLMKeyRefused: f"set {names.key} to a key of this server",
-        KeyUnusable: f"copy the key into {names.key} again",
-        ContextTooLong: f"set {names.window}4096, or what the server holds",
-        LLMTimeout: "look whether the server is busy or still loads the model; a smaller model begins sooner",
-        LLMUnreachable: f"start the server, or correct {names.url}",
-        LLMEmpty: "the server's log says why",
+        errors.LLMKeyRefused: f"set {names.key} to a key of this server",
+        errors.KeyUnusable: f"copy the key into {names.key} again",
+        errors.ContextTooLong: f"set {names.window}4096, or what the server holds",
+        errors.LLMBusy: "look at the server's load, or at the quota of the key",
+        errors.LLMTimeout: "look whether the server is busy or still loads the model; a smaller model begins sooner",
+        errors.LLMUnreachable: f"start the server, or correct {names.url}",
+        errors.LLMEmpty: "the server's log says why",
         TokenizerNotFound: "correct its tokenizer, or leave it out",
     }
     otherwise = f"set {names.model} to one that the server has: {has}"
     if not has:
         otherwise = f"correct {names.url}, which usually ends with /v1, or {names.model}"
+    elif server and server.find(agent.model):
+        otherwise = remedies[errors.LLMEmpty]
     return next((remedy for kind, remedy in remedies.items() if isinstance(error, kind)), otherwise)
 
 

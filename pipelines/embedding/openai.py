@@ -15,6 +15,7 @@ from pipelines.embedding.families import family_of
 from pipelines.embedding.tokens import ModelNotFound, TokenCounter
 from pipelines.text.cleaning import clean_for_tokenizer
 from pipelines.text.phrases import read_table
+from pipelines.text.server_errors import message_of
 
 # OpenAI refuses requests of more than 2,048 inputs or 300,000 tokens (embeddings API reference). Fewer inputs keep a
 # response at some 10 MB; the token budget counts bytes, of which a token has at least one.
@@ -22,6 +23,9 @@ BATCH = 256
 BATCH_TOKENS = 300_000
 DIMENSIONS: dict[str, str] = read_table(__name__)["dimensions"]
 OPENAI_MAX_TOKENS = 8191  # per input, OpenAI's embeddings guide
+# How servers refuse more inputs or tokens than they take at once: text-embeddings-inference 32
+# inputs, Cohere 96, Azure 2,048, each in its own words.
+TOO_MUCH = (400, 413, 422)
 TIMEOUT_S = 60.0
 RETRIES = 6  # the client waits 0.5 to 8 s between them, or as long as Retry-After demands
 
@@ -43,7 +47,8 @@ def count_bytes(texts: list[str]) -> list[int]:
 class OpenAIEmbedder(Embedder):
     """A model behind `base_url` (None: OpenAI's). An unknown dimension is learned by embedding one word.
 
-    Connection errors, 408, 409, 429 and 5xx are retried with backoff. Raises EmbeddingFailed.
+    Connection errors, 408, 409, 429 and 5xx are retried with backoff; a batch that is refused is sent in halves, and
+    later ones are no larger. Raises EmbeddingFailed.
     """
 
     def __init__(
@@ -59,7 +64,7 @@ class OpenAIEmbedder(Embedder):
                 f"{counter.model} needs an API key: set OPENAI_API_KEY, or OPENAI_BASE_URL to a server without keys"
             )
         self._client = OpenAI(base_url=base_url, api_key=key, timeout=TIMEOUT_S, max_retries=retries)
-        self._name = counter.model.partition(":")[2]
+        self._name, self._batch = counter.model.partition(":")[2], BATCH
         self.dimension = self.dimension or self._request(["dimension"]).shape[1]
 
     def _vectors(self, texts: list[str], prefix: str) -> NDArray[Any]:
@@ -70,13 +75,14 @@ class OpenAIEmbedder(Embedder):
         """Yield the bounds of batches within both limits, of at least one text each."""
         start = tokens = 0
         for place, count in enumerate(self.counter.count(texts)):
-            if place > start and (place - start >= BATCH or tokens + count > BATCH_TOKENS):
+            if place > start and (place - start >= self._batch or tokens + count > BATCH_TOKENS):
                 yield start, place
                 start, tokens = place, 0
             tokens += count
         yield start, len(texts)
 
     def _request(self, texts: list[str]) -> NDArray[Any]:
+        """Return the vectors of `texts`; where the server refuses them together, of one half and then the other."""
         from openai import OpenAIError
 
         sent = tracing.GEN_AI | {"gen_ai.operation.name": "embeddings", "gen_ai.request.model": self._name}
@@ -85,15 +91,23 @@ class OpenAIEmbedder(Embedder):
                 answer = self._client.embeddings.create(
                     model=self._name, input=texts, encoding_format="float", extra_headers=tracing.headers()
                 )
-        except OpenAIError as error:
-            raise EmbeddingFailed(
-                f"{self._client.base_url} returned no embeddings for {len(texts)} texts, the first beginning "
-                f"{texts[0][:80]!r}: {type(error).__name__}: {error}"
-            ) from error
-        rows = sorted(answer.data, key=lambda row: row.index)
-        if [row.index for row in rows] != list(range(len(texts))) or len({len(row.embedding) for row in rows}) != 1:
-            raise EmbeddingFailed(
-                f"{self._client.base_url} returned {len(rows)} vectors for {len(texts)} texts, missing, doubled or "
-                f"of unequal length: check that {self._name} is served with OpenAI's embeddings protocol"
-            )
-        return np.array([row.embedding for row in rows], np.float32)
+        except (OpenAIError, ValueError) as error:  # which is raised for what is no JSON
+            if getattr(error, "status_code", 0) in TOO_MUCH and len(texts) > 1:
+                self._batch = half = len(texts) // 2
+                return np.concatenate([self._request(texts[:half]), self._request(texts[half:])])
+            raise self._failed(texts, f"{type(error).__name__}: {message_of(error)}") from error
+        data = getattr(answer, "data", None)
+        rows = data if isinstance(data, list) else []
+        by_place = {getattr(row, "index", None): getattr(row, "embedding", None) for row in rows}
+        vectors: list[Any] = [by_place.get(place) for place in range(len(texts))]
+        whole = len(rows) == len(texts) and all(isinstance(vector, list) for vector in vectors)
+        if not whole or len({len(vector) for vector in vectors}) != 1:
+            why = f"vectors are missing, doubled or of unequal length: it sent {str(answer)[:200]!r}"
+            raise self._failed(texts, f"{why}; check that {self._name} is served with OpenAI's embeddings protocol")
+        return np.array(vectors, np.float32)
+
+    def _failed(self, texts: list[str], why: str) -> EmbeddingFailed:
+        return EmbeddingFailed(
+            f"{self._client.base_url} returned no embeddings for {len(texts)} texts, the first beginning "
+            f"{texts[0][:80]!r}: {why}"
+        )

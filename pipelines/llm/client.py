@@ -19,6 +19,7 @@ from pipelines.llm.pace import Stopwatch, pace_of
 from pipelines.llm.replies import ThoughtFilter
 from pipelines.llm.tokens import make_counter
 from pipelines.records import FINISHED, Message, Usage
+from pipelines.text.server_errors import message_of
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
@@ -118,7 +119,7 @@ class LLM:
         self, messages: Sequence[Message], max_tokens: int | None, schema: Mapping[str, Any] | None = None
     ) -> AsyncGenerator[str | Completion, None]:
         request, stopwatch, thoughts = self._request(messages, max_tokens, schema), Stopwatch(), ThoughtFilter()
-        text, why = "", ""
+        text, refused, why = "", "", ""
         with protocol.traced(request, self.base_url) as span:
             try:
                 async with _deadline(self.settings.first_token_s, "did not begin to answer", "first_token_s"):
@@ -126,8 +127,8 @@ class LLM:
                 async with aclosing(chunks):
                     while (chunk := next(head, None) or await self._next(chunks)) is not None:
                         stopwatch.note(chunk)
-                        delta, ended = protocol.delta_of(chunk)
-                        why = ended or why
+                        delta, refusal, ended = protocol.delta_of(chunk)
+                        refused, why = refused + refusal, ended or why
                         if delta or protocol.has_token(chunk):
                             said = thoughts.feed(delta)
                             text += said
@@ -141,7 +142,7 @@ class LLM:
             protocol.note_reply(span, text, usage, why)
         self._measure(stopwatch, messages, text)
         if not text.strip():
-            raise self._errors.empty(why, usage)
+            raise self._errors.empty(f"it refuses: {refused}" if refused else why, usage)
         yield Completion(text, usage, protocol.finish_reason(why))
 
     async def close(self) -> None:
@@ -233,7 +234,7 @@ class LLM:
             try:
                 reply = await self._retry(send, adapted)
             except (BadRequestError, UnprocessableEntityError) as error:
-                refused = protocol.refused_field(str(error), request, unknown)
+                refused = protocol.refused_field(message_of(error), request, unknown)
                 if not refused:
                     raise
                 unknown = unknown | {refused}
@@ -264,9 +265,10 @@ class LLM:
             self.pace.write(tokens.completion_tokens, stopwatch.writing_s)
 
     def _usage(self, reported: Any, messages: Sequence[Message], text: str) -> Usage:
-        if reported is None or not getattr(reported, "prompt_tokens", 0):
+        prompt, completion = (getattr(reported, f"{part}_tokens", 0) or 0 for part in ("prompt", "completion"))
+        if not prompt or not isinstance(prompt, int) or not isinstance(completion, int):
             return self.estimate(messages, text)
-        return self._price(reported.prompt_tokens, reported.completion_tokens or 0)
+        return self._price(prompt, completion)
 
     def _price(self, prompt: int, completion: int) -> Usage:
         cost = (prompt * self.settings.prompt_price + completion * self.settings.completion_price) / 1_000_000

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from pipelines.llm import protocol
 from pipelines.records import Usage
+from pipelines.text.server_errors import message_of
 
 if TYPE_CHECKING:
     from openai import APIStatusError
@@ -67,23 +68,23 @@ class ErrorTranslator:
         """Return the kind of LLMFailed that `error` is."""
         import openai
 
-        message = self._quote(str(getattr(error, "message", "") or error))
-        failed: LLMFailed
+        message = self._quote(message_of(error))
         match error:
-            case openai.APITimeoutError():
-                failed = LLMTimeout(f"{self.name} did not accept a connection in time", usage)
-            case TimeoutError():
-                failed = LLMTimeout(f"{self.name} {message}", usage)
+            case openai.APITimeoutError() | TimeoutError():
+                what = message if isinstance(error, TimeoutError) else "did not accept a connection in time"
+                return LLMTimeout(f"{self.name} {what}", usage)
+            case openai.APIError() if protocol.is_about_length(error):
+                window = f"taken to have {self.context_window} tokens of context"
+                return ContextTooLong(f"{self.name}, {window}: {message}", usage)
             case openai.APIStatusError():
-                failed = self._refusal(error, message, usage)
+                return self._refusal(error, message, usage)
             case openai.APIConnectionError():
                 cause = self._quote(str(error.__cause__ or error))
-                failed = LLMUnreachable(f"{self.name} cannot be reached: {cause}", usage)
+                return LLMUnreachable(f"{self.name} cannot be reached: {cause}", usage)
             case _ if isinstance(error, (openai.APIError, *protocol.UNREADABLE)):
-                failed = LLMFailed(f"{self.name} answered with an error or with no chat completion: {message}", usage)
+                return LLMFailed(f"{self.name} answered with an error or with no chat completion: {message}", usage)
             case _:
-                failed = LLMUnreachable(f"{self.name} broke off ({type(error).__name__}: {message})", usage)
-        return failed
+                return LLMUnreachable(f"{self.name} broke off ({type(error).__name__}: {message})", usage)
 
     def empty(self, why: str, usage: Usage) -> LLMEmpty:
         """Return the error of a reply without text that ended because of `why`."""
@@ -96,9 +97,6 @@ class ErrorTranslator:
         status = error.status_code
         if status in (401, 403):
             return LLMKeyRefused(f"{self.name} refuses the API key (HTTP {status}): check it", usage)
-        if protocol.is_about_length(error):
-            window = f"taken to have {self.context_window} tokens of context"
-            return ContextTooLong(f"{self.name}, {window}: {message}", usage)
         if status == 429 or status >= 500:
             return LLMBusy(f"{self.name} is overloaded or out of quota (HTTP {status}): {message}", usage)
         return LLMFailed(f"{self.name} refuses the request (HTTP {status}): {message}", usage)

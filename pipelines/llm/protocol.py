@@ -14,6 +14,7 @@ from pipelines import tracing
 from pipelines.records import FINISHED, Message, Usage
 from pipelines.text.phrases import read_phrases
 from pipelines.text.retry_after import parse_retry_after
+from pipelines.text.server_errors import message_of
 
 if TYPE_CHECKING:
     from openai import AsyncStream
@@ -86,23 +87,22 @@ def refused_field(message: str, request: Request, unknown: frozenset[str]) -> st
 
 
 _PHRASES = read_phrases(__name__)
-_OPTIONAL = (
-    "stream_options", "stream", "response_format", "max_tokens", "temperature",
-)  # fmt: skip
+_OPTIONAL = ("stream_options", "stream", "response_format", "max_tokens", "temperature")
 
 
-def is_about_length(error: Any) -> bool:
-    """Return whether the server refuses the request because it is too long."""
-    return error.status_code in (400, 413, 422) and bool(_PHRASES["length"].search(str(error)))
+def is_about_length(error: Exception) -> bool:
+    """Return whether the server refuses the request because it is too long, by its status or in a stream."""
+    status = getattr(error, "status_code", 400)
+    return status in (400, 413, 422) and bool(_PHRASES["length"].search(message_of(error)))
 
 
-def delta_of(chunk: Any) -> tuple[str, str]:
-    """Return the text of a chunk, and why the answer ended if it did."""
+def delta_of(chunk: Any) -> tuple[str, str, str]:
+    """Return the text of a chunk, what of a refusal it has, and why the answer ended if it did."""
     said = _said(chunk)
     if said is None:
-        return "", ""
-    refusal, ended = getattr(said, "refusal", None), chunk.choices[0].finish_reason
-    return _text(getattr(said, "content", None)), f"it refuses: {refusal}" if refusal else ended or ""
+        return "", "", ""
+    refusal = getattr(said, "refusal", None) or ""
+    return _text(getattr(said, "content", None)), refusal, chunk.choices[0].finish_reason or ""
 
 
 def _text(content: Any) -> str:
@@ -142,19 +142,23 @@ _CUT_OFF = frozenset({"length", "model_length", "max_tokens", "abort", "error"})
 async def chunks(reply: "AsyncStream[Any]") -> AsyncGenerator[Any, None]:
     """Yield the chunks of a stream; closing the generator closes it. A server that does not stream sends one, whole.
 
-    Raises ValueError for a whole reply that is no chat completion.
+    Raises ValueError for a whole reply that is no chat completion, and for one without any chunk.
     """
     from openai.types.chat import ChatCompletion
 
+    kind, came = reply.response.headers.get("content-type", ""), False
     async with reply:
-        if "json" in reply.response.headers.get("content-type", ""):
+        if "json" in kind:
             body = json.loads(await reply.response.aread())
             if not (isinstance(body, dict) and body.get("choices")):
                 raise ValueError(f"it sent {str(body)[:200]!r}")
             yield ChatCompletion.construct(**body)
             return
         async for chunk in reply:
+            came = True
             yield chunk
+    if not came:
+        raise ValueError(f"it answers with {kind or 'nothing'}, without any chunk of a stream")
 
 
 # ---------------------------------------------------------------------------------------------- retries

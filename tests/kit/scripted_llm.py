@@ -276,7 +276,9 @@ class _Handler(BaseHTTPRequestHandler):
         if reply.finish_reason is None:
             self.wfile.write(b"0\r\n\r\n")
             return
-        self._chunk(request, {"refusal": reply.refusal} if reply.refusal else {}, reply.finish_reason)
+        for word in re.findall(r"\s*\S+", reply.refusal or ""):
+            self._chunk(request, {"refusal": word})
+        self._chunk(request, {}, reply.finish_reason)
         if reply.usage and request.body.get("stream_options", {}).get("include_usage"):
             usage = {"usage": _usage(request, reply.whole or "")}
             usage["usage"] |= reply.reported.get("usage", {})

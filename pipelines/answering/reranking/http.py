@@ -118,11 +118,8 @@ def endpoint_of(url: str) -> str:
 
 def _place_and_score(result: Any) -> tuple[int, float] | None:
     """Return a result's index and score; None unless they are a whole number and a finite one."""
-    if not isinstance(result, Mapping):
-        return None
-    place, score = result.get("index"), result.get("relevance_score")
-    if isinstance(place, bool) or isinstance(score, bool) or not isinstance(place, int):
-        return None
-    if not isinstance(score, int | float) or not math.isfinite(score):
-        return None
-    return place, float(score)
+    if isinstance(result, Mapping):
+        place, score = result.get("index"), result.get("relevance_score")
+        if type(place) is int and isinstance(score, int | float) and type(score) is not bool and math.isfinite(score):
+            return place, float(score)
+    return None

@@ -151,7 +151,7 @@ class Searcher:
         matches = start(BM25, "bm25", words, NO_MATCHES)
         sides = compared(search.queries[0]) if self._orders(search) and self._fusion.uses(BM25) else ()
         of_sides = calls.start(BM25, "sides", words, sides, NO_MATCHES)
-        vectors = start(VECTOR, "embed", lambda query: _embed(query, live), None)
+        vectors = start(VECTOR, "embed", lambda query: _checked(live.model.embed_query(query), live), None)
         passages = [search.passage] if search.passage and self._fusion.uses(VECTOR) else []
         passage = embeds.start(HYDE, "embed_passage", lambda text: _embed_passage(text, live), passages, None)
         found = _LegResults(vectors(), matches())
@@ -256,10 +256,6 @@ def _weigh_evidence(question: str, live: LiveIndex, results: _LegResults, found:
     if cosine is not None and words < FEW_WORDS and is_foreign(question):
         return Evidence(matches.terms, matches.texts, None, cosine)  # the pages are in another language
     return Evidence(matches.terms, matches.texts, words, cosine)
-
-
-def _embed(query: str, live: LiveIndex) -> Vector | None:
-    return _checked(live.model.embed_query(query), live)
 
 
 def _embed_passage(passage: str, live: LiveIndex) -> Vector | None:

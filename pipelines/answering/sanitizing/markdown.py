@@ -7,15 +7,23 @@ held, so that the chunks of the stream decide nothing.
 import re
 from collections.abc import Collection
 
+import regex
+
 from pipelines.answering.sanitizing.scanner import BEFORE_FENCE, GLUES_LEFT, LONGEST, MOST_TICKS, MarkdownScanner
 from pipelines.answering.sanitizing.urls import AllowedURLs, leads_away, leads_away_in_code, url_of
+from pipelines.text.phrases import read_table
 
 REMOVED = "(link removed)"
 LONGEST_TEXT = 500  # of the text of a link and of code in backticks, in characters
 DEEPEST = 3  # brackets in a link's text: an image that is a link, and one more
 
-_NUMBERS = re.compile(r"\[\s*([0-9]{1,4}(?:\s*[-–—,;]\s*[0-9]{1,4})*)\s*\]")
-_NUMBERS_BEGUN = re.compile(r"\[[\s0-9,;\-–—]{0,60}\Z")
+_WORDS = "|".join(read_table(__name__)["cites"])
+# How models cite: [1], [1, 2], [^1], [Source 1], 【1】, 【1†source】, ［1］.
+CITES = (
+    rf"[\[【［]\s*(?:[\^#]|(?i:{_WORDS})s?[\s.:#_]{{1,3}})?"
+    r"([0-9]{1,4}(?:\s*[-–—,;]\s*[0-9]{1,4})*)\s*(?:†[^\]】\n]{0,60})?[\]】］]"
+)
+_NUMBERS = regex.compile(CITES)
 _RANGE = re.compile(r"([0-9]+)\s*[-–—]\s*([0-9]+)|([0-9]+)")
 _TARGET = re.compile(r"\(((?:[^()]|\([^()]*\))*)\)")
 _TICKS = re.compile("`+")
@@ -97,16 +105,16 @@ class MarkdownFilter(MarkdownScanner):
     # -- citations and links
 
     def _bracket(self, begin: str) -> tuple[int, str]:
-        space = begin.rstrip("![")
+        space = begin.rstrip("![【［")
         at = len(begin) - 1
-        numbers = _NUMBERS.match(self._text, at)
-        if numbers is None and _NUMBERS_BEGUN.match(self._text, at):
+        numbers = _NUMBERS.match(self._text, at, partial=True)
+        if numbers and numbers.partial:
             self._known(len(self._text))
-        if numbers and "!" not in begin:
+        elif numbers and "!" not in begin:
             return self._citation(space, numbers)
-        return self._link(begin, space, at)
+        return self._link(begin, space, at) if begin.endswith("[") else (len(begin), begin)
 
-    def _citation(self, space: str, numbers: re.Match[str]) -> tuple[int, str]:
+    def _citation(self, space: str, numbers: regex.Match[str]) -> tuple[int, str]:
         self._known(numbers.end())
         valid = [n for n in _expand(numbers[1], self.hits) if 1 <= n <= self.hits]
         target = self._target(numbers.end()) if self._text[numbers.end() : numbers.end() + 1] == "(" else None

@@ -14,7 +14,7 @@ MOST_TICKS = 99  # backticks that may begin code
 
 _SCHEMES = ("http:", "https:", "ftp:", "ftps:", "sftp:", "ws:", "wss:", "javascript:", "vbscript:", "data:", "www.")
 _TRIGGER = re.compile(
-    r"(?P<line>[\r\n])|(?P<bracket>[ \t]{0,8}!?\[)|(?P<target>\]\()|(?P<definition>\]:)"
+    r"(?P<line>[\r\n])|(?P<bracket>[ \t]{0,8}(?:!?\[|[【［]))|(?P<target>\]\()|(?P<definition>\]:)"
     rf"|(?P<tag><)|(?P<ticks>`{{1,{MOST_TICKS}}})"
     rf"|(?P<escape>\\)|(?<![A-Za-z0-9])(?P<url>{'|'.join(map(re.escape, _SCHEMES))})"
     r"|(?P<glued>(?<=ttp|tps|ftp|..;):[/\\])"

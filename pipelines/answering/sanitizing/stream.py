@@ -19,7 +19,8 @@ def sanitize(text: str, hits: int, origins: Collection[str], passages: Iterable[
 class AnswerSanitizer:
     """A streaming filter of a language model's text; the result does not depend on the chunks.
 
-    - `[n]` beyond 1..`hits` is removed, with the space before it; `[1, 7]` and `[1-3]` become `[1]` and `[1][2][3]`.
+    - `[n]` beyond 1..`hits` is removed, with the space before it; `[1, 7]` and `[1-3]` become `[1]` and `[1][2][3]`,
+      `【1】`, `[^1]` and `[Source 1]` become `[1]`.
       Code, fenced or in backticks, keeps its brackets.
     - Links lead to `origins` (`https://docs.ray.io`: scheme, host and port). A URL that leads elsewhere and stands
       letter for letter in one of `passages` stays as text: in code as it is, in prose as code, which no reader's

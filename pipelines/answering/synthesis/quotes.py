@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 from pipelines.answering.grounding.support import Support
 from pipelines.answering.hits import own_heading
+from pipelines.answering.sanitizing.markdown import CITES
 from pipelines.answering.synthesis.passages import (
     SAID,
     TITLE_WORDS,
@@ -47,10 +48,8 @@ CLEAR = 0.6
 # Of 133 questions to other sites 95 have a closest passage that is shown; the headings of none have more than 0.33.
 NAMED = 0.6
 
-# A number in brackets, which is no citation of the answer, as the name of a link too; not within code.
-_NUMBER = re.compile(
-    r"(?<!`)(?P<code>`+)(?!`).*?(?<!`)(?P=code)(?!`)|(?P<number>\[\d[\d,; -]*\])(?:\([^\s()]*\))?", re.DOTALL
-)
+# What looks like a citation of the answer and is none, as the name of a link too; not within code.
+_NUMBER = re.compile(rf"(?<!`)(?P<code>`+)(?!`).*?(?<!`)(?P=code)(?!`)|(?P<number>{CITES})(?:\([^\s()]*\))?", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)

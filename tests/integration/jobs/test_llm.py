@@ -83,9 +83,12 @@ def test_tokens_are_counted_by_the_server_and_priced_per_million() -> None:
     assert (deltas, streamed) == (["Hello", " you."], Completion("Hello you.", usage))
 
 
+@pytest.mark.parametrize("reply", [
+    Reply("Hello you.", usage=False), Reply("Hello you.", reported={"usage": {"prompt_tokens": "4.5"}}),
+])  # fmt: skip
 @pytest.mark.parametrize("stream", [False, True])
-def test_a_server_that_counts_nothing_leaves_an_estimate(stream: bool) -> None:
-    with serve_replies(Reply("Hello you.", usage=False)) as server:
+def test_a_server_that_counts_nothing_or_in_words_leaves_an_estimate(stream: bool, reply: Reply) -> None:
+    with serve_replies(reply) as server:
         usage = (read(server)[-1] if stream else ask(server)).usage
     assert usage == LLM("m", base_url="").estimate(HELLO, "Hello you.")
     assert usage.calls == 1 and usage.prompt_tokens > 4 and usage.completion_tokens >= 2
@@ -205,6 +208,9 @@ QUOTA = {"message": "You exceeded your current quota", "code": "insufficient_quo
     *((Reply(status=status), LLMBusy, str(status), 1) for status in (504, 524)),  # a gateway that gave up waiting
     (Reply(status=429, error=QUOTA), LLMBusy, "quota", 1),
     (Reply(status=503, retry_after=0), LLMBusy, "503", 3),
+    # What is in no `message` of an `error` object, as of LM Studio and FastAPI.
+    (Reply(status=400, error="no such adapter"), LLMFailed, "no such adapter", 1),
+    (Reply(status=422, error={"object": "", "detail": "no such adapter"}), LLMFailed, "no such adapter", 1),
 ])  # fmt: skip
 def test_a_lasting_failure_is_not_tried_again_and_a_passing_one_not_for_ever(
     reply: Reply, error: type[Exception], words: str, tries: int
@@ -317,7 +323,7 @@ def test_a_key_in_any_other_error_is_hidden_and_so_is_a_password_in_the_url() ->
     (Reply(text=""), "stop"), (Reply(text=None), "stop"), (Reply(text=" \n"), "stop"),
     (Reply(text="", finish_reason="length"), "raise max_tokens"),
     (Reply(text="<think>Or", finish_reason="length"), "raise max_tokens"),
-    (Reply(text=None, refusal="I cannot help with that."), "I cannot help with that")
+    (Reply(text=None, refusal="I cannot help with that."), "I cannot help with that"),
 ])  # fmt: skip
 def test_an_empty_answer_is_an_error_that_says_why(stream: bool, reply: Reply, why: str) -> None:
     with serve_replies(reply) as server, pytest.raises(LLMEmpty, match=why) as failed:
@@ -331,12 +337,24 @@ def test_an_empty_answer_is_an_error_that_says_why(stream: bool, reply: Reply, w
         'data: {"choices": 5}\n\n', 'data: {"choices": [{"delta": 5}]}\n\n',
     )),
     ('data: {"error": {"message": "CUDA out of memory"}}\n\n', "CUDA out of memory"),
+    ("data: [DONE]\n\n", "answers with text/event-stream"),
 ])  # fmt: skip
 @pytest.mark.parametrize("stream", [False, True])
 def test_what_is_no_chat_completion_is_an_error(raw: str, words: str, stream: bool) -> None:
     with serve_replies(Reply(raw=raw)) as server, pytest.raises(LLMFailed, match=words) as failed:
         read(server) if stream else ask(server)
     assert type(failed.value) is LLMFailed and len(server.asked) == 1
+
+
+@pytest.mark.parametrize("reply", [
+    Reply(status=400, error="the model is loaded with context length of only 4096 tokens"),  # LM Studio
+    Reply(status=400, error={"message": "Please reduce the length.", "code": "context_length_exceeded"}),  # Groq
+    Reply(status=422, error="`inputs` tokens + `max_new_tokens` must be <= 4096"),  # text-generation-inference
+    Reply(raw='data: {"error": {"message": "maximum context length is 4096 tokens"}}\n\n'),
+])  # fmt: skip
+def test_a_context_that_is_too_long_is_known_in_any_form(reply: Reply) -> None:
+    with serve_replies(reply) as server, pytest.raises(ContextTooLong):
+        ask(server)
 
 
 def test_a_context_that_is_too_long_is_told_with_both_numbers() -> None:

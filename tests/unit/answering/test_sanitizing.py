@@ -39,6 +39,9 @@ def out_of_any_chunks(text: str) -> str:
 @pytest.mark.parametrize(("written", "leaves"), [
     ("Use it [1]. Not [7]. Both [1][7].", "Use it [1]. Not. Both [1]."),
     ("[1, 7] and [3,1], ranges [1-3], [2–9] and [0].", "[1] and [3][1], ranges [1][2][3], [2][3] and."),
+    ("One[^1], two 【2†source】, 【3】【9】［1］ [Source 1]; [passages 1, 2] [cite: 3] [doc_1].",
+     "One[1], two [2], [3][1] [1]; [1][2] [3] [1]."),
+    ("【注】 [^note] [Source of truth] [Source 1 of 2] [RFC 2119] [Doc", None),
     ("Code `a[9]` stays, ``b`[8]`` too.", None),
     ("A ` alone [9] hides nothing.", "A ` alone hides nothing."),
     ("```python\nx[9]\n```\nSo [9].", "```python\nx[9]\n```\nSo."),

@@ -91,6 +91,29 @@ def test_answers_that_do_not_fit_are_refused(endpoint: Endpoint, wrong: Callable
         embedder.embed_chunks(["a", "b", "c"])
 
 
+@pytest.mark.parametrize("sent", [None, "text", [5], [{"index": 0}], [{"index": 0, "embedding": "AACAPw=="}]])
+def test_what_is_no_list_of_vectors_is_told(endpoint: Endpoint, sent: Any) -> None:
+    embedder = endpoint.embedder()
+    endpoint.replies = [lambda texts: (200, sent)]
+    with pytest.raises(EmbeddingFailed, match="it sent"):
+        embedder.embed_chunks(["a"])
+
+
+def test_a_page_instead_of_vectors_is_told() -> None:
+    page = ScriptedServer({"/v1/embeddings": Raw(200, "<html>", "text/html")})
+    with page as server, pytest.raises(EmbeddingFailed, match="it sent '<html>'"):
+        OpenAIEmbedder(load_tokenizer("openai:test"), f"{server.url}/v1", None)
+
+
+def test_a_server_that_takes_fewer_texts_at_once_gets_fewer(endpoint: Endpoint) -> None:
+    embedder = endpoint.embedder()
+    endpoint.replies = [lambda texts: (413, []), lambda texts: (422, [])]
+    vectors = embedder.embed_chunks(["x" * n for n in range(1, BATCH + 2)])
+    assert vectors[:, 0] / vectors[:, 1] == pytest.approx(range(1, BATCH + 2))
+    embedder.embed_chunks(["x"] * BATCH)
+    assert max(map(len, endpoint.asked[-4:])) == BATCH // 4
+
+
 def test_a_dimension_that_changes_is_refused(endpoint: Endpoint) -> None:
     embedder = endpoint.embedder()
     endpoint.replies = [lambda texts: (200, [{**row, "embedding": [1.0] * 5} for row in rows(texts)])]

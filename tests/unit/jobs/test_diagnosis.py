@@ -196,7 +196,8 @@ def test_a_model_that_answers() -> None:
     ("reply", "said", "remedy"),
     [
         (Reply(status=401, error={"message": "bad key sk-1"}), "refuses the API key", "set RAYDEX_LLM_KEY"),
-        (Reply(status=404, error={"message": "no such model"}), "no such model", "RAYDEX_LLM_MODEL to one that"),
+        (Reply(status=400, error={"message": "no such adapter"}), "no such adapter", "log"),
+        (Reply(status=503, error={"message": "all slots are busy"}), "all slots are busy", "load, or at the quota"),
         (Reply(hang=True), "did not begin to answer", "busy or still loads"),
         (Reply(""), "without text", "log"),
         (Reply(status=400, error=TOO_LONG), "4 tokens", "RAYDEX_LLM_CONTEXT_WINDOW="),
