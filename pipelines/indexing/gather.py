@@ -307,8 +307,8 @@ class Gatherer:
         listing = settings.files()
         if self._changes:
             listing = limit_files(settings, listing, spellings(self._changes.changed))
-        self._log.count_files(listing.skipped, listing.excluded)
-        pages = save_files(settings, listing, self._store, self._name, self._run, self._options.read_all)
+        pages, drafts = save_files(settings, listing, self._store, self._name, self._run, self._options.read_all)
+        self._log.count_files(listing.skipped, listing.excluded + drafts)
         self._log.tell(f"{pages:,} files under {folder.path}")
 
     def _choose_hosts(self) -> list[CrawlSettings]:
