@@ -31,6 +31,14 @@ def test_pages_that_sphinx_puts_into_the_tree_of_contents_of_one_page_are_its_te
     assert [(section.headings, section.blocks) for section in found] == [(("A", "C"), (Block("prose", "three"),))]
 
 
+def test_an_article_holds_its_headings_whatever_their_level_and_an_id_belongs_to_the_first():
+    function = '<article><h4 id="{0}">{0}()</h4><div><h3 id="types">Types</h3><p>T</p></div></article>'
+    found = sections(f'<main><h3 id="e">E</h3>{function.format("all")}{function.format("any")}</main>')
+    assert [(section.headings, section.anchors) for section in found] == [
+        (("E", "all()", "Types"), ("e", "all", "types")), (("E", "any()", "Types"), ("e", "any"))
+    ]  # fmt: skip
+
+
 API = """<main><section id="ray-get"><h1>ray.get</h1><dl class="py function">
 <dt class="sig sig-object py" id="ray.get"><span class="sig-prename descclassname"><span class="pre">ray.</span></span
 ><span class="sig-name descname"><span class="pre">get</span></span>(refs)<a class="reference internal" href="m.html"

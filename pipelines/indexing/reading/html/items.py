@@ -166,7 +166,7 @@ class ItemReader:
         if label := element.get(LABEL):
             return self._tab(label, element)
         if _is_section(element):
-            anchor = element.get("id")
+            anchor = element.get("id") or (element[0].get("id") if element.tag == "article" else None)
             return [Container([anchor] if anchor else [], "", self.items_in(element))]
         if element.tag == "blockquote" or not _BOX.isdisjoint(classes):
             # A quotation that only holds a box is docutils' way to indent.
@@ -269,6 +269,8 @@ def _is_section(element: Element) -> bool:
     anchor, classes = element.get("id"), (element.get("class") or "").split()
     if element.tag == "div" and not SECTIONS.isdisjoint(classes):
         return bool(anchor) or classes[0] == "refsynopsisdiv"
+    if element.tag == "article" and len(element) and element[0].tag in HEADINGS:
+        return bool(anchor or element[0].get("id"))
     if not anchor or (element.tag == "div" and anchor in _NAMES["layout"]):
         return False
     return element.tag == "section" or (len(element) > 0 and element[0].tag in HEADINGS)
