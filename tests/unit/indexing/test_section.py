@@ -39,6 +39,13 @@ def test_an_article_holds_its_headings_whatever_their_level_and_an_id_belongs_to
     ]  # fmt: skip
 
 
+def test_what_keeps_its_lines_is_a_listing():
+    found = sections(
+        "<main><h1>A</h1><xmp>a\n  <b>\n</xmp><textarea readonly>c\n  d</textarea><textarea></textarea></main>"
+    )
+    assert [(block.kind, block.text) for block in found[0].blocks] == [("code", "a\n  <b>"), ("code", "c\n  d")]
+
+
 API = """<main><section id="ray-get"><h1>ray.get</h1><dl class="py function">
 <dt class="sig sig-object py" id="ray.get"><span class="sig-prename descclassname"><span class="pre">ray.</span></span
 ><span class="sig-name descname"><span class="pre">get</span></span>(refs)<a class="reference internal" href="m.html"
