@@ -46,6 +46,16 @@ def test_what_keeps_its_lines_is_a_listing():
     assert [(block.kind, block.text) for block in found[0].blocks] == [("code", "a\n  <b>"), ("code", "c\n  d")]
 
 
+def test_signs_beside_bullets_and_before_names_and_tables_for_the_look_of_boxes_are_left_out():
+    (found, entry) = sections(
+        '<main><h1>A</h1><ul><li>- one</li></ul><div class="note"><table><tr><td rowspan="2"><img alt=""></td>'
+        "<th>Note</th></tr><tr><td>Well.</td></tr></table></div>"
+        '<dl><dt id="f"><span>: </span><b>f</b> (x)</dt><dd>F</dd></dl></main>'
+    )
+    assert text_of(found) == "- one\n\nNote\n\nWell."
+    assert (entry.headings, text_of(entry)) == (("A", "f (x)"), "F")
+
+
 API = """<main><section id="ray-get"><h1>ray.get</h1><dl class="py function">
 <dt class="sig sig-object py" id="ray.get"><span class="sig-prename descclassname"><span class="pre">ray.</span></span
 ><span class="sig-name descname"><span class="pre">get</span></span>(refs)<a class="reference internal" href="m.html"

@@ -218,6 +218,7 @@ class ItemReader:
         return not href or (href.startswith(("http:", "https:")) and urlsplit(href).netloc != self._site)
 
     def _list_item(self, element: Element) -> ListItem:
+        element.text = re.sub(r"^\s*[-–•]\s+", "", element.text or "")  # a sign beside the bullet
         named = len(element) > 0 and element[0].tag in ("a", "span", "p") and bool(TextRun.of(element[0]).before)
         long = not holds_heading(element) and len("".join(element.itertext()).split()) >= MUCH
         return ListItem(element.get("value"), named, long, self.items_in(element))
