@@ -42,7 +42,7 @@ _TEMPLATE = re.compile(
     r"(?P<quote>[\"'])(?P<path>[^\"'{}\n]*)(?P=quote)[ \t]*\|[ \t]*\w+_url)[ \t]*-?\}\})",
     re.MULTILINE | re.DOTALL,
 )
-_TAB = re.compile(r'^(\s*)===[!+]?(\s+".*")\s*$', re.MULTILINE)
+_TAB = re.compile(r'^([ \t]*)===[!+]?([ \t]+".*")[ \t]*$', re.MULTILINE)
 _FORMS: list[list[str]] = read_table(__name__)["forms"]
 # A label that no `[label]: target` of the page names; numbers in brackets are an index.
 _LABEL = re.compile(r"\[(?:[^\[\]\n]*[^\W\d][^\[\]\n]*)?\]")
@@ -172,16 +172,18 @@ def render(parts: Sequence[str | Token], dialect: Dialect) -> tuple[str, dict[st
 def _parser(dialect: Dialect) -> MarkdownIt:
     parser = MarkdownIt("commonmark").enable(["table", "strikethrough"])
     parser.use(front_matter_plugin).use(deflist_plugin).use(footnote_plugin).use(admon_plugin)
-    parser.use(container_plugin, "box", dialect.box, validate=_is_box, render=_render_box)
+    parser.use(
+        container_plugin,
+        "box",
+        dialect.box,
+        validate=lambda words, *_: bool(_BOX_TITLE.fullmatch(words.strip())),
+        render=_render_box,
+    )
     parser.inline.ruler.after("link", "label_elsewhere", _label_elsewhere)
     parser.add_render_rule("footnote_anchor", lambda *_: "")
     parser.add_render_rule("text", _render_text)
     parser.add_render_rule("fence", _render_fence)
     return parser if dialect.indented_code else parser.disable("code")
-
-
-def _is_box(words: str, *_: Any) -> bool:
-    return _BOX_TITLE.fullmatch(words.strip()) is not None
 
 
 def _render_box(_renderer: Any, tokens: Sequence[Token], place: int, *_: Any) -> str:
