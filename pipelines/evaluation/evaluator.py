@@ -165,8 +165,9 @@ class Evaluator:
 
         def scores() -> dict[str, float | None]:
             found: dict[str, float | None] = {}
+            referenced = example.answerable and example.answer is not None
             for metric in answer_metrics():
-                if metric.of_answer and (_has_reference(example) or not metric.needs_reference):
+                if metric.of_answer and (referenced or not metric.needs_reference):
                     score = metric.of_answer(example, answer, embed)
                     found |= {} if score is None else {metric.name: score}
             return found
@@ -219,10 +220,6 @@ def hit_sources(row: EvaluatedQuestion) -> HitSources:
 def _missing_parts(row: EvaluatedQuestion, answer: Answer) -> tuple[str, ...]:
     """Return the parts that were missing in either of them."""
     return tuple(dict.fromkeys((*row.degraded, *answer.degraded)))
-
-
-def _has_reference(example: Example) -> bool:
-    return example.answerable and example.answer is not None
 
 
 def _answer_row(answer: Answer) -> dict[str, Any]:

@@ -103,7 +103,8 @@ def _add(asked: str, thread: _Thread, *, beside: bool = False) -> tuple[FollowUp
     kept = thread.added if len(own) <= FEW and not beside else ""
     around = f"{thread.question.rstrip(' ?.!')}: {kept}" if kept and kept != asked else thread.question.rstrip(" ?.!")
     about = thread.subject or thread.question.strip(" ?.!")
-    return FollowUp(f"{asked}? ({around})", about=about), replace(thread, added=_noun(asked) if own else thread.added)
+    added = _PHRASES["asks_for"].sub("", asked) if own else thread.added  # "its size" of "what is its size"
+    return FollowUp(f"{asked}? ({around})", about=about), replace(thread, added=added)
 
 
 def _opposite(asked: str, added: str) -> str:
@@ -112,11 +113,6 @@ def _opposite(asked: str, added: str) -> str:
         if _content(asked) == _content(one) and (found := re.search(rf"\b{other}\b", added, re.IGNORECASE)):
             return f"{added[: found.start()]}{one}{added[found.end() :]}"
     return ""
-
-
-def _noun(asked: str) -> str:
-    """Return "what is its size" as "its size"."""
-    return _PHRASES["asks_for"].sub("", asked)
 
 
 def _reference(question: str, most_before: int) -> str:
