@@ -7,7 +7,6 @@ import argparse
 
 from jobs.cli import DONE, BadInput, add_json, add_name, command, finish, main
 from jobs.environment import open_store
-from pipelines.store import Store
 
 
 def arguments() -> argparse.ArgumentParser:
@@ -24,15 +23,10 @@ def run(args: argparse.Namespace) -> int:
     with open_store() as store:
         if args.collection or args.none:
             store.set_default(args.collection)
-        default = default_of(store)
+        default = next((row["name"] for row in store.collections() if row["is_default"]), None)
     text = f"{default} is the default collection" if default else "no collection is the default"
     finish({"default": default}, args.json, text)
     return DONE
-
-
-def default_of(store: Store) -> str | None:
-    """Return the name of the default collection, if there is one."""
-    return next((row["name"] for row in store.collections() if row["is_default"]), None)
 
 
 if __name__ == "__main__":

@@ -59,12 +59,14 @@ def run(args: argparse.Namespace) -> int:
         url = stack.enter_context(open_database())
         say("database is up")
         site = args.site or stack.enter_context(serve_documentation(PACKED if PACKED.is_dir() else ROOT))
-        collection = collection_name(site)
+        host = urlsplit(site)  # a collection for each site: the demo of one does not answer from another
+        collection = "demo-" + re.sub(r"[^a-z0-9.]+", "-", host.netloc.lower())
         environment = child_environment(DATABASE_URL=url, RAYDEX_COLLECTION=collection, **llm)
         messages = stack.enter_context(tempfile.TemporaryFile("w+"))
         service = stack.enter_context(run_service(environment, args.port, messages))
         say(f"indexing {site}")
-        scope = [*(["--max-pages", str(args.max_pages)] if args.site else []), *private_flag(site)]
+        scope = ["--max-pages", str(args.max_pages)] if args.site else []
+        scope += ["--allow-private"] * (host.hostname in ("127.0.0.1", "::1", "localhost"))
         few = not args.site or args.max_pages <= HERE_PAGES  # embedded sooner than actors start
         run_command(environment, "index", site, "--collection", collection, *scope, *["--no-ray"] * few)
         wait_until_ready(service, f"{base}/health/ready", messages)
@@ -84,16 +86,6 @@ def find_model(no_llm: bool) -> dict[str, str]:
     for line in found.lines:
         say(line)
     return found.variables | ({"RAYDEX_LLM_OFF": "true"} if no_llm else {})
-
-
-def collection_name(site: str) -> str:
-    """Return a collection's name for each site, so that the demo of one does not answer from another."""
-    return "demo-" + re.sub(r"[^a-z0-9.]+", "-", urlsplit(site).netloc.lower())
-
-
-def private_flag(site: str) -> list[str]:
-    """Allow loopback only for a site that is named by it."""
-    return ["--allow-private"] if urlsplit(site).hostname in ("127.0.0.1", "::1", "localhost") else []
 
 
 def farewell(port: int, seconds: float) -> str:

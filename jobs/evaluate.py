@@ -7,10 +7,9 @@ failed are counted), 1 failed (every question did, or no language model replied)
 """
 
 import argparse
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 from jobs import cli
 from jobs.environment import open_store, ray_address, read_configuration
@@ -116,7 +115,7 @@ def run(args: argparse.Namespace) -> int:
         if args.out:
             rows = store.evaluated_questions(result["evaluation"])
             write_results(args.out, result, per_question(examples, rows, plan))
-    verdicts = judge_floors([measured_run(result)], floors)
+    verdicts = judge_floors([{"name": result["dataset"], "error": None, "scores": flatten_scores(result)}], floors)
     gate = [asdict(verdict) | {"passed": verdict.passed} for verdict in verdicts]
     result |= {"left_out": left}
     cli.finish(
@@ -125,11 +124,6 @@ def run(args: argparse.Namespace) -> int:
         "\n".join([as_text(result), *(f"gate {v}" for v in verdicts)]),
     )
     return cli.DONE if all(verdict.passed for verdict in verdicts) else cli.NOT_ACCEPTED
-
-
-def measured_run(result: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an evaluation as the gate judges it."""
-    return {"name": result["dataset"], "error": None, "scores": flatten_scores(result)}
 
 
 if __name__ == "__main__":

@@ -171,7 +171,10 @@ class Telemetry:
             await self._app(scope, receive, send)
             return
         started, status = time.perf_counter(), CLIENT_LEFT
-        id = plain_id(Headers(scope=scope).get(REQUEST_ID, ""))
+        given = Headers(scope=scope).get(REQUEST_ID, "")
+        id = (
+            given if PLAIN_ID.fullmatch(given) else uuid.uuid4().hex
+        )  # no client may write lines of its own into the log
         scope["state"] = {**(scope.get("state") or {}), "request_id": id}
 
         async def watch(message: Message) -> None:
@@ -215,11 +218,6 @@ def _span_of(scope: Scope) -> contextlib.AbstractContextManager[tracing.Span]:
         return contextlib.nullcontext()
     sent = {"http.request.method": "POST", "url.path": scope["path"][:200]}
     return tracing.span("POST", sent, kind="SERVER", root=True, parent=Headers(scope=scope))
-
-
-def plain_id(given: str) -> str:
-    """Return `given` if it is short and plain, else a new id: no client may write lines of its own into the log."""
-    return given if PLAIN_ID.fullmatch(given) else uuid.uuid4().hex
 
 
 def request_id() -> str:

@@ -33,7 +33,7 @@ def find_language(question: str) -> str:
     """
     prose = " ".join(word for word in unicodedata.normalize("NFC", question).split() if not _is_code(word))
     letters = [letter for letter in prose if letter.isalpha()]
-    other = [letter for letter in letters if not _is_latin(letter)]
+    other = [letter for letter in letters if not unicodedata.name(letter, "LATIN").startswith("LATIN")]
     if len(other) >= 2 and len(other) >= _OTHER_SCRIPT * len(letters):
         return _language_of_script(other)
     words = set(re.findall(r"[^\W\d_]+", prose.lower()))
@@ -70,7 +70,3 @@ def reads_only_english(model: str) -> bool:
     """Return whether an embedding model is known, by its name, to read only English."""
     name = model.rstrip("/").rpartition("/")[2].lower()
     return "multilingual" not in name and bool(_PHRASES["english_model"].match(name))
-
-
-def _is_latin(letter: str) -> bool:
-    return letter.isascii() or unicodedata.name(letter, "LATIN").startswith("LATIN")

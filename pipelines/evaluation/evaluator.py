@@ -158,7 +158,6 @@ class Evaluator:
     async def _metric_scores(self, example: Example, answer: Answer) -> dict[str, float | None]:
         """Return the score of each metric of answers that has something to score."""
         loop = asyncio.get_running_loop()
-        has_reference = example.answerable and example.answer is not None
 
         def embed(texts: Sequence[str]) -> np.ndarray:
             embedding = self._engine.aembed(texts, self._plan.collection)
@@ -166,8 +165,9 @@ class Evaluator:
 
         def scores() -> dict[str, float | None]:
             found: dict[str, float | None] = {}
+            referenced = example.answerable and example.answer is not None
             for metric in answer_metrics():
-                if metric.of_answer and (has_reference or not metric.needs_reference):
+                if metric.of_answer and (referenced or not metric.needs_reference):
                     score = metric.of_answer(example, answer, embed)
                     found |= {} if score is None else {metric.name: score}
             return found

@@ -241,7 +241,10 @@ class Gatherer:
     def _free_nodes(self) -> Iterable[Node]:
         """Return what is free on each node; of one that was up before, as it was: this run may still hold a part."""
         now = self._ray.free_resources()
-        self._free = {node: max(self._free.get(node, free), free, key=_cpus) for node, free in now.items()}
+        self._free = {
+            node: max(self._free.get(node, free), free, key=lambda node: node.get("CPU", 0.0))
+            for node, free in now.items()
+        }
         return self._free.values()
 
     def _plan_pools(self, nodes: Sequence[Node]) -> tuple[Pools, str]:
@@ -307,8 +310,8 @@ class Gatherer:
         listing = settings.files()
         if self._changes:
             listing = limit_files(settings, listing, spellings(self._changes.changed))
-        self._log.count_files(listing.skipped, listing.excluded)
-        pages = save_files(settings, listing, self._store, self._name, self._run, self._options.read_all)
+        pages, drafts = save_files(settings, listing, self._store, self._name, self._run, self._options.read_all)
+        self._log.count_files(listing.skipped, listing.excluded + drafts)
         self._log.tell(f"{pages:,} files under {folder.path}")
 
     def _choose_hosts(self) -> list[CrawlSettings]:
@@ -350,10 +353,6 @@ def for_tasks(ranges: Iterable[dict[str, Any]], actors: int) -> list[dict[str, A
 def _size(ranges: Sequence[Mapping[str, Any]]) -> tuple[int, int]:
     """Return how many pages are in `ranges`, and their bytes."""
     return sum(part["pages"] for part in ranges), sum(part["bytes"] for part in ranges)
-
-
-def _cpus(node: Node) -> float:
-    return node.get("CPU", 0.0)
 
 
 def taken(ranges: "deque[dict[str, Any]]") -> Iterator[dict[str, Any]]:

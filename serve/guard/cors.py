@@ -65,7 +65,7 @@ class CrossOrigin:
             return
         origin = origin_of(scope)
         allow = {"Access-Control-Allow-Origin": origin} if origin and await self._may_read(origin, scope) else {}
-        if allow and _is_preflight(scope):
+        if allow and scope["method"] == "OPTIONS" and "access-control-request-method" in Headers(scope=scope):
             await Response(status_code=204, headers={**allow, **PREFLIGHT, "Vary": "Origin"})(scope, receive, send)
             return
 
@@ -79,7 +79,3 @@ class CrossOrigin:
         if origin in self._named or self._bound is None:
             return origin in self._named
         return scope_of(path_of(scope)) == ASK and await self._bound.contain(origin)
-
-
-def _is_preflight(scope: Scope) -> bool:
-    return scope["method"] == "OPTIONS" and "access-control-request-method" in Headers(scope=scope)

@@ -103,8 +103,8 @@ def _add(asked: str, thread: _Thread, *, beside: bool = False) -> tuple[FollowUp
     kept = thread.added if len(own) <= FEW and not beside else ""
     around = f"{thread.question.rstrip(' ?.!')}: {kept}" if kept and kept != asked else thread.question.rstrip(" ?.!")
     about = thread.subject or thread.question.strip(" ?.!")
-    noun = _PHRASES["asks_for"].sub("", asked)  # "what is its size" as "its size"
-    return FollowUp(f"{asked}? ({around})", about=about), replace(thread, added=noun if own else thread.added)
+    added = _PHRASES["asks_for"].sub("", asked) if own else thread.added  # "its size" of "what is its size"
+    return FollowUp(f"{asked}? ({around})", about=about), replace(thread, added=added)
 
 
 def _opposite(asked: str, added: str) -> str:

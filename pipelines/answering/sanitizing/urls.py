@@ -91,7 +91,8 @@ class AllowedURLs:
         """Return whether a bare URL may stay, however much of `rest` a reader's software takes to belong to it."""
         whole = "@" not in rest or bool(_PATH_BEGUN.match(url))
         loopback = code and _host(url) in LOOPBACK
-        return whole and (loopback or self._is_own(url) or _has_no_host(url))
+        # A scheme alone is that of http://<host>:80 in a manual.
+        return whole and (loopback or self._is_own(url) or (url.endswith("://") and url[:-3].isalpha()))
 
     def _is_own(self, url: str) -> bool:
         """Return whether `url`, and each URL within it, is of an allowed origin: a site may redirect to the latter."""
@@ -102,11 +103,6 @@ class AllowedURLs:
         """Return whether `www.…` without a scheme may stay."""
         host = _URL_END.split(token, maxsplit=1)[0].rstrip(_SENTENCE_END)
         return "@" not in token and any(origin(f"{scheme}://{host}") in self.origins for scheme in ("http", "https"))
-
-
-def _has_no_host(url: str) -> bool:
-    """Return whether a URL is a scheme alone: http://<host>:80 in a manual."""
-    return url.endswith("://") and url.removesuffix("://").isalpha()
 
 
 def _host(url: str) -> str:

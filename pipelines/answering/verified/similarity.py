@@ -87,7 +87,7 @@ def may_mean_same(one: Meaning, other: Meaning, shared: float = SHARED_WORDS) ->
     return (
         one.numbers == other.numbers
         and one.negated == other.negated
-        and _same_kind(one.kind, other.kind)
+        and (one.kind == other.kind or ("" in (one.kind, other.kind) and {one.kind, other.kind} <= _OPEN))
         and _same_names(one, other)
         and not _crossed(one, other)
         and not _opposed(one.words, other.words)
@@ -114,10 +114,6 @@ def _sides_of(words: Sequence[str]) -> Iterator[tuple[str, frozenset[str], froze
         if places:
             before, after = words[: places[0]], words[places[0] + 1 :]
             yield side, content_words(" ".join(before)), content_words(" ".join(after))
-
-
-def _same_kind(one: str, other: str) -> bool:
-    return one == other or ("" in (one, other) and {one, other} <= _OPEN)
 
 
 def _named(name: str) -> tuple[str, frozenset[str]]:

@@ -87,7 +87,8 @@ def plan_pools(
         )
     slots = [count_gpu_slots(node.get("GPU", 0.0), gpus) for node in usable]
     if any(slots):
-        return _fit(usable, slots, _cpus_beside_gpus(usable, slots), gpus, embedders, max_embedders)
+        cpus = min(1.0, *(_room(node) / taken for node, taken in zip(usable, slots, strict=True) if taken))
+        return _fit(usable, slots, cpus, gpus, embedders, max_embedders)
     cpus = _cpus_of_actor(usable)
     slots = [int(_room(node) / cpus + _ROUNDING) for node in usable]
     pools, message = _fit(usable, slots, cpus, 0.0, embedders, max_embedders)
@@ -179,8 +180,3 @@ def _cpus_of_actor(nodes: Sequence[Node]) -> float:
     sizes = [room / math.ceil(room / THREADS) for room in rooms]
     used = {size: size * sum(int(room / size + _ROUNDING) for room in rooms) for size in sizes}
     return max(size for size in sizes if used[size] >= NEARLY * max(used.values()))
-
-
-def _cpus_beside_gpus(nodes: Sequence[Node], slots: Sequence[int]) -> float:
-    """Return the CPUs of an actor that works on a GPU: one, or its share on the fullest node."""
-    return min(1.0, *(_room(node) / taken for node, taken in zip(nodes, slots, strict=True) if taken))

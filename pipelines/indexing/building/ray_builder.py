@@ -140,7 +140,8 @@ def crawl_batch(batch: pa.Table, job: steps.BuildJob, hosts: list[CrawlSettings]
     """
     (host,) = batch["host"].to_pylist()
     for urls in steps.crawl_host(hosts[host], job, _store(job)):
-        yield pa.table({"url": pa.array(urls, pa.string()), "filler": _filler(len(urls))})
+        filler = [b"\0" * (steps.BLOCK_BYTES * 5 // 4 // len(urls))] * len(urls)  # slightly more than a block
+        yield pa.table({"url": pa.array(urls, pa.string()), "filler": pa.array(filler, pa.binary())})
 
 
 def chunk_batch(batch: pa.Table, job: steps.BuildJob) -> Iterator[pa.Table]:
@@ -149,11 +150,6 @@ def chunk_batch(batch: pa.Table, job: steps.BuildJob) -> Iterator[pa.Table]:
 
 def store_batch(batch: pa.Table, job: steps.BuildJob) -> pa.Table:
     return steps.store_vectors(batch, job, _store(job))
-
-
-def _filler(rows: int) -> pa.Array:
-    """Return bytes that make `rows` rows slightly larger than one block."""
-    return pa.array([b"\0" * (steps.BLOCK_BYTES * 5 // 4 // rows)] * rows, pa.binary())
 
 
 def _store(job: steps.BuildJob) -> Store:

@@ -18,7 +18,7 @@ from pipelines.records import digest
 from pipelines.store import Store
 
 # Raise it whenever another text, URL, type, link or canonical URL is found for the same file: all are read once more.
-STAMPS_VERSION = 4
+STAMPS_VERSION = 5
 # A file that changed so shortly before it was looked at may change again without a new time: it gets no stamp. The
 # coarsest clock of a file system in use is FAT's, with two seconds.
 SETTLED_NS = 2_000_000_000
@@ -28,8 +28,8 @@ MOST_FILES, MOST_BYTES, READERS = 256, 64 << 20, 16
 
 def save_files(
     folder: FolderSettings, listing: Listing, store: Store, collection: str, run: int, read_all: bool = False
-) -> int:
-    """Commit the listed files of a folder as pages that `run` has seen; return their number.
+) -> tuple[int, int]:
+    """Commit the listed files of a folder as pages that `run` has seen; return their number and that of drafts.
 
     `read_all` reads those too whose stamps say that they have not changed.
     """
@@ -38,11 +38,14 @@ def save_files(
     known = {stamp: path for path, stamp in stamps.items() if stamp}
     same = store.see_files(collection, run, sorted(known)) if known and not read_all else {}
     held = {url: known[stamp] for stamp, url in same.items()}
+    drafts = 0
     todo = [path for path in listing.paths if stamps.get(path) not in same]
     with ThreadPoolExecutor(READERS) as readers:
         for paths in _batches(todo, listing.infos):
             found = dict(zip(paths, readers.map(lambda path: read_file(listing.system, path), paths), strict=True))
-            bodies = {path: includes(path, body) for path, body in found.items() if isinstance(body, bytes)}
+            texts = {path: body for path, body in found.items() if isinstance(body, bytes)}
+            bodies = {path: includes(path, body) for path, body in texts.items() if not folder.is_draft(body)}
+            drafts += len(texts) - len(bodies)
             stamps |= dict.fromkeys(includes.pages)  # what they include changes without them
             files = _last_of_each_url(folder, bodies, held)
             hashes = store.content_hashes(collection, list(files))
@@ -51,7 +54,7 @@ def save_files(
             ]
             failed = [_failed(folder, path, error) for path, error in found.items() if isinstance(error, OSError)]
             store.save_pages(collection, run, pages + failed)
-    return len(listing.paths)
+    return len(listing.paths) - drafts, drafts
 
 
 def limit_files(folder: FolderSettings, listing: Listing, urls: Collection[str]) -> Listing:

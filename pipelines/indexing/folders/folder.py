@@ -21,7 +21,7 @@ from pydantic import AfterValidator, BaseModel
 from pipelines.fetched import FetchedPage
 from pipelines.indexing.chunking.url_rules import UrlPattern
 from pipelines.indexing.folders.links import lead_links
-from pipelines.indexing.folders.page_urls import published_path
+from pipelines.indexing.folders.page_urls import front_matter, published_path
 from pipelines.indexing.reading.formats import FORMATS, MARKDOWN, MDX, TEXT, format_of_name
 from pipelines.indexing.reading.generators import GENERATORS
 from pipelines.indexing.reading.links import page_pointers
@@ -183,6 +183,11 @@ class FolderSettings(Folder, frozen=True):
             return ""
         inner = self.root.removeprefix(sources.root)
         return published_path(f"{inner}index.{MARKDOWN.suffixes[0]}", "bare", sources)
+
+    def is_draft(self, body: bytes) -> bool:
+        """Return whether the front matter of a page keeps it from being published."""
+        fields = front_matter(body) if self.sources and self.sources.named_within else {}
+        return fields.get("draft") is True or fields.get("published") is False
 
     def media_type_of(self, path: str) -> str:
         """Return the media type as which the file at `path` is read."""

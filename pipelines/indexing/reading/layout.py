@@ -50,17 +50,12 @@ class Layout:
         """Return `document` without the layout: its title, headings, and paragraphs outside its own heading."""
         if not self:
             return document
-        own = self._own_heading(document)
+        own = next((heading for heading in _all_headings(document) if heading not in self.headings), "")
         sections = (self._without_lines(section, bool(own)) for section in document.sections)
         kept = tuple(self._without_titles(section) for section in sections if section.blocks)
-        title = own or self._own_label(document.label) if document.title in self.titles else ""
+        label = document.label.removeprefix(self.before).removesuffix(self.after).strip(_SEPARATORS)
+        title = own or label if document.title in self.titles else ""
         return replace(document, title=title or document.title, sections=kept)
-
-    def _own_heading(self, document: Document) -> str:
-        return next((heading for heading in _all_headings(document) if heading not in self.headings), "")
-
-    def _own_label(self, label: str) -> str:
-        return label.removeprefix(self.before).removesuffix(self.after).strip(_SEPARATORS)
 
     def _without_lines(self, section: Section, headed: bool) -> Section:
         outside = self.titles if not headed else self.headings

@@ -31,6 +31,9 @@ def sections_of(parts: items.Items, url: str) -> tuple[Section, ...]:
     """
     writer = SectionWriter(url)
     writer.write(parts)
+    owners: dict[str, SectionFrame] = {}
+    for frame in writer.frames:  # a link leads to the first of those with an id
+        frame.anchors = [anchor for anchor in frame.anchors if owners.setdefault(anchor, frame) is frame]
     written = ((frame, frame.text.finish()) for frame in writer.frames if frame.is_source)
     sections = tuple(Section(url, frame.anchor_path(), frame.heading_path(), own) for frame, own in written if own)
     shown = sum(len(block.text) for section in sections for block in section.blocks)
@@ -135,7 +138,7 @@ class SectionFrame:
         path = self.path()
         headings: list[str] = []
         for step, inner in zip(path, [*path[1:], None], strict=True):
-            replaced = inner is not None and not inner.container and step.container and 0 < inner.level <= step.level
+            replaced = inner is not None and not inner.container and step.container and 0 < inner.level == step.level
             if step.heading and not replaced and headings[-1:] != [step.heading]:
                 headings.append(step.heading)
         return tuple(headings)

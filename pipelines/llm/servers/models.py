@@ -4,7 +4,7 @@ Knows the lists of OpenAI, Ollama, llama.cpp, vLLM and LM Studio. Chooses nothin
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
@@ -79,7 +79,7 @@ def look_at(base_url: str, key: str = "") -> Server:
         except NoAnswer:
             raise error from None
         base_url = f"{base_url}/v1"
-    if _is_ollama(base_url, rows):
+    if urlsplit(base_url).port == OLLAMA_PORT or any(row.get("owned_by") == "library" for row in rows):
         with suppress(NoAnswer):
             return look_at_ollama(root_of(base_url), base_url)
     models = tuple(_read_model(row) for row in rows)
@@ -151,10 +151,6 @@ def _rows(reply: Mapping[str, Any], field: str, url: str) -> list[Mapping[str, A
     if not isinstance(rows, list):
         raise NoAnswer(f"{without_password(url)} answers with JSON that lists no models", 200)
     return [row for row in rows if isinstance(row, dict)]
-
-
-def _is_ollama(base_url: str, rows: Sequence[Mapping[str, Any]]) -> bool:
-    return urlsplit(base_url).port == OLLAMA_PORT or any(row.get("owned_by") == "library" for row in rows)
 
 
 def _read_model(row: Mapping[str, Any]) -> ServedModel:

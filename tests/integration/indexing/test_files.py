@@ -129,6 +129,17 @@ def test_of_two_files_that_name_one_url_the_last_has_it_in_every_run(runs: Runs)
     assert runs(sources=sources)["changed"] == 1
 
 
+@pytest.mark.parametrize(
+    "says", ["---\ndraft: true\n---\n", "+++\ndraft = true\n+++\n", "---\npublished: false\n---\n"]
+)
+def test_a_draft_is_no_page_of_a_generator_whose_pages_say_so(says: str, runs: Runs) -> None:
+    (runs.root / "d.md").write_text(f"{says}# Not yet\n")
+    assert runs()["seen"] == 4
+    sources = SourceFolder("", "", f"{runs.root}/", "keep", routes=(("", ""),))
+    assert runs(sources=sources)["seen"] == runs(sources=sources)["seen"] == 3
+    assert "d" in runs.read
+
+
 def test_a_page_that_came_from_elsewhere_meanwhile_is_read(runs: Runs) -> None:
     runs()
     run = runs.lock.begin("reindex", {})

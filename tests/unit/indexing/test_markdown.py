@@ -74,11 +74,29 @@ def test_tags_of_templates_are_no_text_but_in_code():
             "Linux\n\nWords.\n\nmacOS\n\nMore.",
         ),
         ("::: code-group\n```js [a.js]\none\n```\n:::", "Code-group\n\na.js:\n\none"),
+        ("```rust,editable\n# fn main() {\nlet x = 1;\n#\n#[test]\n# }\n```", "let x = 1;\n#[test]"),
+        ("{{#title A book}}\n\nOne {{#include a.md}} two, `{{#title}}`.", "One two, {{#title}}."),
+        (
+            '[One]({{ site.baseurl }}/a/) {{ "/b" | relative_url }}{{site.url}}/, `{{ site.url }}`',
+            "One /b/, {{ site.url }}",
+        ),
+        ("[[toc]]\n\n[TOC]\n\nWords.", "Words."),
+        ('Write {{</* ref "a" */>}}.\n\n```\n{{%/* b */%}}\n```', 'Write {{< ref "a" >}}.\n\n{{% b %}}'),
         ("* Contents\n{:toc}\n\nWords{% comment %} hidden {% endcomment %}.", "Words."),
     ],
 )
 def test_what_generators_add_to_markdown_is_read_as_they_publish_it(text, shown):
     assert words(read(text, "text/markdown")) == shown
+
+
+@pytest.mark.parametrize("info", ["rust,editable", "rust{1,3}", "{.rust #id}", "rust:line-numbers", "rust title=a.rs"])
+def test_the_first_word_of_a_fence_is_its_language(info):
+    assert read(f"```{info}\nlet x = 1;\n```\n", "text/markdown").sections[0].blocks[-1].language == "rust"
+
+
+def test_a_page_without_text_that_names_itself_is_no_failure():
+    document = read("---\ntitle: Guides\nweight: 3\n---\n{{< children >}}\n", "text/markdown")
+    assert (document.title, document.sections) == ("Guides", ())
 
 
 def test_the_id_of_a_heading_may_stand_below_it():

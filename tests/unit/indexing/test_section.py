@@ -31,6 +31,31 @@ def test_pages_that_sphinx_puts_into_the_tree_of_contents_of_one_page_are_its_te
     assert [(section.headings, section.blocks) for section in found] == [(("A", "C"), (Block("prose", "three"),))]
 
 
+def test_an_article_holds_its_headings_whatever_their_level_and_an_id_belongs_to_the_first():
+    function = '<article><h4 id="{0}">{0}()</h4><div><h3 id="types">Types</h3><p>T</p></div></article>'
+    found = sections(f'<main><h3 id="e">E</h3>{function.format("all")}{function.format("any")}</main>')
+    assert [(section.headings, section.anchors) for section in found] == [
+        (("E", "all()", "Types"), ("e", "all", "types")), (("E", "any()", "Types"), ("e", "any"))
+    ]  # fmt: skip
+
+
+def test_what_keeps_its_lines_is_a_listing():
+    found = sections(
+        "<main><h1>A</h1><xmp>a\n  <b>\n</xmp><textarea readonly>c\n  d</textarea><textarea></textarea></main>"
+    )
+    assert [(block.kind, block.text) for block in found[0].blocks] == [("code", "a\n  <b>"), ("code", "c\n  d")]
+
+
+def test_signs_beside_bullets_and_before_names_and_tables_for_the_look_of_boxes_are_left_out():
+    (found, entry) = sections(
+        '<main><h1>A</h1><ul><li>- one</li></ul><div class="note"><table><tr><td rowspan="2"><img alt=""></td>'
+        "<th>Note</th></tr><tr><td>Well.</td></tr></table></div>"
+        '<dl><dt id="f"><span>: </span><b>f</b> (x)</dt><dd>F</dd></dl></main>'
+    )
+    assert text_of(found) == "- one\n\nNote\n\nWell."
+    assert (entry.headings, text_of(entry)) == (("A", "f (x)"), "F")
+
+
 API = """<main><section id="ray-get"><h1>ray.get</h1><dl class="py function">
 <dt class="sig sig-object py" id="ray.get"><span class="sig-prename descclassname"><span class="pre">ray.</span></span
 ><span class="sig-name descname"><span class="pre">get</span></span>(refs)<a class="reference internal" href="m.html"

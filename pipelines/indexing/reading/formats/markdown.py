@@ -33,17 +33,22 @@ from pipelines.text.phrases import read_table
 _ATTRIBUTES = re.compile(r"\s*\{:?\s*#([\w:.-]+)[^{}]*\}\s*$")
 _FIELD = re.compile(r"^(title|lang|language)(?::|[ \t]*=)[ \t]*(\S.*)$", re.MULTILINE)
 _BOX_TITLE = re.compile(r"([\w-]+)\s*(?:\[(?P<bracket>.*)\]|\|\s*(?P<bar>.*)|(?P<plain>[^{|\[].*))?")
-# Tags of Liquid (Jekyll, GitBook) and shortcodes of Hugo. Code comes first: what looks like a tag in it is none.
+# Tags of Liquid (Jekyll, GitBook), shortcodes of Hugo, helpers of mdBook, and what begins an address. Code comes first:
+# what looks like a tag in it is none.
 _TEMPLATE = re.compile(
     r"^[ \t]*(?P<fence>`{3,}|~{3,}).*?(?:^[ \t]*(?P=fence)|\Z)|(?P<tick>`+)[^\n]*?(?P=tick)"
-    r"|(?P<before>^[ \t]*)?(?P<tag>\{%[^%\n]*%\}|\{\{[<%][^{\n]*?[>%]\}\})",
+    r"|(?P<before>^[ \t]*)?(?P<tag>\{%[^%\n]*%\}|\{\{[<%][^{\n]*?[>%]\}\}|\{\{#[^{}\n]*\}\})"
+    r"|(?P<address>\{\{-?[ \t]*(?:site\.(?:base)?url|"
+    r"(?P<quote>[\"'])(?P<path>[^\"'{}\n]*)(?P=quote)[ \t]*\|[ \t]*\w+_url)[ \t]*-?\}\})",
     re.MULTILINE | re.DOTALL,
 )
-_TAB = re.compile(r'^(\s*)===[!+]?(\s+".*")\s*$', re.MULTILINE)
+_TAB = re.compile(r'^([ \t]*)===[!+]?([ \t]+".*")[ \t]*$', re.MULTILINE)
 _FORMS: list[list[str]] = read_table(__name__)["forms"]
 # A label that no `[label]: target` of the page names; numbers in brackets are an index.
 _LABEL = re.compile(r"\[(?:[^\[\]\n]*[^\W\d][^\[\]\n]*)?\]")
-_ATTRIBUTE_LIST = re.compile(r"\{:?\s*(?:[.#][\w-]+|[\w-]+=(?:\"[^\"{}]*\"|[\w.-]+))(?:\s+[^{}\n]*)?\}")
+_ATTRIBUTE_LIST = re.compile(
+    r"^\[\[?(?i:toc)\]?\]$|\{:?\s*(?:[.#][\w-]+|[\w-]+=(?:\"[^\"{}]*\"|[\w.-]+))(?:\s+[^{}\n]*)?\}"
+)
 
 
 # ---------------------------------------------------------------------------------------------- ids of headings
@@ -111,9 +116,12 @@ def _of_template(text: str) -> str:
 
 
 def _shown_of_tag(match: re.Match[str]) -> str:
-    """Return the title of a tag of a template, and code as it is."""
+    """Return the title of a tag of a template, and code and what is marked as text (`{{</* x */>}}`) as it is."""
+    text = re.sub(r"(\{\{[<%])/\*([^{\n]*?)\*/([>%]\}\})", r"\1\2\3", match[0])
     if not match["tag"]:
-        return match[0]
+        return (match["path"] or "") if match["address"] else text
+    if text != match[0]:
+        return escapeHtml(text)
     title = shown_words(match["tag"])
     return f"\n\n{title}\n\n" if title else "" if match["before"] is None else "\n"
 
@@ -138,8 +146,10 @@ def dialect_of(page: Page) -> Dialect:
 def read_markdown(page: Page) -> Document:
     """Read a page of Markdown, by way of the HTML that its dialect makes of it. Raises UnreadablePage."""
     rendered, fields = render([text_of_page(page)], dialect_of(page))
-    language = fields.get("lang") or fields.get("language") or ""
-    return document_of_html(page.url, rendered, clean_page(fields.get("title", "")), language)
+    language, title = fields.get("lang") or fields.get("language") or "", clean_page(fields.get("title", ""))
+    if title and rendered.endswith("<main></main>"):  # the generator lists the pages of a folder there
+        return Document(page.url, title, language, ())
+    return document_of_html(page.url, rendered, title, language)
 
 
 def render(parts: Sequence[str | Token], dialect: Dialect) -> tuple[str, dict[str, str]]:
@@ -162,16 +172,18 @@ def render(parts: Sequence[str | Token], dialect: Dialect) -> tuple[str, dict[st
 def _parser(dialect: Dialect) -> MarkdownIt:
     parser = MarkdownIt("commonmark").enable(["table", "strikethrough"])
     parser.use(front_matter_plugin).use(deflist_plugin).use(footnote_plugin).use(admon_plugin)
-    parser.use(container_plugin, "box", dialect.box, validate=_is_box, render=_render_box)
+    parser.use(
+        container_plugin,
+        "box",
+        dialect.box,
+        validate=lambda words, *_: bool(_BOX_TITLE.fullmatch(words.strip())),
+        render=_render_box,
+    )
     parser.inline.ruler.after("link", "label_elsewhere", _label_elsewhere)
     parser.add_render_rule("footnote_anchor", lambda *_: "")
     parser.add_render_rule("text", _render_text)
     parser.add_render_rule("fence", _render_fence)
     return parser if dialect.indented_code else parser.disable("code")
-
-
-def _is_box(words: str, *_: Any) -> bool:
-    return _BOX_TITLE.fullmatch(words.strip()) is not None
 
 
 def _render_box(_renderer: Any, tokens: Sequence[Token], place: int, *_: Any) -> str:
@@ -208,9 +220,12 @@ def _render_text(_renderer: Any, tokens: Sequence[Token], place: int, *_: Any) -
 
 def _render_fence(renderer: Any, tokens: Sequence[Token], place: int, *more: Any) -> str:
     """Write code below the name that its fence gives it: ```yaml title="compose.yaml"."""
-    info = tokens[place].info
+    token, info = tokens[place], tokens[place].info
     named = re.search(r"(?:^|\s)\[([^\[\]]+)\]", info)  # a tab of VitePress
     title = named[1] if named else shown_words(info)
+    token.info = re.findall(r"^(?:\{[ \t.]*)?([^\s,:{}]*)", info)[0]  # ```rust,editable, ```js{1,3}, ```{.py #id}
+    if token.info == "rust":  # lines that only the compiler needs
+        token.content = re.sub(r"^[ \t]*#(?:[ \t].*)?\n", "", token.content, flags=re.MULTILINE)
     above = f"<p>{escapeHtml(title)}:</p>\n" if title else ""
     return above + RendererHTML.fence(renderer, tokens, place, *more)
 

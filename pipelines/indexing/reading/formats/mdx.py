@@ -87,9 +87,11 @@ def _replaced(text: str, place: int) -> tuple[str, int]:
 
 
 def _expression(text: str, place: int) -> tuple[str, int]:
-    end = end_of_braces(text, place)
-    if text.startswith("{#", place) or end < 0:
+    if text.startswith("{#", place):
         return "{", place + 1
+    if (end := end_of_braces(text, place)) < 0:  # of what was looked through for nothing, a part is text
+        end = place + 1 + min(len(text) - place, _MAX_EXPRESSION) // 20
+        return text[place:end], end
     words = _TEXT.fullmatch(text, place + 1, end - 1)
     return next((part for part in words.groups() if part is not None), "") if words else "", end
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from lxml.etree import _Element as Element
 
-from pipelines.indexing.reading.generators import CODE_LINES
+from pipelines.indexing.reading.generators import BOXES, CODE_LINES
 from pipelines.indexing.reading.html.elements import HEADINGS
 from pipelines.indexing.reading.html.flow import MARKED, MUCH, TextRun
 from pipelines.indexing.reading.text import LINE_BREAK, as_listing, as_paragraph
@@ -141,7 +141,8 @@ def _span(cell: Element, name: str) -> int:
 
 
 def _is_data_table(table: Element) -> bool:
-    if table.get("role") in ("presentation", "none"):
+    box = [] if (parent := table.getparent()) is None or len(parent) > 1 else (parent.get("class") or "").split()
+    if table.get("role") in ("presentation", "none") or not BOXES.isdisjoint(box):
         return False
     if any(next(inner.iter(*_OWN_BLOCK), None) is not None for inner in table.iter("td")):
         return not _holds_blocks(table)
@@ -227,7 +228,7 @@ def signature_name(term: Element) -> str:
     )
     name = as_paragraph("".join(parts))
     if not name:
-        return re.split(r"(?<=.)[\n]", text_of(term), maxsplit=1)[0][:200]
+        return re.split(r"(?<=.)[\n]", text_of(term).removeprefix(": "), maxsplit=1)[0][:200]
     anchor = term.get("id") or ""
     is_python = "py" in (term.get("class") or "").split()
     return anchor if is_python and anchor.endswith(f".{name}") else name
@@ -236,4 +237,4 @@ def signature_name(term: Element) -> str:
 def signature_block(terms: Sequence[Element]) -> Block:
     """Return the listing of the signatures `terms`, or of what else leads to one definition."""
     language = next((_DOMAINS[name] for name in (terms[0].get("class") or "").split() if name in _DOMAINS), "")
-    return Block("code", "\n".join(map(text_of, terms)), language=language)
+    return Block("code", "\n".join(text_of(term).removeprefix(": ") for term in terms), language=language)

@@ -181,7 +181,7 @@ class ItemReader:
         if label := element.get(LABEL):
             return self._tab(label, element)
         if _is_section(element):
-            anchor = element.get("id")
+            anchor = element.get("id") or (element[0].get("id") if element.tag == "article" else None)
             return [Container([anchor] if anchor else [], "", self.items_in(element))]
         if element.tag == "blockquote" or not _BOX.isdisjoint(classes):
             # A quotation that only holds a box is docutils' way to indent.
@@ -233,6 +233,7 @@ class ItemReader:
         return not href or (href.startswith(("http:", "https:")) and urlsplit(href).netloc != self._site)
 
     def _list_item(self, element: Element) -> ListItem:
+        element.text = re.sub(r"^\s*[-–•]\s+", "", element.text or "")  # a sign beside the bullet
         named = len(element) > 0 and element[0].tag in ("a", "span", "p") and bool(TextRun.of(element[0]).before)
         long = not holds_heading(element) and len("".join(element.itertext()).split()) >= MUCH
         return ListItem(element.get("value"), named, long, self.items_in(element))
@@ -284,6 +285,8 @@ def _is_section(element: Element) -> bool:
     anchor, classes = element.get("id"), (element.get("class") or "").split()
     if element.tag == "div" and not SECTIONS.isdisjoint(classes):
         return bool(anchor) or classes[0] == "refsynopsisdiv"
+    if element.tag == "article" and len(element) and element[0].tag in HEADINGS:
+        return bool(anchor or element[0].get("id"))
     if not anchor or (element.tag == "div" and anchor in _NAMES["layout"]):
         return False
     return element.tag == "section" or (len(element) > 0 and element[0].tag in HEADINGS)

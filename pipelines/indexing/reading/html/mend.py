@@ -25,7 +25,11 @@ _HOLDS_MORE = etree.XPath("boolean(.//img | .//svg | .//math | .//table)")
 
 
 def mend_headings(root: Element) -> None:
-    """Make XHTML 2's `<h>` a heading, and put what stands in a heading from a list or table on after it."""
+    """Make XHTML 2's `<h>` a heading, what else keeps its lines a `<pre>`, and put what stands in a heading from a list
+    or table on after it.
+    """
+    for listing in root.iter("xmp", "listing", "plaintext", "textarea"):
+        listing.tag = "pre"
     for heading in root.iter("h"):
         heading.tag = HEADINGS[-1]
     for heading in list(root.iter(*HEADINGS)):
