@@ -4,7 +4,7 @@ What was learnt is kept with the hash of its sample, so a run in which the sampl
 """
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import partial
 from itertools import groupby
@@ -57,9 +57,8 @@ def find_unmatched(store: Store, collection: str, selectors: Collection[str], ch
     """
     left, pages = set(selectors), store.layout_sample(collection, 1, CHECKED)
     check = PageReader(SelectorCheck(selectors), child=child)
-    for url in pages if selectors else ():
-        for matched in _each(store, collection, [url], check):
-            left -= matched
+    for matched in _each(store, collection, pages if selectors else (), check):
+        left -= matched
         if not left:
             break
     return [text for text in selectors if text in left and pages], len(pages)
@@ -68,17 +67,15 @@ def find_unmatched(store: Store, collection: str, selectors: Collection[str], ch
 def _learn(store: Store, collection: str, urls: list[str], known: Layouts, read: PageReader[Document]) -> Layouts:
     sites: list[tuple[str, Layout]] = []
     for site, group in groupby(sorted(urls, key=lambda url: (origin(url), url)), key=origin):
-        layout = learn_layout(_each(store, collection, list(group), read), known.of(site))
+        layout = learn_layout(list(_each(store, collection, group, read)), known.of(site))
         if layout:
             sites.append((site, layout))
     return Layouts(tuple(sites))
 
 
-def _each(store: Store, collection: str, urls: list[str], read: PageReader[T]) -> list[T]:
-    """Return what `read` makes of each page that can be read."""
-    each = []
+def _each(store: Store, collection: str, urls: Iterable[str], read: PageReader[T]) -> Iterator[T]:
+    """Yield what `read` makes of each page that can be read, one after the other."""
     for url in urls:
         for page in store.page_bodies(collection, [url]):
             with suppress(UnreadablePage):
-                each.append(read(page))
-    return each
+                yield read(page)

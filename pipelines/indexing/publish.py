@@ -35,25 +35,19 @@ COSTS_IN_PLACE = ((20_000, 2.9), (1_000_000, 8.6))
 COUNTED = tuple(f"{what}_{how}" for what in ("pages", "chunks") for how in ("added", "changed", "removed"))
 
 
-@dataclass(frozen=True, slots=True)
-class Deletion:
-    """Whether vanished pages may be deleted from the index, and the reason if not."""
+def deletion_refusal(deletable: int, pages: int, stopped_by: str, most: float) -> str:
+    """Return why vanished pages may not be deleted from an index, "" if they may or none have vanished.
 
-    allowed: bool
-    reason: str = ""
-
-
-def decide_deletion(deletable: int, pages: int, stopped_by: str, most: float) -> Deletion:
-    """Allow deletion after a complete run (not `stopped_by`), if at most the share `most` of the index has vanished."""
-    if stopped_by:
-        return Deletion(False, f"the crawl is not complete ({stopped_by}): nothing is deleted")
+    They may after a complete run (not `stopped_by`), if they are at most the share `most` of the index.
+    """
+    if deletable and stopped_by:
+        return stopped_by
     if pages and deletable / pages > most:
-        return Deletion(
-            False,
+        return (
             f"{deletable} of {pages} pages have vanished, more than `--max-delete-ratio {most:g}` allows: nothing is "
-            "deleted. Is the site broken? If not, run again with a larger ratio",
+            "deleted. Is the site broken? If not, run again with a larger ratio"
         )
-    return Deletion(True)
+    return ""
 
 
 def find_live_index(store: Store, collection: str) -> Index | None:

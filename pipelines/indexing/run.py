@@ -204,10 +204,10 @@ class ReindexRun:
             log.tell(Passing(f"{staged['pages']:,} pages, publishing {staged['chunks']:,} chunks{left}"))
             with log.timed("publish"):
                 live = publish.find_live_index(store, name)
-                deletion = self._decide_deletion(live or base, stopped_by)
-                needs_look = failed or not (deletion.allowed or stopped_by)
-                may_publish = self._may_publish(base, live, deletion, needs_look)
-                publication = self._publish(base, live, deletion, may_publish)
+                refused = self._refuse_deletion(live or base, stopped_by)
+                needs_look = failed or (refused and not stopped_by)
+                may_publish = self._may_publish(base, live, refused, needs_look)
+                publication = self._publish(base, live, refused, may_publish)
                 if publication:
                     self._warn_of_pins(publication.index)
         outcome = Outcome.DONE if publication else Outcome.NOTHING_INDEXED
@@ -257,38 +257,33 @@ class ReindexRun:
         """The pages that alone may be deleted, None for any."""
         return sorted(spellings(self.options.changes.deleted)) if self.options.changes else None
 
-    def _decide_deletion(self, index: Index | None, stopped_by: str) -> publish.Deletion:
+    def _refuse_deletion(self, index: Index | None, stopped_by: str) -> bool:
+        """Return whether vanished pages may not be deleted, and warn if that needs a look."""
         only = self._named_as_deleted
         deletable, pages = self.store.deletable_pages(self.collection.name, index.id, only) if index else (0, 0)
-        if not deletable:
-            return publish.Deletion(True)
-        deletion = publish.decide_deletion(deletable, pages, stopped_by, self.collection.max_delete_ratio)
-        if not (deletion.allowed or stopped_by):
-            self.log.warn(deletion.reason)
-        return deletion
+        refusal = publish.deletion_refusal(deletable, pages, stopped_by, self.collection.max_delete_ratio)
+        if refusal and not stopped_by:
+            self.log.warn(refusal)
+        return bool(refusal)
 
-    def _may_publish(
-        self, base: Index | None, live: Index | None, deletion: publish.Deletion, needs_look: bool
-    ) -> bool:
+    def _may_publish(self, base: Index | None, live: Index | None, refused: bool, needs_look: bool) -> bool:
         """Return whether what the run changes may be published before it is judged; nothing is worse than no index."""
         if not self.options.publish or live is None or self.options.most_unjudged >= 1:
             return self.options.publish
         vanished, pages = self.store.deletable_pages(self.collection.name, live.id)
-        changed = self.store.staged_counts(self.run)["pages"] + (vanished if deletion.allowed else 0)
+        changed = self.store.staged_counts(self.run)["pages"] + (0 if refused else vanished)
         return not needs_look and base == live and changed <= self.options.most_unjudged * pages
 
-    def _publish(
-        self, base: Index | None, live: Index | None, deletion: publish.Deletion, may_publish: bool
-    ) -> Publication | None:
+    def _publish(self, base: Index | None, live: Index | None, refused: bool, may_publish: bool) -> Publication | None:
         if base is None and not self.store.staged_counts(self.run)["pages"]:
             self.log.warn("no page could be indexed: nothing is published")
             return None
         # Pages that must not be deleted stay where they are; a new index does not hold them.
-        keeps = deletion.allowed or live is None or live == base
+        keeps = not refused or live is None or live == base
         if not keeps:
             self.log.warn("the index with the new settings lacks those pages: it is left as a candidate")
         only = self._named_as_deleted
-        delete = deletion.allowed if only is None else only if deletion.allowed else ()
+        delete = not refused if only is None else () if refused else only
         resources, goes_live = self.options.resources, keeps and may_publish
         return publish.publish_run(self.store, self.lock, self.run, self.settings, base, delete, resources, goes_live)
 

@@ -229,7 +229,8 @@ def test_a_reader_gives_its_text_or_says_why_not(reading, name):
     body, content_type = READ[name]
     suffix = {"text/markdown": ".md", "text/x-rst": ".rst", "application/x-ipynb+json": ".ipynb"}.get(content_type, "")
     peak = PeakMemory()
-    with peak.measured(), PageReader(read_page) as reader:
+    with peak.measured():
+        reader = PageReader(read_page)
         reader(Page("https://docs.test/", b"Some words.", "text/plain"))  # the process starts
         began = time.monotonic()
         try:

@@ -19,7 +19,6 @@ from pipelines.answering.retrieval.live import (
     CollectionNotNamed,
     IndexLoading,
     IndexReplaced,
-    LiveIndex,
     LiveIndexes,
     ModelNotReady,
     QueryEmbedder,
@@ -156,7 +155,7 @@ class Retriever:
         if index is None:
             return None
         with suppress(NoSuchIndex, IndexReplaced, CollectionNotNamed):
-            return self._search(search, self._indexes.current(index), index, SearchTrace(), index)
+            return self._searcher.search(search, self._indexes.current(index), index, SearchTrace(), index)
         return None
 
     def _retrieve(self, search: Search) -> Retrieval:
@@ -164,10 +163,10 @@ class Retriever:
         trace = SearchTrace()
         try:
             index = self._index(search, trace)
-            return self._search(search, self._indexes.current(index), index, trace)
+            return self._searcher.search(search, self._indexes.current(index), index, trace)
         except NoSuchIndex:  # pruned since it was looked up: wait for the index that is live now
             index = self._index(search, trace)
-            return self._search(search, self._indexes.prepare(index).result(), index, trace)
+            return self._searcher.search(search, self._indexes.prepare(index).result(), index, trace)
 
     def embed(self, texts: Sequence[str], collection: str | None = None) -> Vector:
         """Return vectors of `texts` by the live index's model: float32, (texts, dimension), rows of length 1.
@@ -181,19 +180,15 @@ class Retriever:
         lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
         return np.asarray(vectors / np.where(lengths > 0, lengths, 1), np.float32)
 
-    def place(self, url: str, collection: str | None = None) -> Place | None:
+    async def aplace(self, url: str, collection: str | None = None) -> Place | None:
         """Return the page of the live index that a reader has open at `url`; None if the index does not hold it.
 
         Raises CollectionNotNamed, NoLiveIndex and StoreUnavailable.
         """
-        spellings = page_spellings(url)
-        return (
-            self._store.find_place(self._indexes.index(collection), spellings, fragment_of(url)) if spellings else None
-        )
-
-    async def aplace(self, url: str, collection: str | None = None) -> Place | None:
-        """Call `place` in a thread of the retriever's own."""
-        return await self._in_thread(lambda: self.place(url, collection))
+        if not (spellings := page_spellings(url)):
+            return None
+        anchor = fragment_of(url)
+        return await self._in_thread(lambda: self._store.find_place(self._indexes.index(collection), spellings, anchor))
 
     async def aretrieve(self, search: Search) -> Retrieval:
         """Retrieve in a thread of the retriever's own, once an index is loaded."""
@@ -211,12 +206,6 @@ class Retriever:
 
     def _index(self, search: Search, trace: SearchTrace) -> Index:
         return trace.run("index", lambda: self._indexes.index(search.collection))
-
-    def _search(
-        self, search: Search, live: LiveIndex, index: Index, trace: SearchTrace, remembered: Index | None = None
-    ) -> Retrieval:
-        own = index if live.index.id == index.id else live.index
-        return self._searcher.search(search, live, own, trace, remembered)
 
     async def _in_thread(self, call: Callable[[], T], threads: Executor | None = None) -> T:
         return await asyncio.get_running_loop().run_in_executor(threads or self._calls, copy_context().run, call)

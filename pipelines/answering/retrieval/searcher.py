@@ -64,10 +64,12 @@ class Searcher:
     def search(
         self, search: Search, live: LiveIndex, index: Index, trace: SearchTrace, remembered: Index | None = None
     ) -> Retrieval:
-        """Return the best hits of one snapshot. Raises StoreUnavailable, and NoSuchIndex if the index was pruned.
+        """Return the best hits of one snapshot of `index`, or of the index before it while only that is `live`.
 
-        Raises IndexReplaced unless `remembered`, if it is given, is still the live index that is meant.
+        Raises StoreUnavailable, and NoSuchIndex if the index was pruned. Raises IndexReplaced unless `remembered`, if
+        it is given, is still the live index that is meant.
         """
+        index = index if live.index.id == index.id else live.index
         if self._settings.spelling and self._fusion.uses(BM25):
             search = trace.run("spell", lambda: self._correct(search, live, index, trace))
         results = self._run_legs(search, live, index, trace)

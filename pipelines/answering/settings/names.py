@@ -6,7 +6,7 @@ Names of the version before are read for one version more, with a warning; names
 
 import json
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict
@@ -132,13 +132,10 @@ def variable_of(name: str) -> str:
 
 def flatten(values: Mapping[str, Any], model: type[BaseModel]) -> dict[str, Any]:
     """Return values of settings of `model` by their full names, of dicts for groups."""
-
-    def flat() -> Iterator[tuple[str, Any]]:
-        for name, value in values.items():
-            yield from ((f"{name}.{key}", one) for key, one in value.items()) if name in groups else ((name, value),)
-
-    groups = groups_of(model)
-    return dict(flat())
+    groups, flat = groups_of(model), dict[str, Any]()
+    for name, value in values.items():
+        flat |= {f"{name}.{key}": one for key, one in value.items()} if name in groups else {name: value}
+    return flat
 
 
 def change(settings: Settings, values: Mapping[str, Any]) -> Settings:

@@ -16,9 +16,11 @@ import pyarrow.compute as pc
 from pipelines.cluster import JOB_NICENESS
 from pipelines.indexing.building import steps
 from pipelines.indexing.building.threads import ThreadedIterator
+from pipelines.indexing.chunking.page_cutter import PageCutter
 from pipelines.indexing.crawling.crawl import CrawlSettings
 from pipelines.indexing.reading.child_process import Child
 from pipelines.indexing.reading.layout import Layouts
+from pipelines.indexing.reading.read import PageReader
 from pipelines.store import DATABASE_PATIENCE_S, Store
 
 # Texts that are embedded and stored at once: a kill, or Ctrl-C, loses seconds of embedding.
@@ -41,7 +43,7 @@ class LocalBuilder:
     def __init__(self, job: steps.BuildJob, child: Child, urgent: bool = False) -> None:
         self._job, self._child, self._urgent = job, child, urgent
         self._store = Store(job.database_url, pool_size=4, retry_s=DATABASE_PATIENCE_S)
-        self._read = steps.make_reader(job.settings, job.layouts, child=child)
+        self._read = PageReader(PageCutter(job.settings, job.layouts), child=child)
         self._embed: steps.EmbedTexts | None = None
 
     def __enter__(self) -> "LocalBuilder":
@@ -54,7 +56,7 @@ class LocalBuilder:
     def use(self, layouts: Layouts) -> None:
         """Leave out these layouts from now on."""
         if layouts != self._job.layouts:
-            self._read = steps.make_reader(self._job.settings, layouts, child=self._child)
+            self._read = replace(self._read, read=PageCutter(self._job.settings, layouts))
             self._job = replace(self._job, layouts=layouts)
 
     def crawled(
@@ -77,7 +79,7 @@ class LocalBuilder:
 
     def patiently(self, urls: Iterable[str]) -> Generator[pa.Table]:
         """Build from stored pages that took too long: each alone, and with PATIENCE."""
-        reader, self._read = self._read, steps.make_reader(self._job.settings, self._job.layouts, PATIENCE, self._child)
+        reader, self._read = self._read, replace(self._read, patience=PATIENCE)
         try:
             yield from self._build([url] for url in urls)
         finally:

@@ -17,7 +17,7 @@ from ray.exceptions import ActorUnschedulableError, StreamingGeneratorReplayInco
 from pipelines.cluster import quiet_context
 from pipelines.indexing.building import steps
 from pipelines.indexing.building.pools import Node, held_by_others
-from pipelines.indexing.chunking.page_cutter import PageChunks
+from pipelines.indexing.chunking.page_cutter import PageChunks, PageCutter
 from pipelines.indexing.crawling.crawl import CrawlSettings
 from pipelines.indexing.reading.layout import Layouts
 from pipelines.indexing.reading.read import PageReader
@@ -165,4 +165,4 @@ def _store_of(url: str, run: int, collection: str) -> Store:
 
 @functools.cache
 def _reader(settings: IndexSettings, layouts: Layouts) -> PageReader[PageChunks]:
-    return steps.make_reader(settings, layouts)
+    return PageReader(PageCutter(settings, layouts))

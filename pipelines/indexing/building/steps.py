@@ -17,12 +17,10 @@ import pyarrow.compute as pc
 
 from pipelines.embedding.load import load_embedder
 from pipelines.indexing.building.pools import Pools
-from pipelines.indexing.chunking.page_cutter import PageChunks, PageCutter
+from pipelines.indexing.chunking.page_cutter import PageChunks
 from pipelines.indexing.chunking.url_rules import UrlRules
 from pipelines.indexing.crawling.crawl import CrawlFailed, CrawlReport, CrawlSettings, crawl
-from pipelines.indexing.reading.child_process import Child
 from pipelines.indexing.reading.layout import NO_LAYOUTS, Layouts
-from pipelines.indexing.reading.read import PageReader
 from pipelines.indexing.reading.text import UnreadablePage
 from pipelines.logs import log_work_of
 from pipelines.records import Chunk, IndexSettings
@@ -81,13 +79,6 @@ def crawl_host(settings: CrawlSettings, job: BuildJob, store: Store) -> Iterator
     finally:
         counts = {**report.counts, "began": began, "seconds": report.seconds, "traps": report.traps}
         store.save_crawl(job.run, url, report.complete, report.stopped_by, counts)
-
-
-def make_reader(
-    settings: IndexSettings, layouts: Layouts, patience: float = 1.0, child: Child | None = None
-) -> PageReader[PageChunks]:
-    """Return what reads and cuts a page, in a process of its own, within `patience` times the limit of its format."""
-    return PageReader(PageCutter(settings, layouts), patience, child)
 
 
 def chunk_pages(

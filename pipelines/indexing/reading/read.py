@@ -5,6 +5,7 @@ parser survives.
 """
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Generic, TypeVar
 
@@ -55,18 +56,18 @@ def reader_of(entry: formats.DocumentFormat, html: Mapping[str, Any] = NO_SELECT
     return read
 
 
+@dataclass(frozen=True)
 class PageReader(Generic[T]):
     """Runs `read` (read_page, or a function that calls it) in a process of its own.
 
     A page that hangs or crashes it is an UnreadablePage. A page may take `patience` times the limit of its format and
-    size. The process starts at the first page (some tenths of a second) and ends with `close`, with the reader, or with
-    the program; that of a `child` is shared with others.
+    size. The process starts at the first page (some tenths of a second) and ends with the reader or the program; that
+    of a `child` is shared with others.
     """
 
-    def __init__(self, read: Callable[[Page], T], patience: float = 1.0, child: Child | None = None) -> None:
-        self._read = read
-        self._patience = patience
-        self._child = child or Child()
+    read: Callable[[Page], T]
+    patience: float = 1.0
+    child: Child = field(default_factory=Child)
 
     def __call__(self, page: Page) -> T:
         """Return `read(page)`. Raises UnreadablePage, also for a page that takes too long or kills the process.
@@ -75,22 +76,12 @@ class PageReader(Generic[T]):
         """
         entry = formats.format_of_page(page)
         if entry is None or len(page.body) > entry.max_bytes:
-            return self._read(page)  # refuses it, without sending it through a pipe
+            return self.read(page)  # refuses it, without sending it through a pipe
         try:
-            return self._child(self._read, page, self._patience * entry.limit_s(len(page.body)))
+            return self.child(self.read, page, self.patience * entry.limit_s(len(page.body)))
         except (UnreadablePage, ChildNotStarted):
             raise
         except ChildTimeout as error:
             raise UnreadablePage(page.url, f"{error}: {TOO_SLOW}") from error
         except Exception as error:
             raise UnreadablePage(page.url, f"its parser failed: {error!r}") from error
-
-    def close(self) -> None:
-        """End the process."""
-        self._child.close()
-
-    def __enter__(self) -> "PageReader[T]":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()

@@ -7,6 +7,8 @@ import codecs
 import re
 from collections.abc import Sequence
 
+from w3lib.encoding import read_bom
+
 from pipelines.markdown.text import Mark, MarkKind, Text
 from pipelines.records import Page
 from pipelines.text.cleaning import clean_for_storage
@@ -15,13 +17,6 @@ from pipelines.text.phrases import read_names
 # What browsers take these names for (WHATWG Encoding Standard): a page declared latin-1 is windows-1252.
 _WEB_NAMES = {"iso8859-1": "cp1252", "ascii": "cp1252", "gb2312": "gb18030", "gbk": "gb18030"}
 _CHARSETS = read_names(__name__)["charsets"]
-_BOMS = (
-    (codecs.BOM_UTF8, "utf-8"),
-    (codecs.BOM_UTF32_LE, "utf-32-le"),
-    (codecs.BOM_UTF32_BE, "utf-32-be"),
-    (codecs.BOM_UTF16_LE, "utf-16-le"),
-    (codecs.BOM_UTF16_BE, "utf-16-be"),
-)
 _META = re.compile(
     rb"<meta[^<>]{0,500}?charset\s*=\s*[\"']?\s*([\w:.-]{1,40})|<\?xml[^<>]{0,200}?encoding=[\"']([\w:.-]{1,40})",
     re.IGNORECASE,
@@ -109,9 +104,9 @@ def decode(body: bytes, charset: str | None = None, *, detect: bool = True) -> s
     """Decode `body` by its BOM, else by `charset` (declared by the server), else as the page declares, else as UTF-8 if
     that fits, else (with `detect`) by the most likely encoding. Never raises.
     """
-    for bom, name in _BOMS:
-        if body.startswith(bom):
-            return body[len(bom) :].decode(name, "replace")
+    encoding, bom = read_bom(body)
+    if encoding and bom:
+        return body[len(bom) :].decode(encoding, "replace")
     for name in _declared_charsets(body, charset):
         text = body.decode(name, "replace")
         if text.count("\ufffd") <= 1 + _BAD_SHARE * len(text) and text.count("\0") <= _BAD_SHARE * len(text):

@@ -18,7 +18,7 @@ from psycopg.types.json import Jsonb
 from pipelines.indexing import settings as settings_module
 from pipelines.indexing.collection import INDEX, compose_collection
 from pipelines.indexing.lock import hold_collection
-from pipelines.indexing.publish import decide_deletion, rollback
+from pipelines.indexing.publish import deletion_refusal, rollback
 from pipelines.indexing.run import plan_reindex
 from pipelines.records import Chunk, Hit, Index
 from pipelines.store import (
@@ -138,9 +138,8 @@ def test_a_vanished_page_goes_where_that_is_allowed_a_failed_one_stays_and_what_
     [(0, 100, True, True), (20, 100, True, True), (21, 100, True, False), (1, 100, False, False), (0, 0, True, True)],
 )
 def test_deletion_needs_a_complete_run_and_a_small_share(deletable, pages, complete, allowed):
-    deletion = decide_deletion(deletable, pages, "" if complete else "error: x", 0.2)
-    assert deletion.allowed is allowed
-    assert allowed or deletion.reason
+    refusal = deletion_refusal(deletable, pages, "" if complete else "error: x", 0.2)
+    assert (refusal == "") is allowed
 
 
 # ---------------------------------------------------------------------------------------------- what readers see

@@ -133,7 +133,7 @@ from pipelines.indexing.reading.read import PageReader, read_page
 from pipelines.records import Page
 reader = PageReader(read_page)
 reader(Page("https://x.org/", b"hello"))
-print(reader._child._process.pid, flush=True)
+print(reader.child._process.pid, flush=True)
 os.kill(os.getpid(), 9)
 """
 
@@ -146,23 +146,23 @@ def test_the_reading_process_ends_with_a_killed_owner():
 
 def test_a_reader_gives_what_read_page_gives():
     page = Page("https://x.org/", b"<main><h1 id=a>A</h1><p>text</p></main>")
-    with PageReader(read_page) as reader:
-        assert reader(page) == read_page(page)
-        with pytest.raises(UnreadablePage, match="empty"):
-            reader(Page("https://x.org/", b""))
+    reader = PageReader(read_page)
+    assert reader(page) == read_page(page)
+    with pytest.raises(UnreadablePage, match="empty"):
+        reader(Page("https://x.org/", b""))
 
 
 def test_cutting_that_takes_too_long_is_an_unreadable_page_and_the_next_one_is_read():
     slow = b"<p>" + b" ".join(str(number).encode() for number in range(600_000)) + b"</p>"
     page = Page("http://x/", b"<html lang=en><title>T</title><main><h1 id=top>Top</h1><p>Some text.</p></main></html>")
     child, cut = Child(), PageCutter(IndexSettings(model="hash:16", dimension=16))
-    with PageReader(cut, child=child) as reader, PageReader(cut, patience=0.02, child=child) as impatient:
-        first = reader(page)
-        assert (first.title, first.language, first.sections) == ("Top", "en", 1)
-        assert [(chunk.anchor, chunk.text) for chunk in first.chunks] == [("top", "Some text.")]
-        with pytest.raises(UnreadablePage, match="too long"):
-            impatient(Page("http://x/slow", slow))
-        assert reader(page) == first
+    reader, impatient = PageReader(cut, child=child), PageReader(cut, patience=0.02, child=child)
+    first = reader(page)
+    assert (first.title, first.language, first.sections) == ("Top", "en", 1)
+    assert [(chunk.anchor, chunk.text) for chunk in first.chunks] == [("top", "Some text.")]
+    with pytest.raises(UnreadablePage, match="too long"):
+        impatient(Page("http://x/slow", slow))
+    assert reader(page) == first
 
 
 def test_links_are_absolute_once_and_real():

@@ -48,8 +48,8 @@ def test_a_page_that_has_none_of_them_is_read_as_on_any_site():
 
 
 def test_what_finds_nothing_is_told_for_each_selector():
-    with PageReader(SelectorCheck([".doc", "#toc"])) as check:
-        assert check(Page("https://x.org/page.html", PAGE.encode())) == {".doc"}
+    check = PageReader(SelectorCheck([".doc", "#toc"]))
+    assert check(Page("https://x.org/page.html", PAGE.encode())) == {".doc"}
 
 
 @pytest.mark.parametrize(

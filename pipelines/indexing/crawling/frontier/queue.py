@@ -6,9 +6,10 @@ the same pages each time, whichever answers first. Knows no network and no ledge
 """
 
 import asyncio
-from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
+from heapq import heappop, heappush
+from itertools import count
 
 # Pages of a crawl that sets no limit: the documentation of Ray has 3,300, that of a large cloud 50,000.
 DEFAULT_MAX_PAGES = 50_000
@@ -33,7 +34,8 @@ class Frontier:
     def __init__(self, max_pages: int | None = None, max_depth: int | None = None):
         self._max_pages, self._max_depth = max_pages or DEFAULT_MAX_PAGES, max_depth
         self._in_order = max_pages is not None
-        self._levels: dict[int, deque[FrontierEntry]] = {}
+        self._queue: list[tuple[int, int, FrontierEntry]] = []  # a heap by depth, where that is limited, and arrival
+        self._arrivals = count()
         self._depths: dict[str, int] = {}
         self._in_hand: dict[str, tuple[int, FrontierEntry]] = {}
         self._taken: set[str] = set()
@@ -56,7 +58,7 @@ class Frontier:
 
     def stop(self) -> None:
         """Hand out nothing more."""
-        self._levels.clear()
+        self._queue.clear()
         self._stopped = True
 
     def add(self, entry: FrontierEntry) -> None:
@@ -67,7 +69,7 @@ class Frontier:
             self.cut_by_depth |= entry.url not in self._depths
         elif self._depths.get(entry.url, entry.depth + 1) > entry.depth:
             self._depths[entry.url] = entry.depth
-            self._levels.setdefault(0 if self._max_depth is None else entry.depth, deque()).append(entry)
+            heappush(self._queue, (0 if self._max_depth is None else entry.depth, next(self._arrivals), entry))
 
     def seen(self, url: str) -> bool:
         """Return whether `url` was handed out, or is queued at depth 0, so that no other way to it is shorter."""
@@ -89,10 +91,10 @@ class Frontier:
         async with self._changed:
             number, _ = self._in_hand.pop(entry.url)
             self.ok_pages += ok
-            self._queue(number, tuple(found))
+            self._add_found(number, tuple(found))
             self._changed.notify_all()
 
-    def _queue(self, number: int, found: tuple[FrontierEntry, ...]) -> None:
+    def _add_found(self, number: int, found: tuple[FrontierEntry, ...]) -> None:
         """Queue the links of the `number`th page; where pages are limited, after those of all pages before it."""
         self._waiting[number] = found
         if not self._in_order:
@@ -103,19 +105,11 @@ class Frontier:
             self._next_number += 1
 
     def _next(self) -> FrontierEntry | None:
-        if self.ok_pages + len(self._in_hand) >= self._max_pages:
+        while self._queue and self._queue[0][-1].url in self._taken:  # by a shorter way
+            heappop(self._queue)
+        if not self._queue or self.ok_pages + len(self._in_hand) >= self._max_pages:
             return None
-        depth = self._lowest_level()
-        if depth is None or any(other.depth < depth for _, other in self._in_hand.values()):
+        depth = self._queue[0][0]
+        if any(other.depth < depth for _, other in self._in_hand.values()):
             return None
-        return self._levels[depth].popleft()
-
-    def _lowest_level(self) -> int | None:
-        for depth in sorted(self._levels):
-            level = self._levels[depth]
-            while level and level[0].url in self._taken:
-                level.popleft()
-            if level:
-                return depth
-            del self._levels[depth]
-        return None
+        return heappop(self._queue)[-1]

@@ -6,7 +6,8 @@ Pure functions of lines. Knows no PDF library and no sections.
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from itertools import groupby, pairwise
+from operator import itemgetter
 
 from pipelines.indexing.reading.formats.pdf_lines import Line, PageLines
 from pipelines.records import Block
@@ -58,15 +59,14 @@ def _without(page: PageLines, running: set[tuple[bool, int]]) -> PageLines:
 def without_contents(page: PageLines) -> PageLines:
     """Return the page without the entries of a table of contents or an index: they match every name, explain none."""
     lines = page.lines
-    dotted = [line for line in lines if _LEADERS.search(line.text)]
+    dotted = {id(line) for line in lines if _LEADERS.search(line.text)}
+    ending = {id(line) for line in lines if _ENDS_IN_PAGE.fullmatch(line.text)}
+    doomed = dotted & ending
     if len(dotted) >= 3:  # a table of contents: its chapters often have no dots
-        doomed = [line for line in lines if _LEADERS.search(line.text) or _ENDS_IN_PAGE.fullmatch(line.text)]
+        doomed = dotted | ending
     elif len(lines) >= 10 and sum(bool(_INDEX_ENTRY.fullmatch(line.text)) for line in lines) > 0.6 * len(lines):
-        doomed = list(lines)
-    else:
-        doomed = [line for line in dotted if _LEADERS.search(line.text) and _ENDS_IN_PAGE.fullmatch(line.text)]
-    names = set(map(id, doomed))
-    return PageLines(tuple(line for line in lines if id(line) not in names), page.height)
+        return PageLines((), page.height)
+    return PageLines(tuple(line for line in lines if id(line) not in doomed), page.height)
 
 
 def body_height(pages: Sequence[PageLines]) -> float:
@@ -94,19 +94,10 @@ def is_heading(line: Line, body: float) -> bool:
 
 def blocks_of(lines: Sequence[Line]) -> tuple[Block, ...]:
     """Return lines as blocks: paragraphs in a row as one, code with its line breaks and indentation."""
-    blocks: list[Block] = []
-    prose: list[str] = []
-    for code, group in _groups(lines):
-        if not code:
-            prose += [_joined(paragraph) for paragraph in _paragraphs(group)]
-            continue
-        if prose:
-            blocks.append(Block("prose", "\n\n".join(prose)))
-            prose = []
-        blocks.append(Block("code", _listing(group)))
-    if prose:
-        blocks.append(Block("prose", "\n\n".join(prose)))
-    return tuple(blocks)
+    return tuple(
+        Block("code", _listing(group)) if code else Block("prose", "\n\n".join(map(_joined, _paragraphs(group))))
+        for code, group in _groups(lines)
+    )
 
 
 def _groups(lines: Sequence[Line]) -> Iterator[tuple[bool, list[Line]]]:
@@ -115,11 +106,8 @@ def _groups(lines: Sequence[Line]) -> Iterator[tuple[bool, list[Line]]]:
     longest = max((len(line.text) for line in lines), default=0)
     kinds = [line.monospaced or _looks_like_code(line, left, longest) for line in lines]
     kinds = [kind and not _goes_on(lines, kinds, place) for place, kind in enumerate(kinds)]
-    start = 0
-    for place in range(1, len(lines) + 1):
-        if place == len(lines) or kinds[place] != kinds[start]:
-            yield kinds[start], list(lines[start:place])
-            start = place
+    for kind, group in groupby(zip(kinds, lines, strict=True), key=itemgetter(0)):
+        yield kind, [line for _, line in group]
 
 
 def _looks_like_code(line: Line, left: float, longest: int) -> bool:
