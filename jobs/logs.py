@@ -13,6 +13,7 @@ from typing import Any
 
 from jobs.cli import DONE, FAILED, BadInput, add_json, command, main, say
 from jobs.environment import open_store, ray_address, ray_folder
+from pipelines.cluster import why_unreachable
 
 FOLLOW_S = 2.0
 CLOCKS_DIFFER = timedelta(minutes=5)  # of the database and of the nodes, at most
@@ -92,6 +93,8 @@ def files_of_cluster(address: str) -> Iterator[tuple[str, str]]:
     from ray.util.state.exception import RayStateApiException
 
     try:
+        if problem := why_unreachable(address):  # the client would try for most of a minute
+            raise ConnectionError(problem)
         client = JobSubmissionClient(address)
     except (RayError, ConnectionError, RuntimeError) as error:
         raise BadInput(

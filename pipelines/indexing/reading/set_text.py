@@ -1,4 +1,4 @@
-"""Reads text that is set in lines, as man sets its pages: headings, paragraphs, entries, and what keeps its lines.
+"""Reads text that is set in lines, as man sets its pages: headings, paragraphs, entries, examples.
 
 It is prose, though it stands in a `<pre>`. Knows no HTML and no sections.
 """

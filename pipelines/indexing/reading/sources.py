@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 from posixpath import join, normpath
 from typing import Any, Literal
+from urllib.parse import unquote
 
 from pipelines.indexing.reading.formats import MARKDOWN
 
@@ -21,6 +22,7 @@ Read = Callable[[str], str | None]  # a path to its text, None if there is no su
 _LEVELS_UP = 3
 _INDEXES = ("index.md", "_index.md", "_index.html", "index.mdx", "SUMMARY.md", "layout.tsx", "layout.jsx", "_meta.js")
 _INDEX = (r"(^|/)(?:_?index|readme)$", r"\1")
+_PAGE = r"\]\(\s*<?([^()<>#]+\.md)\b"
 Renames = tuple[tuple[str, str], ...]
 
 
@@ -33,7 +35,8 @@ class SourceFolder:
     expressions for paths below the root that become no page. `renames` are regular expressions, and what replaces them
     in the paths of pages without their suffix: an index leaves its folder with a slash. Then `routes` are folders and
     what they are called in URLs, a template if it has words after a colon; files beside them are no pages. The key
-    `whole` of a page's front matter names its path. With `lower` URLs have no capitals.
+    `whole` of a page's front matter names its path. With `lower` URLs have no capitals. Where there are `pages`, other
+    files of Markdown are none.
     """
 
     generator: str
@@ -46,6 +49,7 @@ class SourceFolder:
     routes: Renames = ()
     whole: str = ""
     lower: bool = False
+    pages: frozenset[str] = frozenset()
 
     @property
     def named_within(self) -> bool:
@@ -56,6 +60,8 @@ class SourceFolder:
         """Return whether the file or folder `path` is, or lies in, the pages; what was built from them is not."""
         inner = path.removeprefix(self.root)
         if not path.startswith(self.root) or any(re.search(pattern, inner) for pattern in self.exclude):
+            return False
+        if self.pages and inner.endswith(".md") and inner not in self.pages:
             return False
         return not self.routes or any(inner.startswith(place) for place, _ in self.routes)
 
@@ -73,8 +79,8 @@ class Publishing:
     folder that the group of `folder` finds in it; else in the first of `folders` below that has an index, else in the
     last one. Both lists are names separated by spaces. Their URLs end by `url_style`, or by the style of `styles` whose
     regular expression the configuration has, without capitals if `case` is "lower". Markdown is read as the media type
-    `reads`. The groups of `routes` find folders and their templates, beside those of `places`. The others are as in
-    SourceFolder.
+    `reads`. The groups of `routes` find folders and their templates, beside those of `places`. Pages are the files that
+    the file `contents` links to, if there is one. The others are as in SourceFolder.
     """
 
     configs: str
@@ -90,6 +96,7 @@ class Publishing:
     routes: str = ""
     whole: str = ""
     case: str = ""
+    contents: str = ""
 
     def sources(self, name: str, read: Read, place: str) -> SourceFolder | None:
         """Return the folder that a configuration in `place` of the generator `name` publishes, None without one."""
@@ -103,7 +110,10 @@ class Publishing:
         routes = {**self.places, **dict(re.findall(self.routes, text) if self.routes else ())}
         found = SourceFolder(name, path, root, style, exclude=self.exclude, renames=self.renames, whole=self.whole)
         places = (*((f"{folder}/", route) for folder, route in routes.items()), ("", "")) if routes else ()
-        return replace(found, formats=((MARKDOWN.media_type, self.reads),), routes=places, lower=self.case == "lower")
+        contents = read(root + self.contents) if self.contents else None
+        pages = frozenset(normpath(unquote(link)) for link in re.findall(_PAGE, contents or ""))
+        formats = ((MARKDOWN.media_type, self.reads),)
+        return replace(found, formats=formats, routes=places, lower=self.case == "lower", pages=pages)
 
 
 def upwards(folder: str) -> Iterator[str]:

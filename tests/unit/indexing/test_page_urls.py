@@ -134,6 +134,12 @@ def test_the_front_matter_of_a_page_may_name_its_url(config, text, path, front, 
     assert urls(tmp_path)[path] == BASE + url
 
 
+def test_mdbook_publishes_the_pages_that_its_contents_name(tmp_path):
+    write(tmp_path, "book.toml", "src/README.md", "src/a b.md", "src/parts/included.md", "src/c.png")
+    (tmp_path / "src" / "SUMMARY.md").write_text("[Start](README.md)\n- [A](./a%20b.md#part)\n- [Planned]()\n")
+    assert urls(tmp_path) == {"src/README.md": BASE, "src/a b.md": BASE + "a%20b.html"}
+
+
 def test_mkdocs_may_publish_files_from_another_folder(tmp_path):
     write(tmp_path, "manual/a.md", "docs/b.md")
     (tmp_path / "mkdocs.yml").write_text(MKDOCS + "docs_dir: manual\nuse_directory_urls: false\n")
