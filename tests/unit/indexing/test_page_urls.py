@@ -193,7 +193,9 @@ const config = {
   presets: [['classic', {
     docs: {
       sidebarPath: './sidebars.js',
+      remarkPlugins: [math],
       routeBasePath: '%s',
+      rehypePlugins: [[katex, { strict: false }]],
     },
     blog: { showReadingTime: true },
   }]],
@@ -205,7 +207,7 @@ const config = {
 def website(tmp_path: Path) -> Path:
     slug, own = "---\nslug: /start here\n---\n", "---\r\nid: other\r\n---\r\n"
     write(tmp_path, "docs/01-intro.md", "docs/02-Guides/index.mdx", "docs/02-Guides/03. deep.md", "docs/api/api.md",
-          "docs/2024-01-release.md", "docs/_partial.md", "docs/slug.md", "docs/api/own.md", "README.md",
+          "docs/2024-01-release.md", "docs/_partial.md", "docs/slug.md", "docs/api/own.md", "docs/docs.md", "README.md",
           "blog/2021-08-26-welcome/index.md", "blog/2021-09-01-news.md", "src/pages/about.md",
           **{"docs/slug.md": slug, "docs/api/own.md": own})  # fmt: skip
     return tmp_path
@@ -218,7 +220,8 @@ def test_docusaurus_publishes_by_its_own_rules(website):
         "docs/01-intro.md": BASE + "handbook/intro", "docs/02-Guides/index.mdx": BASE + "handbook/Guides/",
         "docs/02-Guides/03. deep.md": BASE + "handbook/Guides/deep",
         "docs/2024-01-release.md": BASE + "handbook/2024-01-release", "docs/api/api.md": BASE + "handbook/api/",
-        "docs/api/own.md": BASE + "handbook/api/other", "docs/slug.md": BASE + "handbook/start%20here",
+        "docs/api/own.md": BASE + "handbook/api/other", "docs/docs.md": BASE + "handbook/docs",
+        "docs/slug.md": BASE + "handbook/start%20here",
         "blog/2021-08-26-welcome/index.md": BASE + "blog/2021/08/26/welcome",
         "blog/2021-09-01-news.md": BASE + "blog/2021/09/01/news", "src/pages/about.md": BASE + "about"
     }  # fmt: skip
@@ -235,7 +238,7 @@ def test_docusaurus_may_have_its_docs_at_the_root_and_slashes_at_the_end(website
 VERSIONED = """
 docs: {
   lastVersion: %s,
-  versions: { current: { label: 'Next' }, '1.0': { label: '1', path: 'v1' } },
+  versions: { current: { label: 'Next' %s }, '1.0': { label: '1', path: 'v1' } },
   routeBasePath: 'd',
 },
 plugins: [['@docusaurus/plugin-content-docs', { id: 'api', path: 'api', routeBasePath: 'reference' }]],
@@ -244,12 +247,17 @@ themeConfig: { docs: { sidebar: { hideable: true } } },
 
 
 @pytest.mark.parametrize(
-    ("last", "current", "first", "second"), [("'current'", "", "v1/", "2.0/"), ("undefined", "next/", "v1/", "")]
+    ("last", "path", "current", "first", "second"),
+    [
+        ("'current'", "", "", "v1/", "2.0/"),
+        ("'current'", ", path: '/'", "", "v1/", "2.0/"),
+        ("undefined", "", "next/", "v1/", ""),
+    ],
 )
-def test_docusaurus_publishes_versions_and_further_docs(last, current, first, second, tmp_path):
+def test_docusaurus_publishes_versions_and_further_docs(last, path, current, first, second, tmp_path):
     write(tmp_path, "docs/a.md", "versioned_docs/version-1.0/a.md", "versioned_docs/version-2.0/a.md", "api/b.md")
     (tmp_path / "versions.json").write_text('["2.0", "1.0"]')
-    (tmp_path / "docusaurus.config.js").write_text(VERSIONED % last)
+    (tmp_path / "docusaurus.config.js").write_text(VERSIONED % (last, path))
     assert urls(tmp_path) == {
         "api/b.md": BASE + "reference/b", "docs/a.md": f"{BASE}d/{current}a",
         "versioned_docs/version-1.0/a.md": f"{BASE}d/{first}a", "versioned_docs/version-2.0/a.md": f"{BASE}d/{second}a",
