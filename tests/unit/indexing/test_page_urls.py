@@ -145,6 +145,8 @@ def test_mkdocs_may_publish_files_from_another_folder(tmp_path):
     (tmp_path / "mkdocs.yml").write_text(MKDOCS + "docs_dir: manual\nuse_directory_urls: false\n")
     assert urls(tmp_path) == {"manual/a.md": BASE + "a.html"}
     assert urls(tmp_path / "docs") == {"b.md": BASE + "b.md"}
+    (tmp_path / "mkdocs.yml").write_text(MKDOCS + "docs_dir: !ENV [DOCS, docs]\n")
+    assert urls(tmp_path) == {"docs/b.md": BASE + "b/"}
     (tmp_path / "mkdocs.yml").write_text(MKDOCS + "docs_dir: .built/pages\n")  # by a step that was not taken
     assert urls(tmp_path) == {"docs/b.md": BASE + "docs/b.md", "manual/a.md": BASE + "manual/a.md"}
 
