@@ -57,7 +57,8 @@ def test_mkdocs_publishes_directories_of_its_docs_dir(tmp_path):
     assert part == {"README.md": BASE + "guide/", "first steps.md": BASE + "guide/first%20steps/"}
 
 
-PERMALINKS = '[permalinks]\n  blog = "/:section/:year/:month/:slug/"\n'
+PERMALINKS = '[permalinks]\n  blog = "/:section/:year/:month/:slug/"\n  news = "/:sections/:title/"\n'
+PERMALINKS += '  talks = "/t/:slugorcontentbasename/"\n'
 JEKYLL = "permalink: pretty\ncollections:\n  posts:\n    permalink: /news/:year/:title/\n"
 
 
@@ -80,6 +81,7 @@ JEKYLL = "permalink: pretty\ncollections:\n  posts:\n    permalink: /news/:year/
             JEKYLL,
             {"a/b.md": "a/b/", "_guides/c.md": "guides/c/", "_posts/2020-01-02-d.md": "news/2020/d/"},
         ),
+        ("_config.yml", "a:\n  b:\n" + 40 * "      c: d\n", {"a/b.md": "a/b.html"}),
         (
             "next.config.mjs",
             "import nextra",
@@ -123,7 +125,11 @@ def test_a_generator_publishes_the_folder_that_its_table_names(config, text, pag
             "---\ndate: 2020-01-02\ntitle: To C!\n---\n",
             "blog/2020/01/to-c/",
         ),
+        ("hugo.toml", PERMALINKS, "content/news/a/b.md", "---\ntitle: A & B 1.2\n---\n", "news/a/a-b-1.2/"),
+        ("hugo.toml", PERMALINKS, "content/talks/b.md", "---\nid: c\n---\n", "t/b/"),
+        ("hugo.toml", "", "content/a/b.md", "---\nid: c\n---\n", "a/b/"),
         ("hugo.toml", PERMALINKS, "content/blog/_index.md", "---\ntitle: C\n---\n", "blog/"),
+        ("_config.yml", "permalink: /n/:title/\n", "_posts/2020-01-02-b.md", "---\ntitle: C\n---\n", "n/b/"),
         ("_config.yml", "", "a/b.md", "---\npermalink: /c/\n---\n", "c/"),
         ("_config.yml", "", "_posts/2020-01-02-b.md", "---\ndate: 2020-01-03 10:00\n---\n", "2020/01/03/b.html"),
         ("astro.config.ts", "", "src/content/docs/a.md", "---\nslug: c/d\n---\n", "c/d/"),
@@ -132,6 +138,11 @@ def test_a_generator_publishes_the_folder_that_its_table_names(config, text, pag
 def test_the_front_matter_of_a_page_may_name_its_url(config, text, path, front, url, tmp_path):
     write(tmp_path, config, "src/content/docs/index.md", path, **{config: text, path: front})
     assert urls(tmp_path)[path] == BASE + url
+
+
+def test_a_part_of_a_site_of_hugo_has_its_urls(tmp_path):
+    write(tmp_path, "hugo.toml", "content/_index.md", "content/guide/a.md")
+    assert urls(tmp_path / "content" / "guide", BASE + "guide/") == {"a.md": BASE + "guide/a/"}
 
 
 def test_mdbook_publishes_the_pages_that_its_contents_name(tmp_path):
