@@ -182,7 +182,8 @@ class FolderSettings(Folder, frozen=True):
         if sources.root.startswith(self.root):
             return ""
         inner = self.root.removeprefix(sources.root)
-        return published_path(f"{inner}index.{MARKDOWN.suffixes[0]}", "bare", sources)
+        index = published_path(f"{inner}index.{MARKDOWN.suffixes[0]}", "bare", sources)
+        return f"{index.rstrip('/')}/".lstrip("/")
 
     def is_draft(self, body: bytes) -> bool:
         """Return whether the front matter of a page keeps it from being published."""

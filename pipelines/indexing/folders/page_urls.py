@@ -39,22 +39,26 @@ def _path_of(stem: str, sources: SourceFolder, fields: Mapping[str, Any]) -> str
     place, route = next((pair for pair in sources.routes if stem.startswith(pair[0])), ("", ""))
     folder, slash, name = stem[len(place) :].rpartition("/")
     slug = _text(fields.get("slug"))
+    own = "" if sources.whole else _text(fields.get("id"))
     if ":" in route:
-        return _filled(route, place, f"{folder}{slash}{name}", fields) if name else stem
+        return _filled(route, place, f"{folder}{slash}{name}", fields, sources.titles) if name else stem
     if slug:
         return route + slug.lstrip("/") if slug[0] == "/" or place.endswith(_BLOG) else f"{route}{folder}{slash}{slug}"
-    return f"{route}{folder}{slash}{name and (_text(fields.get('id')) or name)}"
+    return f"{route}{folder}{slash}{name and (own or name)}"
 
 
-def _filled(template: str, place: str, path: str, fields: Mapping[str, Any]) -> str:
+def _filled(template: str, place: str, path: str, fields: Mapping[str, Any], titles: bool) -> str:
     """Return `/:section/:year/:month/:slug/` of Hugo, `/:collection/:path` of Jekyll, with the words that are meant."""
     name = path.rpartition("/")[2]
     year, month, day, *_ = [*re.findall(r"\d+", str(fields.get("date") or path)), "", "", ""]
     own = _text(fields.get("slug"))
-    called = own or re.sub(r"[^\w\- ]", "", _text(fields.get("title")).lower()).replace(" ", "-") or name
+    title = re.sub(r"[^\w.+~@ -]", "", _text(fields.get("title")).lower()) if titles else ""
+    title = re.sub(r" *[- ] *", "-", title.strip()) or name
     folder = place.strip("/_")
-    words = {"section": folder, "sections": folder, "collection": folder, "path": path, "name": name, "filename": name,
-             "title": own or name, "slug": called, "year": year, "month": month, "day": day}  # fmt: skip
+    called, sections = own or name, f"{place}{path}".rpartition("/")[0]
+    words = {"section": folder, "sections": sections, "collection": folder, "path": path, "name": name, "year": year,
+             "month": month, "day": day, "filename": name, "contentbasename": name, "slugorfilename": called,
+             "slugorcontentbasename": called, "title": title if titles else called, "slug": own or title}  # fmt: skip
     return re.sub(r"/{2,}", "/", re.sub(r":(\w+)", lambda word: words.get(word[1], ""), template)).lstrip("/")
 
 

@@ -35,8 +35,9 @@ class SourceFolder:
     expressions for paths below the root that become no page. `renames` are regular expressions, and what replaces them
     in the paths of pages without their suffix: an index leaves its folder with a slash. Then `routes` are folders and
     what they are called in URLs, a template if it has words after a colon; files beside them are no pages. The key
-    `whole` of a page's front matter names its path. With `lower` URLs have no capitals. Where there are `pages`, other
-    files of Markdown are none.
+    `whole` of a page's front matter names its path. With `titles` templates mean its title by `:title` and `:slug`,
+    else the name of its file. With `lower` URLs have no capitals. Where there are `pages`, other files of Markdown are
+    none.
     """
 
     generator: str
@@ -48,6 +49,7 @@ class SourceFolder:
     renames: Renames = (_INDEX,)
     routes: Renames = ()
     whole: str = ""
+    titles: bool = False
     lower: bool = False
     pages: frozenset[str] = frozenset()
 
@@ -79,8 +81,9 @@ class Publishing:
     folder that the group of `folder` finds in it; else in the first of `folders` below that has an index, else in the
     last one. Both lists are names separated by spaces. Their URLs end by `url_style`, or by the style of `styles` whose
     regular expression the configuration has, without capitals if `case` is "lower". Markdown is read as the media type
-    `reads`. The groups of `routes` find folders and their templates, beside those of `places`. Pages are the files that
-    the file `contents` links to, if there is one. The others are as in SourceFolder.
+    `reads`. The groups of `routes` find folders and their templates, beside those of `places`: one without a folder is
+    that of the only place. Pages are the files that the file `contents` links to, if there is one. The others are as in
+    SourceFolder.
     """
 
     configs: str
@@ -95,6 +98,7 @@ class Publishing:
     places: Mapping[str, str] = field(default_factory=dict)
     routes: str = ""
     whole: str = ""
+    titles: str = ""
     case: str = ""
     contents: str = ""
 
@@ -107,13 +111,16 @@ class Publishing:
         folders = [f"{normpath(join(place, each))}/" for each in ([named[1]] if named else self.folders.split())]
         root = next((folder for folder in folders if first_file(read, folder, *_INDEXES)), folders[-1])
         style = next((style for style, sign in self.styles.items() if re.search(sign, text)), self.url_style)
-        routes = {**self.places, **dict(re.findall(self.routes, text) if self.routes else ())}
+        templates = re.findall(self.routes, text) if self.routes else ()
+        routes = {**self.places, **{folder or "".join(self.places): route for folder, route in templates}}
         found = SourceFolder(name, path, root, style, exclude=self.exclude, renames=self.renames, whole=self.whole)
         places = (*((f"{folder}/", route) for folder, route in routes.items()), ("", "")) if routes else ()
         contents = read(root + self.contents) if self.contents else None
         pages = frozenset(normpath(unquote(link)) for link in re.findall(_PAGE, contents or ""))
         formats = ((MARKDOWN.media_type, self.reads),)
-        return replace(found, formats=formats, routes=places, lower=self.case == "lower", pages=pages)
+        return replace(
+            found, formats=formats, routes=places, titles=bool(self.titles), lower=self.case == "lower", pages=pages
+        )
 
 
 def upwards(folder: str) -> Iterator[str]:

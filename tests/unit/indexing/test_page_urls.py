@@ -57,7 +57,8 @@ def test_mkdocs_publishes_directories_of_its_docs_dir(tmp_path):
     assert part == {"README.md": BASE + "guide/", "first steps.md": BASE + "guide/first%20steps/"}
 
 
-PERMALINKS = '[permalinks]\n  blog = "/:section/:year/:month/:slug/"\n'
+PERMALINKS = '[permalinks]\n  blog = "/:section/:year/:month/:slug/"\n  news = "/:sections/:title/"\n'
+PERMALINKS += '  talks = "/t/:slugorcontentbasename/"\n'
 JEKYLL = "permalink: pretty\ncollections:\n  posts:\n    permalink: /news/:year/:title/\n"
 
 
@@ -80,6 +81,7 @@ JEKYLL = "permalink: pretty\ncollections:\n  posts:\n    permalink: /news/:year/
             JEKYLL,
             {"a/b.md": "a/b/", "_guides/c.md": "guides/c/", "_posts/2020-01-02-d.md": "news/2020/d/"},
         ),
+        ("_config.yml", "a:\n  b:\n" + 40 * "      c: d\n", {"a/b.md": "a/b.html"}),
         (
             "next.config.mjs",
             "import nextra",
@@ -123,7 +125,11 @@ def test_a_generator_publishes_the_folder_that_its_table_names(config, text, pag
             "---\ndate: 2020-01-02\ntitle: To C!\n---\n",
             "blog/2020/01/to-c/",
         ),
+        ("hugo.toml", PERMALINKS, "content/news/a/b.md", "---\ntitle: A & B 1.2\n---\n", "news/a/a-b-1.2/"),
+        ("hugo.toml", PERMALINKS, "content/talks/b.md", "---\nid: c\n---\n", "t/b/"),
+        ("hugo.toml", "", "content/a/b.md", "---\nid: c\n---\n", "a/b/"),
         ("hugo.toml", PERMALINKS, "content/blog/_index.md", "---\ntitle: C\n---\n", "blog/"),
+        ("_config.yml", "permalink: /n/:title/\n", "_posts/2020-01-02-b.md", "---\ntitle: C\n---\n", "n/b/"),
         ("_config.yml", "", "a/b.md", "---\npermalink: /c/\n---\n", "c/"),
         ("_config.yml", "", "_posts/2020-01-02-b.md", "---\ndate: 2020-01-03 10:00\n---\n", "2020/01/03/b.html"),
         ("astro.config.ts", "", "src/content/docs/a.md", "---\nslug: c/d\n---\n", "c/d/"),
@@ -132,6 +138,11 @@ def test_a_generator_publishes_the_folder_that_its_table_names(config, text, pag
 def test_the_front_matter_of_a_page_may_name_its_url(config, text, path, front, url, tmp_path):
     write(tmp_path, config, "src/content/docs/index.md", path, **{config: text, path: front})
     assert urls(tmp_path)[path] == BASE + url
+
+
+def test_a_part_of_a_site_of_hugo_has_its_urls(tmp_path):
+    write(tmp_path, "hugo.toml", "content/_index.md", "content/guide/a.md")
+    assert urls(tmp_path / "content" / "guide", BASE + "guide/") == {"a.md": BASE + "guide/a/"}
 
 
 def test_mdbook_publishes_the_pages_that_its_contents_name(tmp_path):
@@ -145,6 +156,8 @@ def test_mkdocs_may_publish_files_from_another_folder(tmp_path):
     (tmp_path / "mkdocs.yml").write_text(MKDOCS + "docs_dir: manual\nuse_directory_urls: false\n")
     assert urls(tmp_path) == {"manual/a.md": BASE + "a.html"}
     assert urls(tmp_path / "docs") == {"b.md": BASE + "b.md"}
+    (tmp_path / "mkdocs.yml").write_text(MKDOCS + "docs_dir: !ENV [DOCS, docs]\n")
+    assert urls(tmp_path) == {"docs/b.md": BASE + "b/"}
     (tmp_path / "mkdocs.yml").write_text(MKDOCS + "docs_dir: .built/pages\n")  # by a step that was not taken
     assert urls(tmp_path) == {"docs/b.md": BASE + "docs/b.md", "manual/a.md": BASE + "manual/a.md"}
 
@@ -193,7 +206,9 @@ const config = {
   presets: [['classic', {
     docs: {
       sidebarPath: './sidebars.js',
+      remarkPlugins: [math],
       routeBasePath: '%s',
+      rehypePlugins: [[katex, { strict: false }]],
     },
     blog: { showReadingTime: true },
   }]],
@@ -205,7 +220,7 @@ const config = {
 def website(tmp_path: Path) -> Path:
     slug, own = "---\nslug: /start here\n---\n", "---\r\nid: other\r\n---\r\n"
     write(tmp_path, "docs/01-intro.md", "docs/02-Guides/index.mdx", "docs/02-Guides/03. deep.md", "docs/api/api.md",
-          "docs/2024-01-release.md", "docs/_partial.md", "docs/slug.md", "docs/api/own.md", "README.md",
+          "docs/2024-01-release.md", "docs/_partial.md", "docs/slug.md", "docs/api/own.md", "docs/docs.md", "README.md",
           "blog/2021-08-26-welcome/index.md", "blog/2021-09-01-news.md", "src/pages/about.md",
           **{"docs/slug.md": slug, "docs/api/own.md": own})  # fmt: skip
     return tmp_path
@@ -218,7 +233,8 @@ def test_docusaurus_publishes_by_its_own_rules(website):
         "docs/01-intro.md": BASE + "handbook/intro", "docs/02-Guides/index.mdx": BASE + "handbook/Guides/",
         "docs/02-Guides/03. deep.md": BASE + "handbook/Guides/deep",
         "docs/2024-01-release.md": BASE + "handbook/2024-01-release", "docs/api/api.md": BASE + "handbook/api/",
-        "docs/api/own.md": BASE + "handbook/api/other", "docs/slug.md": BASE + "handbook/start%20here",
+        "docs/api/own.md": BASE + "handbook/api/other", "docs/docs.md": BASE + "handbook/docs",
+        "docs/slug.md": BASE + "handbook/start%20here",
         "blog/2021-08-26-welcome/index.md": BASE + "blog/2021/08/26/welcome",
         "blog/2021-09-01-news.md": BASE + "blog/2021/09/01/news", "src/pages/about.md": BASE + "about"
     }  # fmt: skip
@@ -235,7 +251,7 @@ def test_docusaurus_may_have_its_docs_at_the_root_and_slashes_at_the_end(website
 VERSIONED = """
 docs: {
   lastVersion: %s,
-  versions: { current: { label: 'Next' }, '1.0': { label: '1', path: 'v1' } },
+  versions: { current: { label: 'Next' %s }, '1.0': { label: '1', path: 'v1' } },
   routeBasePath: 'd',
 },
 plugins: [['@docusaurus/plugin-content-docs', { id: 'api', path: 'api', routeBasePath: 'reference' }]],
@@ -244,12 +260,17 @@ themeConfig: { docs: { sidebar: { hideable: true } } },
 
 
 @pytest.mark.parametrize(
-    ("last", "current", "first", "second"), [("'current'", "", "v1/", "2.0/"), ("undefined", "next/", "v1/", "")]
+    ("last", "path", "current", "first", "second"),
+    [
+        ("'current'", "", "", "v1/", "2.0/"),
+        ("'current'", ", path: '/'", "", "v1/", "2.0/"),
+        ("undefined", "", "next/", "v1/", ""),
+    ],
 )
-def test_docusaurus_publishes_versions_and_further_docs(last, current, first, second, tmp_path):
+def test_docusaurus_publishes_versions_and_further_docs(last, path, current, first, second, tmp_path):
     write(tmp_path, "docs/a.md", "versioned_docs/version-1.0/a.md", "versioned_docs/version-2.0/a.md", "api/b.md")
     (tmp_path / "versions.json").write_text('["2.0", "1.0"]')
-    (tmp_path / "docusaurus.config.js").write_text(VERSIONED % last)
+    (tmp_path / "docusaurus.config.js").write_text(VERSIONED % (last, path))
     assert urls(tmp_path) == {
         "api/b.md": BASE + "reference/b", "docs/a.md": f"{BASE}d/{current}a",
         "versioned_docs/version-1.0/a.md": f"{BASE}d/{first}a", "versioned_docs/version-2.0/a.md": f"{BASE}d/{second}a",

@@ -22,6 +22,11 @@ def test_a_sphinx_section_has_its_id_path_and_only_its_own_text():
     assert (inner.anchors, inner.headings) == (("label", "a", "b"), ("A", "B"))
 
 
+def test_a_section_is_no_noise_by_the_id_that_its_heading_gives_it():
+    html = "<section id='search'><h2>Search</h2><p>Finds words.</p></section><div id='menu'><p>Next</p></div>"
+    assert [s.anchors for s in read_html(f"<main><h1>Parts</h1><p>All.</p>{html}</main>").sections] == [(), ("search",)]
+
+
 def test_pages_that_sphinx_puts_into_the_tree_of_contents_of_one_page_are_its_text():
     found = sections(
         '<main><section id="a"><h1>A</h1><div class="toctree-wrapper compound"><ul><li><a href="b">B</a></ul></div>'

@@ -18,7 +18,7 @@ _RENAMES = (
     (r"(^|/)blog/(.*/)?(\d{4})[-/](\d\d?)[-/](\d\d?)[-/]([^/]+?)(?:/index)?$", r"\1blog/\2\3/\4/\5/\6"),
     (r"(?:^|(?<=/))(?!\d+[-_.]\d)\d+\s*[-_.]+\s*(?=[^-_.\s/])", ""),
     (r"(^|/)(?:index|readme)$", r"\1"),
-    (r"(^|/)([^/]+)/\2$", r"\1\2/"),
+    (r"/([^/]+)/\1$", r"/\1/"),
 )
 _PLACES = {"docs": ("docs", "docs"), "blog": ("blog", "blog"), "pages": ("src/pages", "")}
 
@@ -44,7 +44,7 @@ def _routes(read: Read, place: str, plugin: re.Match[str]) -> Iterator[tuple[str
     text = plugin.string[plugin.end() : end_of_braces(plugin.string, plugin.end() - 1)]
     if re.search(r"\bsidebar\s*:", text):  # how a theme shows them
         return
-    own = re.sub(r"[{\[][^{}]*[}\]]", "", re.sub(r"\{[^{}]*\}", "", text))
+    own = re.sub(r"[{\[][^{}\[\]]*[}\]]", "", re.sub(r"\{[^{}]*\}", "", text))
     folder, route = _PLACES[plugin[1]]
     folder, route = _text_key("path", own, folder), _text_key("routeBasePath", own, route)
     prefix = f"{name}_" if (name := _text_key("id", own, "")) else ""
@@ -53,7 +53,7 @@ def _routes(read: Read, place: str, plugin: re.Match[str]) -> Iterator[tuple[str
     for version in ("current", *versions):
         called = "" if version == last else "next" if version == "current" else version
         named = re.search(rf"\b{re.escape(version)}['\"]?\s*:\s*(\{{[^{{}}]*\}})", text)
-        called = _text_key("path", named[1], called) if named else called
+        called = _text_key("path", named[1], called).lstrip("/") if named else called
         below = folder if version == "current" else f"{prefix}versioned_docs/version-{version}"
         yield normpath(join(place, below.strip("/"))) + "/", f"{normpath(join(route, called))}/".lstrip("/.")
 

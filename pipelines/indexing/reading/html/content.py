@@ -158,7 +158,9 @@ def _is_noise(element: Element, noise: frozenset[str], marked: bool) -> bool:
     if element.tag == "header" and not marked and next(element.iter("h1"), None) is None:
         return True
     names = element.get("class", "").split()
-    return not noise.isdisjoint((*names, element.get("id", ""), element.get("role", "")))
+    # The id of a section is made of its heading: "Search", "Menu".
+    headed = marked and (element.tag == "section" or "section" in names) and any(e.tag in HEADINGS for e in element)
+    return not noise.isdisjoint((*names, "" if headed else element.get("id", ""), element.get("role", "")))
 
 
 def _is_permalink(link: Element) -> bool:
