@@ -4,7 +4,7 @@ It is prose, though it stands in a `<pre>`. Knows no HTML and no sections.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from textwrap import dedent
 from typing import NamedTuple
 
@@ -31,23 +31,36 @@ def parts_of(text: str) -> list[SetText]:
     lines = [line.rstrip() for line in text.expandtabs().split("\n")]
     lengths, parts = sorted(map(len, filter(None, lines))), list[SetText]()
     width = lengths[len(lengths) * 3 // 4]  # some may be longer, of examples
+    known = frozenset(re.findall(r"\w+", text))
     for part in re.split(r"\n{2,}|\n(?= *[-*•] +\S)", "\n".join(lines).strip("\n")):
         first, _, rest = part.partition("\n")
         is_heading = first.isupper() and first[0] != " " and "  " not in first
         parts += [SetText(first, heading=True)] if is_heading else []
         if part := rest if is_heading else part:
-            parts.append(_part(part.split("\n"), width))
+            parts.append(_part(part.split("\n"), width, known))
     prose = [part.text.split() for part in parts if not (part.lined or part.heading)]
     is_prose = any(len(words) >= _LONG and _is_sentence(" ".join(words)) for words in prose)
     return parts if is_prose and sum(map(len, prose)) > _PROSE * len(text.split()) else []
 
 
-def _part(lines: list[str], width: int) -> SetText:
-    """Return a paragraph, with what hangs before it as its term if that is no bullet, or what keeps its lines."""
+def _part(lines: list[str], width: int, known: Collection[str]) -> SetText:
+    """Return a paragraph, with what hangs before it as its term if that is no bullet, or what keeps its lines.
+
+    A word that is divided at the end of a line is one word if it is among the `known`.
+    """
+
+    def joined(word: re.Match[str]) -> str:
+        return word[1] + word[2] if word[1] + word[2] in known else f"{word[1]}-{word[2]}"
+
     term, body = _divide(lines)
     text = re.sub(r"(?<=\w)\u2010\n *", "", "\n".join(body))  # as man divides words
-    words = as_paragraph(re.sub(r"(?<=\w)-\n *", "-", text))
-    if not _reads(words) or not (_fills(lines[-len(body) :], width) if len(body) > 1 else term or _is_sentence(words)):
+    words = as_paragraph(re.sub(r"(\w+)-\n *(\w+)", joined, text))
+    has_columns = any(re.search(r"\S {3,}\S", line) for line in body)
+    if (
+        has_columns
+        or not _reads(words)
+        or not (_fills(lines[-len(body) :], width) if len(body) > 1 else term or _is_sentence(words))
+    ):
         return SetText(dedent("\n".join(lines)), lined=True)
     return SetText(f"• {words}") if term in _BULLETS else SetText(words, term)
 

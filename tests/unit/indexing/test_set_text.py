@@ -12,7 +12,9 @@ NAME
 
 DESCRIPTION
        The  command copies one file to another place.  It over\u2010
-       writes what stands there, unless an option forbids that.
+       writes what stands there, unless an option forbids  it:  read-
+       only files are kept, and nothing else is ever kept by  the  com-
+       mand.
 
        -f, --force
               Copy in any case.
@@ -30,7 +32,10 @@ SEE ALSO
 """
 
 
-OVER = "It overwrites what stands there, unless an option forbids that."
+OVER = (
+    "It overwrites what stands there, unless an option forbids it: read-only files are kept, and nothing else is ever "
+    "kept by the command."
+)
 
 
 def test_a_manual_page_in_one_listing_has_sections_paragraphs_and_entries():
@@ -52,11 +57,24 @@ int copy(const char *from, const char *to);
 """
 
 
-@pytest.mark.parametrize("code", [CODE, "make install", "Done.", "$ ls\na.txt  b.txt\n\nTwo files.", MANUAL[-50:]])
+HELP = """Usage: copy [options] from to
+
+The program copies one file to another place, and says so if it can't do that.
+
+Options:
+  -f, --force            copy in any case, and overwrite what stands there
+  -n, --nothing          copy nothing, and say what would be done with all
+"""
+
+
+@pytest.mark.parametrize(
+    "code", [CODE, HELP, "make install", "Done.", "$ ls\na.txt  b.txt\n\nTwo files.", MANUAL[-50:]]
+)
 def test_code_keeps_its_lines(code):
     assert parts_of(code) == []
 
 
-def test_what_its_page_calls_a_listing_is_one():
-    html = f"<title>copy</title><body><div class='highlight-none'><pre>{MANUAL}</pre></div>"
+@pytest.mark.parametrize("classes", ["><div class='highlight-none'><pre", "><pre class='screen'"])
+def test_what_its_page_calls_a_listing_is_one(classes):
+    html = f"<title>copy</title><body{classes}>{MANUAL}</pre>"
     assert [block.kind for block in read_html(html).sections[0].blocks] == ["code"]

@@ -21,9 +21,10 @@ from pipelines.records import Block
 CELL = " | "  # between the cells of a row
 _AROUND = 3  # elements around a listing that may name its language
 _NAMES_LANGUAGE = ("language", "lang", "highlight", "highlight-source", "code")
-# What names no language, and what Pygments calls otherwise.
+PLAIN = frozenset(("default", "none", "text", "plaintext", "plain", "txt", "nohighlight", "block"))  # no languages
+# What Pygments calls otherwise.
 _LANGUAGES = {
-    **dict.fromkeys(("default", "none", "text", "plaintext", "plain", "txt", "nohighlight", "block"), ""),
+    **dict.fromkeys(PLAIN, ""),
     **dict.fromkeys(("python3", "ipython3", "ipython", "py"), "python"),
 }
 # The languages of signatures, by the domains of Sphinx.

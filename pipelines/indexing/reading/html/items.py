@@ -161,7 +161,8 @@ class ItemReader:
     def _listing(self, pre: Element) -> Items:
         """Yield a listing; what reads as a text that man sets in lines, with its headings and entries, is none."""
         block = blocks.code_block(pre)
-        is_code = blocks.named_language(pre) or next(pre.iter("code"), None) is not None
+        classes = (pre.get("class") or "").split()
+        is_code = not blocks.PLAIN.issuperset(classes) or blocks.named_language(pre) or pre.find(".//code") is not None
         parts = parts_of(block.text) if block and not is_code else []
         for text, term, heading, lined in parts:
             if heading:
