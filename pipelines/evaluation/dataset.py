@@ -152,8 +152,11 @@ def write_dataset(path: Path | str, examples: Sequence[Example]) -> None:
 
 
 def write_rows(path: Path | str, rows: Iterable[Mapping[str, Any]]) -> None:
-    """Write the objects of a data set as JSONL; the file appears whole or not at all."""
-    with whole_file(Path(path)) as making, making.open("w", encoding="utf-8") as file:
+    """Write the objects of a data set as JSONL; the file appears whole or not at all. Raises BadDataset."""
+    path = Path(path)
+    if path.is_file() and _is_table(path, _read_text(path)):
+        raise BadDataset(path, [(0, "is a spreadsheet, which JSON lines would replace: give a file of another name")])
+    with whole_file(path) as making, making.open("w", encoding="utf-8") as file:
         file.writelines(json.dumps(row) + "\n" for row in rows)
 
 

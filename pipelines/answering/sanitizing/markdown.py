@@ -18,10 +18,10 @@ LONGEST_TEXT = 500  # of the text of a link and of code in backticks, in charact
 DEEPEST = 3  # brackets in a link's text: an image that is a link, and one more
 
 _WORDS = "|".join(read_table(__name__)["cites"])
-# How models cite: [1], [1, 2], [^1], [Source 1], 【1】, 【1†source】, ［1］.
+# How models cite: [1], [1, 2], [^1], [#1], [Source 1], 【1】, 【1†source】, ［1］; "[#1](" begins the link of an issue.
 CITES = (
-    rf"[\[【［]\s*(?:[\^#]|(?i:{_WORDS})s?[\s.:#_]{{1,3}})?"
-    r"([0-9]{1,4}(?:\s*[-–—,;]\s*[0-9]{1,4})*)\s*(?:†[^\]】\n]{0,60})?[\]】］]"
+    rf"[\[【［]\s{{0,9}}(?:\^|(?P<issue>\#)|(?i:{_WORDS})s?[\s.:#_]{{1,3}})?"
+    r"(?P<numbers>[0-9]{1,4}(?:\s*[-–—,;]\s*[0-9]{1,4})*)\s*(?:†[^\]】\n]{0,60})?[\]】］](?(issue)(?!\())"
 )
 _NUMBERS = regex.compile(CITES)
 _RANGE = re.compile(r"([0-9]+)\s*[-–—]\s*([0-9]+)|([0-9]+)")
@@ -116,7 +116,7 @@ class MarkdownFilter(MarkdownScanner):
 
     def _citation(self, space: str, numbers: regex.Match[str]) -> tuple[int, str]:
         self._known(numbers.end())
-        valid = [n for n in _expand(numbers[1], self.hits) if 1 <= n <= self.hits]
+        valid = [n for n in _expand(numbers["numbers"], self.hits) if 1 <= n <= self.hits]
         target = self._target(numbers.end()) if self._text[numbers.end() : numbers.end() + 1] == "(" else None
         taken = numbers.end() + (len(target) + 2 if target is not None else 0)
         self._cut = not valid or target is not None

@@ -40,6 +40,6 @@ class PinnedFinder:
 
     def _read(self, index: Index, said: Sequence[Mapping[str, str]]) -> KnownWordings[None]:
         sections = find_sections(self._store, index, [one["url"] for one in said])
-        asked = {one["question"]: sections[one["url"]] for one in said if one["url"] in sections}
-        pins = (KnownWording(question, Meaning.of(question), (section,), None) for question, section in asked.items())
+        asked = ((one["question"], sections[one["url"]]) for one in said if one["url"] in sections)
+        pins = (KnownWording(question, Meaning.of(question), (section,), None) for question, section in asked)
         return KnownWordings(index, said, tuple(pins))

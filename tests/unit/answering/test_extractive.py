@@ -198,6 +198,7 @@ def test_every_number_is_that_of_a_hit(question: str, contents: list[str]) -> No
 @pytest.mark.parametrize(("quoted", "written"), [
     ("as [7] says, and [1, 2]", "as `[7]` says, and `[1, 2]`"),
     ("a note[^1] or 【2】", "a note`[^1]` or `【2】`"),
+    ("mended [#12](https://d.test/12)", "mended [#12](https://d.test/12)"),
     ("the call tuple([1, 2, 3])", "the call tuple(`[1, 2, 3]`)"),
     ("the footnote [1](https://d.test/n) of it", "the footnote `[1]` of it"),
     ("`x[1]` and ``a`[1]`` stay", "`x[1]` and ``a`[1]`` stay"),

@@ -41,6 +41,7 @@ def out_of_any_chunks(text: str) -> str:
     ("[1, 7] and [3,1], ranges [1-3], [2–9] and [0].", "[1] and [3][1], ranges [1][2][3], [2][3] and."),
     ("One[^1], two 【2†source】, 【3】【9】［1］ [Source 1]; [passages 1, 2] [cite: 3] [doc_1].",
      "One[1], two [2], [3][1] [1]; [1][2] [3] [1]."),
+    ("Mended [#12](https://docs.ray.io/12), see [#2].", "Mended [#12](https://docs.ray.io/12), see [2]."),
     ("【注】 [^note] [Source of truth] [Source 1 of 2] [RFC 2119] [Doc", None),
     ("Code `a[9]` stays, ``b`[8]`` too.", None),
     ("A ` alone [9] hides nothing.", "A ` alone hides nothing."),

@@ -14,6 +14,7 @@ from pipelines.answering.question import Question
 from pipelines.answering.retrieval.retriever import Retriever
 from pipelines.answering.retrieval.search import Retrieval
 from pipelines.answering.verified.finder import VerifiedFinder
+from pipelines.answering.verified.pinned import PinnedFinder
 from pipelines.answering.verified.sections import changed_sections, pin, read_sections
 from pipelines.llm.session import LOADING, Status
 from pipelines.records import Filters, Hit, Message, written_by
@@ -193,6 +194,16 @@ def test_a_model_that_hangs_is_not_waited_for(store: AnswerStore, monkeypatch: p
     store.write("Use `read_csv` [1].")
     with pytest.raises(TimeoutError):
         asyncio.run(VerifiedFinder(store, hang).find("how can I read csv files", "docs"))
+
+
+def test_a_question_may_be_pinned_to_a_section_of_each_version(retriever: Retriever) -> None:
+    sections = [make_hit(f"https://d.test/{version}/io", "Call read_csv.", version=version) for version in ("1", "2")]
+    store = MemoryStore(*sections)
+    said = [{"question": ASKED, "url": section.url} for section in sections]
+    index, finder = replace(store.indexes[1], rules={"pinned": said}), PinnedFinder(store, retriever.aembed)
+    for version, found in ("1", sections[0]), ("2", sections[1]), (None, sections[1]):
+        hit = asyncio.run(finder.find(ASKED, index, version=version))
+        assert hit and hit.source == found.source
 
 
 def test_who_wrote_an_answer_is_known_by_its_agent() -> None:

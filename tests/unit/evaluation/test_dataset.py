@@ -57,6 +57,12 @@ def test_a_spreadsheet_is_a_data_set(tmp_path, mark):
     (tmp_path / "set.CSV").write_text("\ufeff" + "\r\n".join(mark.join(row) for row in cells), encoding="utf-8")
     egg = Example('Two\nlines, "quoted"; an egg?', ())
     assert read_dataset(tmp_path / "set.CSV") == [*EXAMPLES, egg]
+    with pytest.raises(BadDataset, match="spreadsheet"):
+        write_dataset(tmp_path / "set.CSV", EXAMPLES)
+    assert len(read_dataset(tmp_path / "set.CSV")) == 3, "it is left as it was"
+    write_dataset(tmp_path / "lines.csv", EXAMPLES)
+    write_dataset(tmp_path / "lines.csv", EXAMPLES)
+    assert read_dataset(tmp_path / "lines.csv") == EXAMPLES
 
 
 @pytest.mark.parametrize("name", ["source", "sources"])
