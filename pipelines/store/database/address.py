@@ -27,7 +27,7 @@ CONNECT_S = 5
 # Between a loss and the next attempt: Postgres may accept sessions for a moment while it goes down.
 PAUSE_S = 0.5
 # A server that answers so (it starts, ends, recovers, or is out of connections) may have us in a while.
-TEMPORARY = ("the database system is", "connections", "connection slots", "too many clients")
+TEMPORARY = ("the database system is", "connection slots", "too many")
 
 
 class BadDatabaseUrl(UnusableDatabase):
