@@ -93,15 +93,16 @@ def ask_service(url: str, question: Mapping[str, Any], key: str | None, tell: Te
     """Return the reply of the service at `url`. Raises NoSuchCollection, BadInput and ServiceFailed."""
     # A public service lets readers ask without a key, but not choose `k`.
     given = {name: value for name, value in question.items() if value is not None}
+    here = url.rstrip("/") in [service.url for service in find_services(home())]
     try:
-        return asyncio.run(_ask(url.rstrip("/"), given, key or "", tell))
-    except httpx.InvalidURL as error:
+        client = ServiceClient(url, key or "", here)
+    except (httpx.InvalidURL, ValueError) as error:
         raise ServiceFailed(f"no answer from {url}: {error}; is `raydex serve` running there?") from error
+    return asyncio.run(_ask(client, given, tell))
 
 
-async def _ask(url: str, question: Mapping[str, Any], key: str, tell: Tell) -> Mapping[str, Any]:
+async def _ask(client: ServiceClient, question: Mapping[str, Any], tell: Tell) -> Mapping[str, Any]:
     """Tell all events but the last, the reply, which is returned."""
-    client = ServiceClient(url, key, here=url in [service.url for service in find_services(home())])
     async with contextlib.aclosing(client):
         try:
             async for name, body in client.stream(question):
@@ -111,7 +112,7 @@ async def _ask(url: str, question: Mapping[str, Any], key: str, tell: Tell) -> M
         except AskFailed as error:
             if error.status == httpx.codes.NOT_FOUND:
                 await check_collection(client, question.get("collection"))
-            raise refusal(url, error) from error
+            raise refusal(client.url, error) from error
 
 
 async def check_collection(client: ServiceClient, collection: str | None) -> None:

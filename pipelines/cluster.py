@@ -134,7 +134,7 @@ def connect_ray(address: str = "local", niceness: int = JOB_NICENESS, metrics: i
 
 def why_unreachable(address: str) -> str:
     """Return why no cluster can be at an address, "" if something listens there or it is a word such as `auto`."""
-    host, _, port = address.removeprefix("ray://").rpartition(":")
+    host, _, port = address.rpartition("://")[2].rstrip("/").rpartition(":")
     if port.isdecimal():
         try:
             socket.create_connection((host.strip("[]"), int(port)), timeout=5.0).close()

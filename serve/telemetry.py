@@ -172,9 +172,8 @@ class Telemetry:
             return
         started, status = time.perf_counter(), CLIENT_LEFT
         given = Headers(scope=scope).get(REQUEST_ID, "")
-        id = (
-            given if PLAIN_ID.fullmatch(given) else uuid.uuid4().hex
-        )  # no client may write lines of its own into the log
+        # No client may write lines of its own into the log.
+        id = given if PLAIN_ID.fullmatch(given) else uuid.uuid4().hex
         scope["state"] = {**(scope.get("state") or {}), "request_id": id}
 
         async def watch(message: Message) -> None:

@@ -6,10 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from psycopg import sql
 
 from pipelines.files.atomic_files import whole_folder
 from pipelines.markdown.plain import plain_text
 from pipelines.store import Store
+from pipelines.store.chunks import chunk_table
 
 # Questions with their vectors, rows of length 1.
 Questions = tuple[list[str], np.ndarray]
@@ -47,7 +49,9 @@ def export(parent: Path, url: str, collection: str, questions: Callable[[], Ques
 
 
 def _write_chunks(store: Store, index: int, folder: Path) -> None:
-    vectors = store.vectors(index)
+    read = sql.SQL("select id, embedding::vector as embedding from {}").format(chunk_table(index))
+    rows = store.in_transaction(lambda connection: connection.execute(read, binary=True).fetchall())
+    vectors = {row["id"]: row["embedding"].to_numpy().astype(np.float32) for row in rows}
     with store.scan_chunks(index) as (_, hits), (folder / "chunks.jsonl").open("w", encoding="utf-8") as lines:
         ordered = []
         for hit in hits:

@@ -59,8 +59,9 @@ class AdminRoutes:
         unknown: Annotated[bool, Query(description="only questions that no source answered, or that failed")] = False,
         most: Annotated[int, Query(ge=1, le=MOST_QUESTIONS)] = 100,
     ) -> list[RecordedQuestionOut]:
-        await self._check(collection)
         rows = await self._threads.run(self._store.recent_questions, collection, before, unknown, most)
+        if not rows and before is None:  # those of a dropped collection are kept
+            await self._check(collection)
         return [RecordedQuestionOut(**row) for row in rows]
 
     async def status(self, collection: Name | None = None) -> dict[str, Any]:

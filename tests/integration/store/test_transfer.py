@@ -1,5 +1,6 @@
 """A dump holds a whole index with its pages, and a restore brings it in whole or not at all."""
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -8,6 +9,7 @@ from kit.processes import full_disk
 from kit.reindexing import Jobs
 from kit.workshop import BASE, Workshop, nearest_hits, restored
 
+from benchmarks.peer.corpus import export
 from pipelines.store import DumpNotWritten, NoLiveIndex, NotADump, Store, dump
 
 SITE = {f"page{n}": {"a": f"The text of page {n} on apples.", "b": f"More on pears, number {n}."} for n in range(5)}
@@ -40,6 +42,18 @@ def test_what_is_restored_is_what_was_dumped_and_is_brought_up_to_date(store: St
     workshop = Workshop(store, "two")
     publication = workshop.reindex(SITE | {"page1": {"a": "Another text."}})
     assert (workshop.embedded, publication.written, publication.deleted) == (1, 1, 2)
+
+
+def test_an_index_is_written_as_files_for_other_libraries(store: Store, tmp_path: Path) -> None:
+    workshop = Workshop(store, "one")
+    workshop.reindex(SITE)
+    corpus = export(tmp_path, store.url, "one", lambda: (["apples"], np.ones((1, 2))))
+    ids = [json.loads(line)["id"] for line in (corpus.folder / "chunks.jsonl").read_text().splitlines()]
+    query = workshop.embedder.embed_query("apples")
+    scores = dict(zip(ids, np.load(corpus.folder / "vectors.npy") @ query, strict=True))
+    nearest = nearest_hits(store, store.live_index("one"), query, 10)
+    assert scores == pytest.approx({hit.chunk_id: hit.score for hit in nearest}, abs=1e-3)
+    assert (corpus.chunks, corpus.questions) == (10, ["apples"])
 
 
 def test_a_restore_without_publishing_leaves_a_candidate(store: Store, dumped: Path) -> None:

@@ -94,9 +94,10 @@ def test_a_missing_key_is_an_error_that_says_where_to_give_it(service, capsys):
     assert run("--url", service.url, "--key", "rdx_right") == 0
 
 
-def test_a_service_that_is_named_and_not_there_is_an_error(capsys):
-    assert run("--url", "http://127.0.0.1:9") == 1
-    assert "no answer from http://127.0.0.1:9" in capsys.readouterr().err
+@pytest.mark.parametrize("url", ["http://127.0.0.1:9", "http://[127.0.0.1", "http://127.0.0.1:port"])
+def test_a_service_that_is_named_and_not_there_is_an_error(url, capsys):
+    assert run("--url", url) == 1
+    assert f"no answer from {url}" in capsys.readouterr().err
 
 
 def test_without_a_service_the_process_says_that_it_answers_itself(home, capsys, monkeypatch):

@@ -1,5 +1,6 @@
 """Each check says what it found and what to do; it changes nothing, shows no key, and never waits for ever."""
 
+import socket
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -10,7 +11,7 @@ from kit.scripted_llm import Reply, ScriptedLLM, in_turn
 from kit.scripted_server import Raw, ScriptedServer
 
 from pipelines.answering.settings import AgentSettings
-from pipelines.cluster import UnreachableCluster, connect_ray
+from pipelines.cluster import UnreachableCluster, connect_ray, why_unreachable
 from pipelines.diagnosis import Check, Finding, cluster, endpoints, fine, machine, models, run_check
 from pipelines.diagnosis.database import DatabaseCheck
 from pipelines.diagnosis.models import ModelCheck, damaged_files
@@ -172,6 +173,13 @@ def test_a_cluster_that_is_not_there_is_told_at_once() -> None:
         connect_ray("127.0.0.1:9"),
     ):
         pass
+
+
+@pytest.mark.parametrize("address", ["{}", "ray://{}", "http://{}", "http://{}/"])
+def test_what_listens_is_reached_by_each_form_of_its_address(address: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        assert why_unreachable(address.format(f"127.0.0.1:{server.getsockname()[1]}")) == ""
+    assert "refused" in why_unreachable(address.format("127.0.0.1:9"))
 
 
 # ---------------------------------------------------------------------------------------------- language models

@@ -434,7 +434,7 @@ def test_a_collection_without_an_index_says_what_to_run(client: TestClient) -> N
     assert "`raydex index`" in client.get("/collections/unpublished").json()["error"]
 
 
-def test_operators_read_what_was_asked(client: TestClient) -> None:
+def test_operators_read_what_was_asked(client: TestClient, store: FakeStore) -> None:
     rows = client.get("/admin/questions", params={"collection": "docs"}).json()
     assert [(row["question"], row["sources"], row["seconds"], row["rating"]) for row in rows] == [
         ("How?", ["https://d.test/a#b"], 0.5, 1)
@@ -442,6 +442,8 @@ def test_operators_read_what_was_asked(client: TestClient) -> None:
     assert client.get("/admin/status").json()["collections"]["docs"]["pages"] == {"ok": 1}
     for path in ("/admin/questions", "/admin/status"):
         assert client.get(path, params={"collection": "nope"}).status_code == 404
+    store.recorded.append(store.recorded[0] | {"collection": "dropped"})
+    assert len(client.get("/admin/questions", params={"collection": "dropped"}).json()) == 1
 
 
 def test_insights_of_an_unknown_collection_name_those_there_are(client: TestClient, store: FakeStore) -> None:
