@@ -63,7 +63,7 @@ class SourceFolder:
         inner = path.removeprefix(self.root)
         if not path.startswith(self.root) or any(re.search(pattern, inner) for pattern in self.exclude):
             return False
-        if self.pages and inner.endswith(".md") and inner not in self.pages:
+        if self.pages and inner not in self.pages and inner.rpartition(".")[2] in MARKDOWN.suffixes:
             return False
         return not self.routes or any(inner.startswith(place) for place, _ in self.routes)
 
