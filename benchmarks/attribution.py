@@ -73,7 +73,7 @@ def main() -> None:
     runs = [(asyncio.run(answer(text, hits, None)), asyncio.run(answer(text, hits, embedder))) for _ in range(rounds)]
     attributor = runs[-1][1][2]
     assert attributor
-    claims = [one for one in attributor.checked if one.statement.is_claim]
+    claims = [one for one in attributor.checked if one.is_claim]
     print(f"{len(claims)} claims, {sum(bool(one.added) for one in claims)} attributed; medians of {rounds} rounds")
     for name, at in (("clock", 0), ("processor", 1)):
         plain = statistics.median(run[0][at] for run in runs) * 1000
