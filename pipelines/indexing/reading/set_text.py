@@ -1,6 +1,6 @@
 """Reads text that is set in lines, as man sets its pages: headings, paragraphs, entries, examples.
 
-It is prose, though it stands in a `<pre>`. Knows no HTML and no sections.
+It is prose, though it stands in a `<pre>` or is indented. Knows no HTML and no sections.
 """
 
 import re
@@ -30,7 +30,7 @@ def parts_of(text: str) -> list[SetText]:
     """Return the parts of a text that is prose, none of one that is code."""
     lines = [line.rstrip() for line in text.expandtabs().split("\n")]
     lengths, parts = sorted(map(len, filter(None, lines))), list[SetText]()
-    width = lengths[len(lengths) * 3 // 4]  # some may be longer, of examples
+    width = lengths[len(lengths) * 3 // 4] if lengths else 0  # some may be longer, of examples
     known = frozenset(re.findall(r"\w+", text))
     for part in re.split(r"\n{2,}|\n(?= *[-*•] +\S)", "\n".join(lines).strip("\n")):
         first, _, rest = part.partition("\n")
@@ -56,11 +56,8 @@ def _part(lines: list[str], width: int, known: Collection[str]) -> SetText:
     text = re.sub(r"(?<=\w)\u2010\n *", "", "\n".join(body))  # as man divides words
     words = as_paragraph(re.sub(r"(\w+)-\n *(\w+)", joined, text))
     has_columns = any(re.search(r"\S {3,}\S", line) for line in body)
-    if (
-        has_columns
-        or not _reads(words)
-        or not (_fills(lines[-len(body) :], width) if len(body) > 1 else term or _is_sentence(words))
-    ):
+    is_whole = _fills(lines[-len(body) :], width) if len(body) > 1 else term or _is_sentence(words)
+    if has_columns or not is_whole or not _reads(words):
         return SetText(dedent("\n".join(lines)), lined=True)
     return SetText(f"• {words}") if term in _BULLETS else SetText(words, term)
 

@@ -1,11 +1,12 @@
 """Reads plain text: paragraphs, lists, columns, underlined headings."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from html import unescape
 from itertools import groupby
 
 from pipelines.indexing.reading.links import HIDDEN
+from pipelines.indexing.reading.set_text import parts_of
 from pipelines.indexing.reading.text import LINE_BREAK, UnreadablePage, as_listing, as_paragraph, text_of_page
 from pipelines.records import Block, Document, Page, Section
 from pipelines.text.cleaning import clean_page
@@ -23,7 +24,8 @@ def read_text(page: Page) -> Document:
 def document_of_text(url: str, text: str, title: str = "") -> Document:
     """Return plain text as sections, which begin at underlined lines; one at its start is its title.
 
-    A paragraph with columns or indentation keeps its lines, as code, and an item of a list begins a line.
+    A paragraph with columns or indentation keeps its lines, as code, unless it reads as prose that is set so. An item
+    of a list begins a line.
     """
     before, *parts = re.split(_UNDERLINED, clean_page(text).lstrip("\n"))
     top = parts[0] if parts and not before else ""
@@ -41,9 +43,17 @@ def _blocks(text: str) -> Iterator[Block]:
     parts = (re.sub(r"(?<=[.!?])  (?=\w)", " ", part) for part in text.split("\n\n"))  # as typewriters end a sentence
     for lined, group in groupby(filter(str.strip, parts), key=_keeps_lines):
         if lined:
-            yield Block("code", "\n\n".join(map(as_listing, group)))
+            yield from _lined_blocks(list(group))
         else:
             yield Block("prose", "\n\n".join(as_paragraph(re.sub(_ITEM, LINE_BREAK, part)) for part in group))
+
+
+def _lined_blocks(group: Sequence[str]) -> Iterator[Block]:
+    """Yield what keeps its lines as code, unless it is prose that is indented or set in full lines."""
+    for part in (parts := parts_of("\n\n".join(group))):
+        yield Block("code" if part.lined else "prose", "\n\n".join(filter(None, (part.term, part.text))))
+    if not parts:
+        yield Block("code", "\n\n".join(map(as_listing, group)))
 
 
 def _keeps_lines(part: str) -> bool:
