@@ -35,17 +35,20 @@ def arguments() -> argparse.ArgumentParser:
     for one in (listing, review, add):
         add_collection(one, "default: the one that is asked where none is named")
     for one in (accept, retire):
-        one.add_argument("number", type=int)
+        one.add_argument("number", type=int, help="the number of the answer, as `raydex answers list` shows it")
     for one in (add, accept):
-        one.add_argument("--question", action="append", default=[], metavar="TEXT")
-        one.add_argument("--asked", action="append", default=[], metavar="QUESTION")
-        one.add_argument("--source", action="append", default=[], metavar="SOURCE")
+        wording = "the question, or another wording of it; repeatable"
+        one.add_argument("--question", action="append", default=[], metavar="TEXT", help=wording)
+        asked = "a question that was asked, by its id or its words; repeatable: the questions of a cluster"
+        one.add_argument("--asked", action="append", default=[], metavar="QUESTION", help=asked)
+        source = "a section that the answer rests on, URL#ANCHOR: [1] in the text is the first; repeatable"
+        one.add_argument("--source", action="append", default=[], metavar="SOURCE", help=source)
         text = one.add_mutually_exclusive_group()
-        text.add_argument("--file", type=Path)
-        text.add_argument("--text")
+        text.add_argument("--file", type=Path, help="the answer as Markdown; - reads it from standard input")
+        text.add_argument("--text", help="the answer as Markdown")
     for one in (listing, review, add, accept, retire):
         add_json(one)
-    return parser.explained()
+    return parser
 
 
 def run(args: argparse.Namespace) -> int:

@@ -49,14 +49,18 @@ class ServiceFailed(RuntimeError):
 
 def arguments() -> argparse.ArgumentParser:
     parser = command("ask", __doc__)
-    parser.add_argument("question")
+    parser.add_argument("question", help="the question, in quotes")
     add_collection(parser, "collection to ask (default: that of `raydex default`, else the only one)")
-    parser.add_argument("-k", type=int)
-    parser.add_argument("--url")
-    parser.add_argument("--key")
-    parser.add_argument("--follow", action="store_true")
+    parser.add_argument("-k", type=int, help="number of hits to answer from (default 5)")
+    parser.add_argument("--url", help="service to ask (default: the one of RAYDEX_HOME that was started last, if any)")
+    parser.add_argument("--key", help="API key of the service (default: RAYDEX_KEY)")
+    parser.add_argument(
+        "--follow",
+        action="store_true",
+        help="print with the seconds what is found, what the model is at, each sentence",
+    )
     add_json(parser)
-    return parser.explained()
+    return parser
 
 
 def run(args: argparse.Namespace) -> int:

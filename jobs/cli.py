@@ -1,8 +1,7 @@
 """Flags, exit codes, messages and the entry point that all commands share.
 
 A command is a file of this folder with `arguments() -> ArgumentParser`, `run(Namespace) -> exit code`, and
-`main(arguments(), run)` at its end; flags.yaml says what its flags mean. Imports nothing slow: `raydex --help` reads
-this file.
+`main(arguments(), run)` at its end. Imports nothing slow: `raydex --help` reads this file.
 """
 
 import argparse
@@ -48,7 +47,6 @@ class BadInput(ValueError):
 class CommandParser(argparse.ArgumentParser):
     """Reads words and flags in any order: `dump docs --json docs.dump` is `dump --json docs docs.dump`."""
 
-    verb = ""  # whose help stands in flags.yaml
     needs_name = False  # whether NAME or --collection NAME must be given, see `add_name`
 
     def parse_args(self, args: Sequence[str] | None = None, namespace: Any = None) -> Any:  # type: ignore[override]
@@ -61,19 +59,6 @@ class CommandParser(argparse.ArgumentParser):
         if self.needs_name and parsed.collection is None:
             self.error("the collection is missing: give NAME or --collection NAME")
         return parsed
-
-    def explained(self, words: Mapping[str, str] | None = None) -> "CommandParser":
-        """Give the flags that have no help, those of actions too, what flags.yaml says of them; return the parser."""
-        from pipelines.text.phrases import read_table
-
-        words = read_table("jobs.flags").get(self.verb, {}) if words is None else words
-        for one in self._actions:
-            if isinstance(one, argparse._SubParsersAction):
-                for action in one.choices.values():
-                    action.explained(words)
-            elif one.help is None:
-                one.help = words[(one.option_strings or [one.dest])[0]]
-        return self
 
 
 class _NameOnce(argparse.Action):
@@ -92,9 +77,7 @@ def command(verb: str, doc: str | None) -> CommandParser:
     module = spec.name if spec else ""
     as_module = module.startswith("jobs.") and module != "jobs.__main__"
     prog = f"python -m {module}" if as_module else f"raydex {verb}"
-    parser = CommandParser(prog=prog, description=(doc or "").split("\n\n")[0])
-    parser.verb = verb
-    return parser
+    return CommandParser(prog=prog, description=(doc or "").split("\n\n")[0])
 
 
 def add_json(parser: "argparse.ArgumentParser | argparse._MutuallyExclusiveGroup") -> None:

@@ -29,7 +29,7 @@ def arguments() -> argparse.ArgumentParser:
     parser = command("doctor", __doc__)
     parser.epilog = "A check that takes longer than its limit (10 s to 5 minutes) fails; none waits for ever."
     add_json(parser)
-    return parser.explained()
+    return parser
 
 
 def run(args: argparse.Namespace) -> int:

@@ -22,11 +22,12 @@ ONE = {"pages": "page", "indexes": "index", "chunks": "chunk", "runs": "run", "q
 def arguments() -> argparse.ArgumentParser:
     parser = command("drop", __doc__)
     add_name(parser)
-    parser.add_argument("--yes", action="store_true")
-    parser.add_argument("--with-questions", action="store_true")
+    parser.add_argument("--yes", action="store_true", help="do not ask")
+    parser.add_argument("--with-questions", action="store_true",
+                        help="delete its questions, feedback and evaluations too")  # fmt: skip
     add_wait(parser)
     add_json(parser)
-    return parser.explained()
+    return parser
 
 
 def run(args: argparse.Namespace) -> int:

@@ -12,10 +12,10 @@ from pipelines.store import dump
 def arguments() -> argparse.ArgumentParser:
     parser = command("dump", __doc__)
     add_name(parser)
-    parser.add_argument("--force", action="store_true")
+    parser.add_argument("--force", action="store_true", help="replace the file if it exists")
     add_json(parser)
-    parser.add_argument("file", type=Path)
-    return parser.explained()
+    parser.add_argument("file", type=Path, help="file to write")
+    return parser
 
 
 def run(args: argparse.Namespace) -> int:

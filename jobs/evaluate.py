@@ -33,23 +33,33 @@ NO_JUDGE = "none"
 def arguments() -> argparse.ArgumentParser:
     parser = cli.command("evaluate", __doc__)
     cli.add_collection(parser, "default: the only one")
-    parser.add_argument("--dataset", type=Path, required=True, action="append")
+    dataset = "questions as JSONL, a JSON array or CSV; several: --dataset A --dataset B"
+    parser.add_argument("--dataset", type=Path, required=True, action="append", help=dataset)
     parser.add_argument("--k", default=KS, help=f"numbers of hits to score, separated by commas (default {KS})")
-    parser.add_argument("--limit", type=int)
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--limit", type=int, help="ask only this many of the questions, drawn by --seed")
+    parser.add_argument("--seed", type=int, default=0, help="seed of --limit and of the intervals")
     answers = parser.add_argument_group("answers")
-    answers.add_argument("--answers", action="store_true")
-    answers.add_argument("--judge", metavar="AGENT")
-    answers.add_argument("--dimensions")
-    answers.add_argument("--component", action=argparse.BooleanOptionalAction, default=False)
-    answers.add_argument("--without-verified", action="store_true")
-    parser.add_argument("--at-least", action="append", default=[], metavar="SCORE=X")
+    answers.add_argument("--answers", action="store_true", help="answer each question too, and score the answers")
+    answers.add_argument(
+        "--judge", metavar="AGENT", help="its model judges the answers, a call for each (default: nobody)"
+    )
+    dimensions = "what is judged, by commas; NAME=FILE: a prompt (default: quality if there is a judge)"
+    answers.add_argument("--dimensions", help=dimensions)
+    component = (
+        "answer each question from its reference section too: twice the calls, a score that retrieval can't spoil"
+    )
+    answers.add_argument("--component", action=argparse.BooleanOptionalAction, default=False, help=component)
+    without = "answer without the answers that people wrote (`raydex answers`)"
+    answers.add_argument("--without-verified", action="store_true", help=without)
+    floor = "exit 4 if this score is lower, such as claims_supported=0.85 or mrr=0.4; repeatable"
+    parser.add_argument("--at-least", action="append", default=[], metavar="SCORE=X", help=floor)
     running = parser.add_argument_group("running")
     cli.add_asking(running)
-    running.add_argument("--out", type=Path, metavar="FOLDER")
+    out = "write results.json, questions.jsonl and, with --answers, answers.md there"
+    running.add_argument("--out", type=Path, metavar="FOLDER", help=out)
     cli.add_json(parser)
     cli.add_moved(parser, "evaluate")
-    return parser.explained()
+    return parser
 
 
 def numbers(text: str) -> tuple[int, ...]:

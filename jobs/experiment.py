@@ -29,22 +29,29 @@ from pipelines.indexing.settings import ReindexOptions
 
 def arguments() -> argparse.ArgumentParser:
     parser = cli.command("experiment", __doc__)
-    parser.add_argument("file", type=Path)
-    parser.add_argument("--out", type=Path)
-    parser.add_argument("--metric")
-    parser.add_argument("--write", type=Path, metavar="PAGE.md")
-    parser.add_argument("--prices", type=Path, metavar="FILE")
+    parser.add_argument("file", type=Path, help="sweep file (benchmarks/sweeps/*.yaml)")
+    parser.add_argument("--out", type=Path, help="folder of report.html and results.json (default: in RAYDEX_HOME)")
+    parser.add_argument("--metric", help="what runs are ranked by (default: retrieval_score at the largest k ≤ 9)")
+    parser.add_argument("--write", type=Path, metavar="PAGE.md", help="put the table into this page, between its marks")
+    parser.add_argument("--prices", type=Path, metavar="FILE", help="prices of models; they replace the known ones")
     gating = parser.add_argument_group("gate")
-    gating.add_argument("--baseline", metavar="RUN")
-    gating.add_argument("--fail-below", type=how_far, metavar="X")
-    gating.add_argument("--at-least", action="append", default=[], metavar="SCORE=X")
-    gating.add_argument("--candidate", dest="challenger", default="", metavar="RUN")
+    gating.add_argument("--baseline", metavar="RUN", help="compare with this run, or with an earlier results.json")
+    gating.add_argument("--fail-below", type=how_far, metavar="X", help="exit 4 if a run scores more than X below it")
+    floor = "exit 4 if a score of a run is lower, such as claims_supported=0.85; repeatable"
+    gating.add_argument("--at-least", action="append", default=[], metavar="SCORE=X", help=floor)
+    gating.add_argument(
+        "--candidate",
+        dest="challenger",
+        default="",
+        metavar="RUN",
+        help="judge this run alone (default: all; by --fail-below all but the baseline)",
+    )
     running = parser.add_argument_group("running")
     cli.add_asking(running)
-    running.add_argument("--drop-indexes", action="store_true")
-    running.add_argument("--dry-run", action="store_true")
+    running.add_argument("--drop-indexes", action="store_true", help="drop the collection's indexes of experiments")
+    running.add_argument("--dry-run", action="store_true", help="print what would be measured, do nothing")
     cli.add_json(parser)
-    return parser.explained()
+    return parser
 
 
 def how_far(text: str) -> float:

@@ -26,13 +26,15 @@ OUT = "a folder for insights.html and insights.json, or the name of one file (.h
 def arguments() -> argparse.ArgumentParser:
     parser = command("insights", __doc__)
     add_collection(parser, "only questions to this collection (default: to all)")
-    parser.add_argument("--days", type=float, metavar="N")
-    parser.add_argument("--since", type=read_time, metavar="DATE")
-    parser.add_argument("--until", type=read_time, metavar="DATE")
-    parser.add_argument("--changed-answers", action="store_true")
+    parser.add_argument("--days", type=float, metavar="N", help="only the last N days")
+    parser.add_argument("--since", type=read_time, metavar="DATE", help="only from this day or time (UTC) on")
+    parser.add_argument("--until", type=read_time, metavar="DATE", help="only before this day or time (UTC)")
+    parser.add_argument(
+        "--changed-answers", action="store_true", help="answers whose cited sections have changed since"
+    )
     parser.add_argument("--out", type=Path, help=OUT)
     add_json(parser)
-    return parser.explained()
+    return parser
 
 
 def read_time(text: str) -> datetime:

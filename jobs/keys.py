@@ -18,12 +18,18 @@ def arguments() -> argparse.ArgumentParser:
     actions = parser.add_subparsers(dest="action", required=True)
     create = actions.add_parser("create", help="create a key and print it; it can't be shown again")
     create.add_argument("name", help="unique name, used in lists and records and to revoke the key")
-    create.add_argument("--scope", action="append", choices=SCOPES)
-    create.add_argument("--publishable", action="store_true")
-    create.add_argument("--origin", action="append")
-    create.add_argument("--collection", action="append")
-    create.add_argument("--rate", type=int)
-    create.add_argument("--expires-days", type=float)
+    create.add_argument(
+        "--scope", action="append", choices=SCOPES, help="what the key allows (default query; admin includes it)"
+    )
+    create.add_argument(
+        "--publishable", action="store_true", help="a key for pages, which everyone may read: only asks"
+    )
+    create.add_argument("--origin", action="append", help="of the pages that may hold it, as https://docs.example.com")
+    create.add_argument(
+        "--collection", action="append", help="the publishable key may ask (default: all); whose changes are announced"
+    )
+    create.add_argument("--rate", type=int, help="requests per minute, 0: no limit (default: the service's)")
+    create.add_argument("--expires-days", type=float, help="days until the key expires (default: never)")
     add_json(create)
     add_json(actions.add_parser("list", help="list all keys, without their secrets"))
     secret = actions.add_parser("secret", help="make and print what announced changes of a collection are signed with")
@@ -32,7 +38,7 @@ def arguments() -> argparse.ArgumentParser:
     revoke = actions.add_parser("revoke", help="revoke a key; the service refuses it within a few seconds")
     revoke.add_argument("name", help="name of the key")
     add_json(revoke)
-    return parser.explained()
+    return parser
 
 
 def run(args: argparse.Namespace) -> int:

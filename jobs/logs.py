@@ -22,10 +22,10 @@ OF_PROCESSES = "worker-*"  # what a task or an actor writes; other files are Ray
 
 def arguments() -> argparse.ArgumentParser:
     parser = command("logs", __doc__)
-    parser.add_argument("run", type=int, metavar="RUN")
-    parser.add_argument("--follow", action="store_true")
+    parser.add_argument("run", type=int, metavar="RUN", help="number of the run")
+    parser.add_argument("--follow", action="store_true", help="go on until the run has ended")
     add_json(parser)
-    return parser.explained()
+    return parser
 
 
 def run(args: argparse.Namespace) -> int:

@@ -25,11 +25,13 @@ HEAD = ("model", "right section", "claims supported", "not answered", "others re
 
 def arguments() -> argparse.ArgumentParser:
     parser = command("models", __doc__)
-    parser.add_argument("--try", dest="tried", nargs="*", metavar="MODEL")
+    tried = "try these models of the endpoint, or agents by name; without names every agent's model"
+    parser.add_argument("--try", dest="tried", nargs="*", metavar="MODEL", help=tried)
     add_collection(parser, "the collection to try them on (default: the one that is asked where none is named)")
-    parser.add_argument("--questions", type=int, default=20)
+    questions = "questions with known sections (default 20); half as many about other things"
+    parser.add_argument("--questions", type=int, default=20, help=questions)
     add_json(parser)
-    return parser.explained()
+    return parser
 
 
 def run(args: argparse.Namespace) -> int:

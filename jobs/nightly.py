@@ -21,10 +21,10 @@ from pipelines.nights.telling import describe_night
 def arguments() -> argparse.ArgumentParser:
     parser = command("nightly", __doc__)
     add_file(parser)
-    parser.add_argument("--no-ray", action="store_true")
+    parser.add_argument("--no-ray", action="store_true", help="do all in this process")
     add_wait(parser)
     add_json(parser)
-    return parser.explained()
+    return parser
 
 
 def run(args: argparse.Namespace) -> int:

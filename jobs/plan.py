@@ -16,7 +16,7 @@ def arguments() -> argparse.ArgumentParser:
     parser = command("plan", __doc__)
     add_file(parser)
     add_json(parser)
-    return parser.explained()
+    return parser
 
 
 def run(args: argparse.Namespace) -> int:

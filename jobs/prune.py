@@ -14,10 +14,12 @@ from pipelines.lexical import remove_lexical_folders
 def arguments() -> argparse.ArgumentParser:
     parser = command("prune", __doc__)
     add_name(parser)
-    parser.add_argument("--keep", type=int, default=0, metavar="N")
+    parser.add_argument(
+        "--keep", type=int, default=0, metavar="N", help="keep the N newest retired indexes (default 0)"
+    )
     add_wait(parser)
     add_json(parser)
-    return parser.explained()
+    return parser
 
 
 def run(args: argparse.Namespace) -> int:

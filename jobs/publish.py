@@ -13,7 +13,7 @@ def arguments() -> argparse.ArgumentParser:
     add_name(parser)
     add_wait(parser)
     add_json(parser)
-    return parser.explained()
+    return parser
 
 
 def run(args: argparse.Namespace) -> int:

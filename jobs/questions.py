@@ -39,34 +39,35 @@ def arguments() -> argparse.ArgumentParser:
     review = actions.add_parser("review", help="list a data set with its drafts, accept and reject them")
     correct = actions.add_parser("correct", help="turn a question that was answered wrongly into a row of a data set")
     add_making(make)
-    answer.add_argument("dataset", type=Path, metavar="DATASET")
+    answer.add_argument("dataset", type=Path, metavar="DATASET", help="questions with their sources")
     for one in (make, answer):
-        one.add_argument("--collection", required=True, metavar="NAME")
-        one.add_argument("--agent")
-        one.add_argument("--fresh", action="store_true")
-    answer.add_argument("--at-once", type=int, default=4)
-    review.add_argument("file", type=Path, metavar="FILE")
-    review.add_argument("--accept", nargs="+", default=[], metavar="N")
-    review.add_argument("--reject", nargs="+", default=[], metavar="N")
-    correct.add_argument("question", metavar="QUESTION")
+        one.add_argument("--collection", required=True, metavar="NAME", help="name of the collection")
+        one.add_argument("--agent", help="the agent whose model writes (default: the first)")
+        one.add_argument("--fresh", action="store_true", help="ask the model again, whatever it has replied before")
+    answer.add_argument("--at-once", type=int, default=4, help="calls of the model at a time (default 4)")
+    review.add_argument("file", type=Path, metavar="FILE", help="the data set")
+    review.add_argument("--accept", nargs="+", default=[], metavar="N", help="accept these rows, or all drafts")
+    review.add_argument("--reject", nargs="+", default=[], metavar="N", help="reject these rows, or all drafts")
+    correct.add_argument("question", metavar="QUESTION", help="the question, by its id or its words")
     cli.add_collection(correct, "the collection that was asked (default: the one that it was asked of)")
-    correct.add_argument("--pair", action="store_true")
-    correct.add_argument("--unknown", action="store_true")
+    correct.add_argument("--pair", action="store_true", help="a training pair: with the sources that are wrong")
+    correct.add_argument("--unknown", action="store_true", help="no source answers it: the right answer is not known")
     for one, source in ((review, "with --accept N: the right source"), (correct, "a section that answers it")):
         one.add_argument("--source", action="append", default=[], metavar="SOURCE", help=f"{source}; repeatable")
     for one in (make, answer, correct):
-        one.add_argument("--out", type=Path, required=True)
+        one.add_argument("--out", type=Path, required=True, help="the data set to write (JSONL)")
     for one in (make, answer, review, correct):
         cli.add_json(one)
-    return parser.explained()
+    return parser
 
 
 def add_making(parser: argparse.ArgumentParser) -> None:
     """Add the flags of `make`."""
     manner = parser.add_mutually_exclusive_group()
-    manner.add_argument("--without-llm", action="store_true")
-    manner.add_argument("--feedback", action="store_true")
-    manner.add_argument("--style", dest="style_file", type=Path, metavar="FILE")
+    manner.add_argument("--without-llm", action="store_true", help="the headings of sections, without a model")
+    manner.add_argument("--feedback", action="store_true", help="drafts: questions with well-rated answers")
+    style = "write in the manner of these questions of users"
+    manner.add_argument("--style", dest="style_file", type=Path, metavar="FILE", help=style)
     cli.add_fields(parser, making.QuestionOptions)
 
 

@@ -43,63 +43,77 @@ def arguments() -> argparse.ArgumentParser:
     add_running(parser.add_argument_group("running").add_argument)
     cli.add_wait(parser)
     cli.add_json(parser)
-    return parser.explained()
+    return parser
 
 
 def add_sources(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("target", nargs="?")
+    add("target", nargs="?", help="URL to crawl, folder of files (with --base-url), or collection file (*.yaml); "
+        "with --changed or --deleted the name of the collection")  # fmt: skip
     cli.add_collection(parser, "name of the collection (default: the file's, or the host); alone: its last run again")
-    add("--title")
-    add("--start-url", action="append", default=[])
-    add("--path")
-    add("--base-url")
-    add("--url-style", choices=URL_STYLES)
+    add("--title", help="what readers see as the name of the collection (default: the site's own)")
+    add("--start-url", action="append", default=[], help="crawl from this URL (may be repeated)")
+    add("--path", help="read this folder, glob or bucket instead of crawling")
+    add("--base-url", help="URL that the files of the folder stand for")
+    add(
+        "--url-style",
+        choices=URL_STYLES,
+        help="how the URLs of Markdown and other sources end: keep (.md), html, "
+        "directory (guide/), bare (guide), auto: as the generator of the folder publishes it (auto)",
+    )
 
 
 def add_crawling(add: Add) -> None:
-    add("--include", action="append")
-    add("--exclude", action="append")
-    add("--max-pages", type=int)
-    add("--max-depth", type=int)
+    add("--include", action="append", help="regular expression that a URL must match")
+    add("--exclude", action="append", help="regular expression that a URL must not match")
+    add("--max-pages", type=int, help="stop after exactly so many pages of a host")
+    add("--max-depth", type=int, help="follow at most so many links from a start URL")
     add("--concurrency", type=int, help=f"requests at once for each host ({CRAWL.concurrency})")
     add("--delay", type=float, dest="delay_s", help=f"least seconds between two requests ({CRAWL.delay_s:g})")
-    add("--parent", action="store_false", dest="no_parent", default=None)
-    add("--no-sitemap", action="store_false", dest="sitemap", default=None)
-    add("--allow-private", action="store_true", default=None)
-    add("--ignore-robots", action="store_true", default=None)
-    add("--retry-failed", action="store_true")
+    add("--parent", action="store_false", dest="no_parent", default=None, help="leave the start URL's folder")
+    add("--no-sitemap", action="store_false", dest="sitemap", default=None, help="ignore sitemaps and llms.txt")
+    add("--allow-private", action="store_true", default=None, help="allow private and loopback addresses")
+    add("--ignore-robots", action="store_true", default=None, help="do not obey robots.txt")
+    add("--retry-failed", action="store_true", help="fetch only pages that failed last time")
 
 
 def add_indexing(add: Add) -> None:
     add("--model", help=f"embedding model: {MODELS}")
-    add("--query-prefix")
-    add("--chunk-prefix")
+    add("--query-prefix", help="what the model reads before a question (default: as its files or its family say)")
+    add("--chunk-prefix", help="what the model reads before a chunk (default: as its files or its family say)")
     add("--chunk-size", type=int, help=f"0: as much as the model reads ({INDEX.chunk_size})")
     add("--chunk-overlap", type=int, help=f"what a chunk repeats of the one before ({INDEX.chunk_overlap})")
     add("--chunk-unit", choices=["tokens", "characters"], help=f"of size and overlap ({INDEX.chunk_unit})")
     add("--vector-type", choices=["auto", "vector", "halfvec"], help=f"column type of vectors ({INDEX.vector_type})")
-    add("--backend", default=OPTIONS.backend, choices=get_args(Backend))
-    add("--embedders", type=int)
-    add("--max-embedders", type=int, default=OPTIONS.max_embedders)
-    add("--finish-in", type=float, default=OPTIONS.finish_in_s / 60, metavar="MINUTES")
-    add("--gpus-per-embedder", type=float, default=OPTIONS.gpus_per_embedder)
-    add("--maintenance-work-mem", default=OPTIONS.resources.maintenance_work_mem)
-    add("--parallel-workers", type=int)
+    add("--backend", default=OPTIONS.backend, choices=get_args(Backend), help="model engine")
+    add("--embedders", type=int, help="embedding actors (default: as many as fit, growing with the cluster)")
+    add("--max-embedders", type=int, default=OPTIONS.max_embedders, help="at most, as nodes join (%(default)s)")
+    add(
+        "--finish-in",
+        type=float,
+        default=OPTIONS.finish_in_s / 60,
+        metavar="MINUTES",
+        help="ask for nodes to embed within (%(default)g)",
+    )
+    add("--gpus-per-embedder", type=float, default=OPTIONS.gpus_per_embedder, help="a fraction shares one GPU")
+    add(
+        "--maintenance-work-mem", default=OPTIONS.resources.maintenance_work_mem, help="of the HNSW build (%(default)s)"
+    )
+    add("--parallel-workers", type=int, help="processes of the HNSW build beside the first (as the server allows)")
 
 
 def add_changes(add: Add) -> None:
-    add("--changed", metavar="URL", nargs="+", action="extend")
-    add("--deleted", metavar="URL", nargs="+", action="extend")
-    add("--announced", action="store_true")
+    add("--changed", metavar="URL", nargs="+", action="extend", help="read these pages alone, into the live index")
+    add("--deleted", metavar="URL", nargs="+", action="extend", help="delete these pages from the live index")
+    add("--announced", action="store_true", help="do so with the changes that were announced to the service")
 
 
 def add_running(add: Add) -> None:
-    add("--no-ray", action="store_true")
-    add("--read-all", action="store_true")
+    add("--no-ray", action="store_true", help="do all in this process, as is done with little work anyway")
+    add("--read-all", action="store_true", help="read files of unchanged size and time too")
     add("--max-delete-ratio", type=float, help=f"share of pages that may vanish at once ({MAX_DELETE_RATIO:g})")
-    add("--no-publish", action="store_true")
-    add("--dry-run", action="store_true")
+    add("--no-publish", action="store_true", help="leave a candidate for `raydex publish`")
+    add("--dry-run", action="store_true", help="show what would be done, change nothing")
 
 
 def options_of(flags: dict[str, Any], changes: PageChanges | None) -> ReindexOptions:

@@ -15,10 +15,10 @@ from pipelines.nights.weekly import report_notice, report_on
 def arguments() -> argparse.ArgumentParser:
     parser = command("report", __doc__)
     add_file(parser)
-    parser.add_argument("--days", type=float, default=7, metavar="N")
-    parser.add_argument("--send", action="store_true")
+    parser.add_argument("--days", type=float, default=7, metavar="N", help="of the last N days (default %(default)g)")
+    parser.add_argument("--send", action="store_true", help="send it by webhook, Slack and e-mail, as the file says")
     add_json(parser)
-    return parser.explained()
+    return parser
 
 
 def run(args: argparse.Namespace) -> int:

@@ -16,14 +16,18 @@ DEFAULTS = BuildResources()
 def arguments() -> argparse.ArgumentParser:
     parser = command("restore", __doc__)
     add_collection(parser, "name to restore under (default: the name in the file)")
-    parser.add_argument("--no-publish", action="store_true")
-    parser.add_argument("--replace", action="store_true")
-    parser.add_argument("--maintenance-work-mem", metavar="SIZE", default=DEFAULTS.maintenance_work_mem)
-    parser.add_argument("--parallel-workers", metavar="N", type=int)
+    parser.add_argument(
+        "--no-publish", action="store_true", help="leave a candidate, for `raydex publish` to make live"
+    )
+    parser.add_argument("--replace", action="store_true", help="restore over a collection that is live")
+    parser.add_argument("--maintenance-work-mem", metavar="SIZE", default=DEFAULTS.maintenance_work_mem,
+                        help="memory for building the HNSW index (default %(default)s)")  # fmt: skip
+    parser.add_argument("--parallel-workers", metavar="N", type=int,
+                        help="extra processes for building it (default: as many as the server allows)")  # fmt: skip
     add_wait(parser)
     add_json(parser)
-    parser.add_argument("file", type=Path)
-    return parser.explained()
+    parser.add_argument("file", type=Path, help="file that `raydex dump` wrote")
+    return parser
 
 
 def run(args: argparse.Namespace) -> int:

@@ -18,12 +18,12 @@ def arguments() -> argparse.ArgumentParser:
     parser = command("rollback", __doc__)
     add_name(parser)
     to = parser.add_mutually_exclusive_group()
-    to.add_argument("--to", type=int, metavar="REVISION")
-    to.add_argument("--to-index", type=int, metavar="N")
-    to.add_argument("--list", action="store_true")
+    to.add_argument("--to", type=int, metavar="REVISION", help="undo all updates after this revision of the live index")
+    to.add_argument("--to-index", type=int, metavar="N", help="make this retired index live")
+    to.add_argument("--list", action="store_true", help="list what the collection can return to")
     add_wait(parser)
     add_json(parser)
-    return parser.explained()
+    return parser
 
 
 def run(args: argparse.Namespace) -> int:

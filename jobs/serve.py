@@ -15,11 +15,11 @@ EPILOG = "Every other setting of the service is an environment variable RAYDEX_â
 def arguments() -> argparse.ArgumentParser:
     parser = command("serve", __doc__)
     parser.epilog = EPILOG
-    parser.add_argument("--host")
-    parser.add_argument("--port", type=int)
-    parser.add_argument("--collection")
+    parser.add_argument("--host", help="address to listen on (default 127.0.0.1); any other requires API keys")
+    parser.add_argument("--port", type=int, help="port to listen on (default 8000)")
+    parser.add_argument("--collection", help="collection to answer from (default: the only one)")
     add_no_llm(parser)
-    return parser.explained()
+    return parser
 
 
 def run(args: argparse.Namespace) -> int:

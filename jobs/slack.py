@@ -16,13 +16,14 @@ EPILOG = (
 def arguments() -> argparse.ArgumentParser:
     parser = command("slack", __doc__)
     parser.epilog = EPILOG
-    parser.add_argument("--service")
-    parser.add_argument("--workspaces", dest="slack_workspaces", metavar="WORKSPACES")
-    parser.add_argument("--collection")
+    parser.add_argument("--service", help="URL of the service to ask (default: the one of RAYDEX_HOME, else port 8000)")
+    file = "YAML file: workspaces with their tokens, collections of channels"
+    parser.add_argument("--workspaces", dest="slack_workspaces", metavar="WORKSPACES", help=file)
+    parser.add_argument("--collection", help="collection to ask where the file names none (default: the service's)")
     only = parser.add_mutually_exclusive_group()
-    only.add_argument("--check", action="store_true")
-    only.add_argument("--manifest", action="store_true")
-    return parser.explained()
+    only.add_argument("--check", action="store_true", help="check tokens, workspaces and service, then end")
+    only.add_argument("--manifest", action="store_true", help="print the manifest to make the Slack app from, then end")
+    return parser
 
 
 def run(args: argparse.Namespace) -> int:

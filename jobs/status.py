@@ -27,14 +27,14 @@ NOTHING = "no collection yet: create one with `raydex index URL`"
 def arguments() -> argparse.ArgumentParser:
     parser = command("status", __doc__)
     add_name(parser, "show this collection alone, in full")
-    parser.add_argument("--failed", action="store_true")
+    parser.add_argument("--failed", action="store_true", help="list every page that failed, with its reason")
     parser.add_argument(
         "--most", type=int, metavar="N", help=f"show at most N runs and N failed pages (default {SHOWN})"
     )
     watched = parser.add_mutually_exclusive_group()
-    watched.add_argument("--watch", action="store_true")
+    watched.add_argument("--watch", action="store_true", help="follow the last run of each collection until Ctrl-C")
     add_json(watched)
-    return parser.explained()
+    return parser
 
 
 def run(args: argparse.Namespace) -> int:

@@ -40,11 +40,16 @@ def arguments() -> argparse.ArgumentParser:
     parser = command("submit", __doc__)
     add = parser.add_argument
     add("--address", help=f"the cluster's dashboard (default: RAY_API_SERVER_ADDRESS, else {ADDRESS})")
-    add("--environment", choices=["auto", "build", "none"], default="auto")
-    add("--index", metavar="URL")
-    add("--env", metavar="NAME=VALUE", action="append", default=[])
-    add("words", nargs=argparse.REMAINDER, metavar="VERB …")
-    return parser.explained()
+    add(
+        "--environment",
+        choices=["auto", "build", "none"],
+        default="auto",
+        help="what the nodes install: auto asks them what they lack, build installs all, none nothing (%(default)s)",
+    )
+    add("--index", metavar="URL", help="a package index beside PyPI, such as that of torch's builds for CPUs")
+    add("--env", metavar="NAME=VALUE", action="append", default=[], help="a variable for the command (may be repeated)")
+    add("words", nargs=argparse.REMAINDER, metavar="VERB …", help="the command: a verb of `raydex` with its flags")
+    return parser
 
 
 def run(args: argparse.Namespace) -> int:

@@ -17,7 +17,7 @@ def arguments() -> argparse.ArgumentParser:
     kinds = parser.add_subparsers(dest="kind", required=True, metavar="KIND")
     for name, kind in KINDS.items():
         add_kind(kinds.add_parser(name, help=kind.help, description=f"Trains {kind.help}."), name)
-    return parser.explained()
+    return parser
 
 
 def add_kind(parser: argparse.ArgumentParser, name: str) -> None:
@@ -25,14 +25,14 @@ def add_kind(parser: argparse.ArgumentParser, name: str) -> None:
     add = parser.add_argument
     labels = 'JSONL or CSV of {"question", "target": 1 if the cheap model suffices}'
     add("--dataset", type=Path, required=True, help=labels if name == "router" else "questions with their sources")
-    add("--output", type=Path, required=True)
+    add("--output", type=Path, required=True, help="folder of the trained model")
     if name != "router":
         cli.add_collection(parser, "whose index is used (default: the only one)")
     cli.add_moved(parser, f"train {name}")
     cli.add_fields(parser, KINDS[name].plan)
     if name != "router":
-        add("--threads", type=int, default=0)
-    add("--accept", action="store_true")
+        add("--threads", type=int, default=0, help="of torch on a CPU (default: torch decides)")
+    add("--accept", action="store_true", help="accept the model whatever the verdict is; the card records it")
     cli.add_json(parser)
 
 

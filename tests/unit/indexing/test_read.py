@@ -64,10 +64,12 @@ def test_plain_text_has_sections_at_underlined_lines_and_lists():
 
 
 def test_indented_prose_of_plain_text_is_prose():
-    lines = "   The server keeps each message until somebody has read it, and\n   deletes the old ones where the disk is full."
+    lines = (
+        "   The server keeps each message until it has been read, and\n   deletes the old ones where the disk is full."
+    )
     body = f"Messages\n\n{lines}\n\n     keep = 7d\n".encode()
     document = read(body, "text/plain", url="https://x.org/notes.txt")
-    told = "The server keeps each message until somebody has read it, and deletes the old ones where the disk is full."
+    told = "The server keeps each message until it has been read, and deletes the old ones where the disk is full."
     assert document.sections[0].blocks == (Block("prose", "Messages"), Block("prose", told), Block("code", "keep = 7d"))
 
 

@@ -1,6 +1,5 @@
 """`raydex`: one screen of help, one verb a file, exit codes and messages that a shell and a person can rely on."""
 
-import argparse
 import importlib
 import itertools
 import json
@@ -13,7 +12,6 @@ import pytest
 
 from jobs import demo
 from jobs.__main__ import VERBS, raydex
-from pipelines.text.phrases import read_table
 from tests.kit.cluster import free_port
 
 ROOT = Path(__file__).parents[3]
@@ -122,18 +120,6 @@ def test_a_verb_about_one_collection_takes_its_name_or_the_flag(verb, capsys):
 def test_words_and_flags_of_other_verbs_stand_in_any_order(words):
     verb, *rest = words.split()
     assert importlib.import_module(VERBS[verb][0]).arguments().parse_args(rest).json
-
-
-def test_no_flag_is_explained_that_is_not_there():
-    def names_of(parser):
-        for one in parser._actions:
-            yield from one.option_strings or [one.dest]
-            for action in one.choices.values() if isinstance(one, argparse._SubParsersAction) else ():
-                yield from names_of(action)
-
-    for verb, words in read_table("jobs.flags").items():
-        parser = importlib.import_module(VERBS[verb][0]).arguments()
-        assert words.keys() <= {*names_of(parser)}, verb
 
 
 HOMELESS = {"index": ["x", "--base-url", "https://x.test/"], "ask": ["hi"], "keys": ["list"], "answers": ["list"],
