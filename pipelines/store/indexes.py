@@ -270,7 +270,8 @@ class Indexes(ChunkTables):
     def neighbours(self, index: int, ids: Sequence[str], reach: int) -> dict[str, list[Hit]]:
         """Return for each chunk those of its section at most `reach` places away and itself, in reading order.
 
-        Behind them stand those of the sections below its own, at most twice as far away.
+        One more of its section, in which a listing may go on, is among them. Behind them stand those of the sections
+        below its own, at most twice as far away.
         """
         values = {"ids": list(ids), "reach": reach}
         with _existing(index):

@@ -73,7 +73,7 @@ select {ranked} from {chunk} c where c.url = %(url)s order by c.ordinal;
 select h.id as of, {hit}
 from {chunk} h join {chunk} c
     on c.url = h.url and c.ordinal between h.ordinal - %(reach)s and h.ordinal + 2 * %(reach)s and (
-        c.anchor = h.anchor and c.headings = h.headings and c.ordinal <= h.ordinal + %(reach)s
+        c.anchor = h.anchor and c.headings = h.headings and c.ordinal <= h.ordinal + %(reach)s + 1
         or c.ordinal > h.ordinal and cardinality(h.headings) between 1 and cardinality(c.headings) - 1
         and c.headings[:cardinality(h.headings)] = h.headings
     )

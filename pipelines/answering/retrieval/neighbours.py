@@ -21,12 +21,15 @@ MARKS = " >*-\\"  # of the lists, notes and line breaks around a line
 _WORD = re.compile(r"\S+")
 
 
-def with_neighbours(hit: Hit, section: Sequence[Hit], overlap: int) -> Hit:
+def with_neighbours(hit: Hit, section: Sequence[Hit], reach: int, overlap: int) -> Hit:
     """Return `hit` with `section`, which is the hit and its neighbours in reading order, as its context.
 
-    What follows under further headings, the sections below, is its `below`. A hit without neighbours is unchanged. A
-    chunk repeats at most `overlap` words of the one before.
+    Of those of its own section more than `reach` places behind it belongs what goes on with a listing. What follows
+    under further headings, the sections below, is its `below`. A hit without neighbours is unchanged. A chunk repeats
+    at most `overlap` words of the one before.
     """
+    last = hit.ordinal + reach
+    section = [one for one in section if one.ordinal <= last or one.headings != hit.headings or _goes_on(one.text)]
     if len(section) < 2:
         return hit
     parts = [list(chunks) for _, chunks in groupby(section, key=attrgetter("headings"))]
@@ -58,6 +61,11 @@ def join_chunks(text: str, following: str, overlap: int) -> str:
         if ending[-length:] == beginning[:length]:
             return text.rstrip() + following[words[length - 1].end() :]
     return f"{text}\n\n{following}"
+
+
+def _goes_on(text: str) -> bool:
+    """Return whether a chunk begins within the code that the chunk before begins."""
+    return sum(line.strip(MARKS).startswith(FENCE) for line in _divide(text)[0]) % 2 == 1
 
 
 def _divide(following: str) -> tuple[list[str], list[str]]:

@@ -207,7 +207,8 @@ class Searcher:
         ids = [hit.chunk_id for hit in hits]
         none: Mapping[str, Sequence[Hit]] = {}
         sections = trace.run_leg(NEIGHBOURS, NEIGHBOURS, lambda: self._store.neighbours(index.id, ids, reach), none)
-        return [with_neighbours(hit, sections.get(hit.chunk_id, ()), index.settings.chunk_overlap) for hit in hits]
+        overlap = index.settings.chunk_overlap
+        return [with_neighbours(hit, sections.get(hit.chunk_id, ()), reach, overlap) for hit in hits]
 
     def _follow(self, live: LiveIndex, index: Index, trace: SearchTrace) -> None:
         try:

@@ -31,6 +31,7 @@ OMITTED = "…"
 MOST_CODE_LINES = 40  # longer code is cut: the source's own page has all of it
 # Of a longer table or list those rows are quoted that concern the question: a reader looks for one, not for all.
 MOST_ROWS = 8
+SHORT = 100  # words of a table or list that is quoted whole however many rows it has
 MEANT = 0.2  # share of the question's words that the best row has if one is meant; by hand
 CONCERNS = 0.5  # share of the best row's words that another one has
 FULL = 250  # words up to which quotes are filled: a cut often leaves out what decides
@@ -186,10 +187,11 @@ def _bound_block(block: MarkdownBlock, concern: Callable[[str], float]) -> Markd
 
 
 def _choose_rows(rows: Sequence[str], gap: str, concern: Callable[[str], float]) -> list[str]:
-    """Return up to MOST_ROWS rows in their order, with `gap` where others are left out."""
-    if len(rows) <= MOST_ROWS:
+    """Return up to MOST_ROWS rows in their order, with `gap` where others are left out; all if they are SHORT."""
+    plain = [plain_text(row) for row in rows]
+    if len(rows) <= MOST_ROWS or sum(len(row.split()) for row in plain) <= SHORT:
         return list(rows)
-    scores = [concern(plain_text(row)) for row in rows]
+    scores = [concern(row) for row in plain]
     least = CONCERNS * max(scores) if max(scores) >= MEANT else 0.0  # no row is meant: the first ones
     near = [n for n, score in enumerate(scores) if score >= least]
     kept = sorted(sorted(near, key=lambda n: -scores[n] if least else n)[:MOST_ROWS])

@@ -16,7 +16,7 @@ from kit.queued_model import Says
 from pipelines.answering.engine import QueryEngine
 from pipelines.answering.question import Question
 from pipelines.answering.retrieval.live import CollectionNotNamed, IndexLoading, ModelNotReady, choose_collection
-from pipelines.answering.retrieval.neighbours import join_chunks
+from pipelines.answering.retrieval.neighbours import join_chunks, with_neighbours
 from pipelines.answering.retrieval.ranking.fusion import Fusion, spread_pages
 from pipelines.answering.retrieval.ranking.texts import FUSED, LEARNED
 from pipelines.answering.retrieval.retriever import Retriever
@@ -540,6 +540,14 @@ def test_what_follows_a_section_under_its_headings_is_below_it(make: Make, store
     store.publish_index(2, *parts)
     first, *_ = make(neighbours=1).retrieve(search_for("about c")).hits
     assert (first.passage, first.below) == ("About c.", below)
+
+
+def test_behind_the_last_neighbour_stands_what_is_left_of_its_code_and_nothing_else() -> None:
+    hit = make_hit("https://d.test/a#s", "```py\none()\n```")
+    rest = make_hit("https://d.test/a#s", "```py\n…\ntwo()\n```\n\n| a |\n| --- |\n| b |", ordinal=1)
+    more = make_hit("https://d.test/a#s", "```py\nthree()\n```\n\n| a |\n| --- |\n| b |", ordinal=1)
+    assert with_neighbours(hit, [hit, rest], 0, 0).passage == "```py\none()\ntwo()\n```\n\n| a |\n| --- |\n| b |"
+    assert with_neighbours(hit, [hit, more], 0, 0).passage == hit.text
 
 
 HEAD = "| name | size |\n| --- | --- |\n"

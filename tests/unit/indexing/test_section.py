@@ -106,6 +106,11 @@ def test_a_page_is_called_by_its_own_heading_and_not_by_that_of_a_part(label, he
     assert read_html(f"<title>{label}</title><body>{parts}<p>Text.</p>").title == title
 
 
+@pytest.mark.parametrize(("before", "title"), [("", "Install"), ("<p>What it is for.</p>", "page.html")])
+def test_a_page_without_a_title_is_called_by_the_heading_that_it_begins_with_and_by_no_other(before, title):
+    assert read_html(f"<body>{before}<h2>Install</h2><p>Text.</p>").title == title
+
+
 def test_docbook_sections_entries_and_notes():
     found = sections(
         '<body><div class="navheader"><table><tr><th>Nav</th></tr></table></div><div class="sect1" id="S"><div '

@@ -1,7 +1,7 @@
 """Reads HTML into sections: its tree, the kind of page, its own content."""
 
 from collections.abc import Mapping
-from itertools import islice
+from itertools import chain, islice
 from statistics import fmean
 from typing import Any
 
@@ -43,7 +43,7 @@ def document_of_html(url: str, text: str, title: str = "", language: str = "", o
         raise UnreadablePage(url, NEEDS_JAVASCRIPT)
     if empty and not (kind.listed or kind.contents):
         return document_between_tags(url, text, title)
-    first = next((section.headings[0] for section in sections if section.headings), "")
+    first = next(chain.from_iterable(section.headings for section in sections[:1]), "")  # below text it names a part
     return Document(url, title or first or file_name(url), language, sections, label)
 
 
