@@ -18,10 +18,11 @@ from rich.markdown import Markdown
 from rich.markup import escape
 
 from jobs.cli import DONE, BadInput, add_collection, add_json, check_range, command, finish, main, say
-from jobs.environment import home, open_store, read_configuration, service_key
+from jobs.environment import home, locale_language, open_store, read_configuration, service_key
 from pipelines.answering.engine import QueryEngine
 from pipelines.answering.events import Delta
 from pipelines.answering.factory import make_engine, make_retriever
+from pipelines.answering.language import find_language
 from pipelines.answering.question import Question
 from pipelines.answering.retrieval.search import Retrieval
 from pipelines.answering.settings import EXTRACTIVE, AnswerSettings, change
@@ -32,6 +33,8 @@ from pipelines.markdown.plain import plain_text
 from pipelines.records import Answer, Hit
 from pipelines.service_client import AskFailed, ServiceClient
 from pipelines.store import NoSuchCollection
+from pipelines.text.languages import ENGLISH, choose_language, say_beside
+from pipelines.text.remarks import make_remarks
 
 MOST_HITS = 100
 # A person in a terminal waits: without the service the first question builds BM25.
@@ -67,7 +70,9 @@ def run(args: argparse.Namespace) -> int:
     if not args.question.strip():
         raise BadInput("the question is empty")
     check_range("-k", args.k, 1, MOST_HITS)
+    language = locale_language()
     question = {"question": args.question, "collection": args.collection, "k": args.k}
+    question |= {"language": language} if language else {}
     tell = Follower() if args.follow else say_status
     if url := args.url or running_service():
         say(f"asking the service at {url}")
@@ -80,7 +85,7 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         finish(reply, True, "")
     else:
-        show(reply)
+        show(reply, choose_language(find_language(args.question), language))
     return DONE
 
 
@@ -136,7 +141,7 @@ def refusal(url: str, error: AskFailed) -> Exception:
         return ServiceFailed(f"{url} answered {error.status}: {error.said}{hint}")
     if error.__cause__:
         return ServiceFailed(f"no answer from {url}: {error.__cause__}; is `raydex serve` running there?")
-    return ServiceFailed(error.detail)
+    return ServiceFailed(str(error))
 
 
 def ask_here(question: Mapping[str, Any], tell: Tell) -> Mapping[str, Any]:
@@ -242,8 +247,8 @@ class Follower:
         say(f"{time.monotonic() - self._began:6.1f} s  {kind:6}  {text.rstrip()}")
 
 
-def show(reply: Mapping[str, Any]) -> None:
-    """Print the answer and its sources for a person."""
+def show(reply: Mapping[str, Any], language: str = ENGLISH) -> None:
+    """Print the answer and its sources for a person; what is said beside them is in `language`."""
     console = Console(highlight=False, soft_wrap=True, emoji=False)
     console.print(f"[bold]{escape(reply['question'])}[/bold]\n")
     if console.is_terminal:
@@ -252,20 +257,16 @@ def show(reply: Mapping[str, Any]) -> None:
         console.print(reply["answer"], markup=False)
     console.print()
     for citation in reply["citations"]:
-        console.print(f"[{citation['n']}] {citation['title']}{remark(citation, reply)}", markup=False, style="cyan")
+        console.print(
+            f"[{citation['n']}] {citation['title']}{remark(citation, reply, language)}", markup=False, style="cyan"
+        )
         console.print(f"    {citation['source']}", markup=False)
     if also := reply.get("also_found"):
-        console.print("\nalso found", *map(show_section, also), sep="\n    ", markup=False)
-    claims = reply.get("claims") or {}
-    if claims.get("total") and reply.get("known", True):
-        console.print(
-            f"\nconfidence {reply['confidence']}: {claims['supported']} of {claims['total']} claims supported"
-        )
-    if reply.get("written_by") == "person":
-        console.print("\nanswer written by a person")
-    notes = [f"agent {reply['agent']}", f"{reply['timings']['total'] * 1000:.0f} ms"]
-    notes += ["cut off" if part == "truncated" else f"without {part}" for part in reply["degraded"]]
-    console.print(f"\n{', '.join(notes)}", style="dim")
+        found = say_beside("also_found", language)
+        console.print(f"\n{found}", *map(show_section, also), sep="\n    ", markup=False)
+    if remarks := make_remarks(reply, language):
+        console.print("", *remarks, sep="\n", markup=False)
+    console.print(f"\nagent {reply['agent']}, {reply['timings']['total'] * 1000:.0f} ms", style="dim")
 
 
 def show_section(section: Mapping[str, Any]) -> str:
@@ -273,12 +274,12 @@ def show_section(section: Mapping[str, Any]) -> str:
     return f"{' › '.join(section['headings']) or section['title']}  {section['source']}"
 
 
-def remark(citation: Mapping[str, Any], reply: Mapping[str, Any]) -> str:
+def remark(citation: Mapping[str, Any], reply: Mapping[str, Any], language: str) -> str:
     """Return what is said beside a source: that it hardly supports its claims, that the model did not name it."""
     weak = reply.get("known", True) and not citation.get("supported", True)
     found = citation.get("by") == "attributed" and reply["agent"] != EXTRACTIVE
-    remarks = [text for text, holds in (("weak support", weak), ("found by Raydex", found)) if holds]
-    return f" ({', '.join(remarks)})" if remarks else ""
+    names = [name for name, holds in (("weakly", weak), ("found_by", found)) if holds]
+    return "".join(f" · {say_beside(name, language)}" for name in names)
 
 
 if __name__ == "__main__":

@@ -14,22 +14,21 @@ from pipelines.llm.servers.http import is_loopback
 # A model may write for as long as it takes; the service sends a heartbeat every 15 s.
 SILENCE_S = 60.0
 CONNECT_S = 5.0
-FAILED = "The service failed while answering. Please ask again in a moment."
-CUT_OFF = "The service stopped before the answer was complete. Please ask again."
+UNREACHABLE, CUT = "unreachable", "cut"
+# Of a refusal that comes from before the service, and names no kind.
+KINDS = {401: "no_key", 429: "rate", 503: "unavailable"}
 
 
 class AskFailed(RuntimeError):
-    """The service did not answer. The message is for a reader, `detail` for the log.
+    """The service did not answer. The message is for the log.
 
-    `seconds` is how long to wait before asking again may help, None if it will not. `status` is that of a reply which
-    refuses (0: none came), `said` what it says.
+    `kind` is what the service says of it (docs/api.md), UNREACHABLE or CUT. `seconds` is how long to wait before asking
+    again may help, None if it will not. `status` is that of a reply which refuses (0: none came), `said` what it says.
     """
 
-    def __init__(
-        self, message: str, detail: str = "", seconds: float | None = None, status: int = 0, said: str = ""
-    ) -> None:
+    def __init__(self, kind: str, message: str, seconds: float | None = None, status: int = 0, said: str = "") -> None:
         super().__init__(message)
-        self.detail, self.seconds, self.status, self.said = detail or message, seconds, status, said
+        self.kind, self.seconds, self.status, self.said = kind, seconds, status, said
 
 
 class ServiceClient:
@@ -54,15 +53,16 @@ class ServiceClient:
                     raise refusal(response)
                 async for name, data in _read_events(response.aiter_lines()):
                     if name == "error":
-                        raise AskFailed(FAILED, f"{self.url} failed: {data['error']}", data.get("retry_after"))
+                        kind, said = data.get("kind", ""), f"{self.url} failed: {data['error']}"
+                        raise AskFailed(kind, said, data.get("retry_after"))
                     yield name, data
                     if name == "answer":
                         return
         except httpx.ConnectError as error:
-            raise AskFailed("The service can't be reached. Please ask again later.", f"{self.url}: {error}") from error
+            raise AskFailed(UNREACHABLE, f"{self.url}: {error}") from error
         except (httpx.HTTPError, json.JSONDecodeError) as error:
-            raise AskFailed(CUT_OFF, f"{self.url}: {type(error).__name__}: {error}") from error
-        raise AskFailed(CUT_OFF, f"{self.url} closed the connection before the answer was whole: ask again")
+            raise AskFailed(CUT, f"{self.url}: {type(error).__name__}: {error}") from error
+        raise AskFailed(CUT, f"{self.url} closed the connection before the answer was whole: ask again")
 
     async def rate(self, id: str, rating: int, rater: str, comment: str = "", reasons: Sequence[str] = ()) -> None:
         """Rate an answer for `rater`. Raises AskFailed."""
@@ -77,7 +77,7 @@ class ServiceClient:
         try:
             response = await self._http.request(method, path, **options)
         except httpx.HTTPError as error:
-            raise AskFailed("The service can't be reached.", f"{self.url}: {error}") from error
+            raise AskFailed(UNREACHABLE, f"{self.url}: {error}") from error
         if response.is_error:
             raise refusal(response)
         return response
@@ -99,14 +99,9 @@ def refusal(response: httpx.Response) -> AskFailed:
         body = response.json()
     except ValueError:
         body = {}
-    said = str(body.get("error") or response.reason_phrase) if isinstance(body, dict) else response.reason_phrase
+    body = body if isinstance(body, dict) else {}
+    said = str(body.get("error") or response.reason_phrase)
     wait = response.headers.get("retry-after", "")
     status, seconds = response.status_code, float(wait) if wait.isdecimal() else None
-    detail = f"{status}: {said}"
-    if status == 401:
-        told = "The service does not accept this bot's API key. The bot's operator can mend that."
-        return AskFailed(told, f"{detail}; set RAYDEX_KEY to a key of the service", None, status, said)
-    if status in (403, 404, 413, 422):
-        return AskFailed(f"This can't be asked: {said}", detail, None, status, said)
-    told = "Too many questions at once. Please ask again in a minute." if status == 429 else FAILED
-    return AskFailed(told, detail, seconds, status, said)
+    hint = "; set RAYDEX_KEY to a key of the service" if status == 401 else ""
+    return AskFailed(str(body.get("kind") or KINDS.get(status, "")), f"{status}: {said}{hint}", seconds, status, said)

@@ -58,7 +58,7 @@ def failure_of(error: Exception) -> Failure:  # noqa: PLR0911
         case BadPeriod():
             return Failure(422, message, "since")
         case QuestionTooLong():
-            return Failure(413, message, "question")
+            return Failure(413, message, "question", kind="too_long")
         case ModeNeedsModel():
             return Failure(400, message, "mode", error.choices)
         case UnknownMode():

@@ -10,10 +10,11 @@ from collections.abc import Callable, Coroutine
 from typing import Any, Generic, TypeVar
 
 from pipelines.service_client import AskFailed, ServiceClient
+from pipelines.text.languages import say_beside
 from serve.chat.channel import Channel, ChannelRefused, LiveAnswer
 from serve.chat.inbox import Inbox, TakenMessage
 from serve.chat.question import Asked
-from serve.chat.reply import HELP, TEXTS, AnswerView, Reply
+from serve.chat.reply import HELP, AnswerView, Reply, explain
 
 log = logging.getLogger(__name__)
 
@@ -104,20 +105,20 @@ class ChatBot(Generic[M]):
     async def _reply(self, channel: Channel[M], taken: TakenMessage, began: asyncio.Event) -> None:
         """Say at once that the question is heard, and then what the service says."""
         asked = taken.asked
-        view = AnswerView(channel.render, self._collection(asked))
+        view = AnswerView(channel.render, self._collection(asked), asked.language)
         show = view.messages if asked.question else lambda: channel.render(Reply(HELP))
         live = LiveAnswer(channel, asked, show, taken.first)
         await live.begin()
         self._inbox.note(asked, live.first)
         began.set()
         if taken.age_s > STALE_S:
-            view.fail(TEXTS["stale"])
+            view.fail(say_beside("cut", asked.language))
         elif asked.question:
             try:
                 await self._ask(asked, view, live)
             except Exception as error:  # a fault of ours: the reader must not wait for ever
                 log.error("the bot failed", exc_info=error)
-                view.fail(TEXTS["failed"])
+                view.fail(say_beside("failed", asked.language))
         await live.finish()
 
     async def _ask(self, asked: Asked, view: AnswerView[M], live: LiveAnswer[M]) -> None:
@@ -133,10 +134,10 @@ class ChatBot(Generic[M]):
                     live.changed()
                 return
             except AskFailed as error:
-                log.warning("the service did not answer: %s", error.detail)
+                log.warning("the service did not answer: %s", error)
                 if not left or error.seconds is None or error.seconds > LONGEST_WAIT_S:
-                    view.fail(str(error))
+                    view.fail(explain(error, asked.language))
                     return
-                view.wait(TEXTS["busy"])
+                view.wait(say_beside("unavailable", asked.language))
                 live.changed()
                 await asyncio.sleep(error.seconds)

@@ -3,6 +3,9 @@
 import hashlib
 from dataclasses import dataclass
 
+from pipelines.answering.language import find_language
+from pipelines.text.languages import choose_language
+
 
 @dataclass(frozen=True, slots=True)
 class Asked:
@@ -21,6 +24,11 @@ class Asked:
     def id(self) -> str:
         """The id of the message, the same however often and to whichever process the platform delivers it."""
         return _digest("message", self.team, self.channel, self.ts)
+
+    @property
+    def language(self) -> str:
+        """The language of what is said beside the answer: the question's, as the service finds it, else English."""
+        return choose_language(find_language(self.question))
 
     @property
     def conversation(self) -> str:

@@ -5,23 +5,29 @@ import logging
 from collections.abc import Sequence
 
 from pipelines.service_client import AskFailed, ServiceClient
-from serve.chat.reply import TEXTS
+from pipelines.text.languages import ENGLISH, say_beside
 
 log = logging.getLogger(__name__)
 
-REASONS, THANKS, NOT_TAKEN, NOT_ALLOWED = (TEXTS[name] for name in ("reasons", "thanks", "not_taken", "not_allowed"))
+REASONS = ("wrong", "incomplete", "outdated", "not_asked")  # why an answer is rated down
 
 
 async def store_rating(
-    service: ServiceClient, answer: str, rating: int, rater: str, comment: str = "", reasons: Sequence[str] = ()
+    service: ServiceClient,
+    answer: str,
+    rating: int,
+    rater: str,
+    comment: str = "",
+    reasons: Sequence[str] = (),
+    language: str = ENGLISH,
 ) -> str:
-    """Send a rating to the service, and return what to tell the person who gave it."""
+    """Send a rating to the service; return why it was not stored, as its giver may read it, "" if it was."""
     try:
         await service.rate(answer, rating, rater, comment, [reason for reason in reasons if reason in REASONS])
     except AskFailed as error:
-        log.warning("a rating was not stored: %s", error.detail)
-        return NOT_ALLOWED if error.detail.startswith(("401", "403")) else NOT_TAKEN
-    return THANKS
+        log.warning("a rating was not stored: %s", error)  # such as a bot without a key of the service
+        return say_beside("not_sent", language, reason=say_beside("failed_why", language))
+    return ""
 
 
 def rater_of(secret: str, answer: str, user: str) -> str:

@@ -4,13 +4,19 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
+from pipelines.service_client import AskFailed
+from pipelines.text.languages import ENGLISH, say_beside
 from pipelines.text.phrases import read_table
+from pipelines.text.remarks import make_remarks
 
 MOST_SOURCES = 10  # more help nobody; the page has them all
 CLOSEST = 3  # sections that are named while a model reads them, or beside the sources
 WORTH_SAYING_S = 2.0  # a shorter wait needs no message
-TEXTS = read_table("serve.chat.texts")
-HELP, NO_ANSWER, LOST, CONFIDENCE = (TEXTS[name] for name in ("help", "no_answer", "lost", "confidence"))
+HELP: str = read_table("serve.chat.texts")["help"]
+# The kinds of failures with advice that holds in a chat, and those that pass; a reader can mend neither key nor index.
+ADVISED, PASSING = frozenset(("cut", "rate", "too_long")), frozenset(("model", "unavailable", "unreachable"))
+WAITS = {"loading": "loading_index", "thinking": "thinking"}
+NOT_SET_UP = frozenset(("no_key", "bad_key", "no_index"))
 
 M = TypeVar("M")
 
@@ -30,10 +36,12 @@ class Reply:
     """What is to be shown of an answer; `text` is Markdown, all other texts are plain.
 
     `links` has the URLs of the numbers in brackets of the text, `found` the sections that a model reads now, or those
-    that were found beside the sources, and `rated` is the id of the answer to rate, "" for none.
+    that were found beside the sources, and `rated` is the id of the answer to rate, "" for none. What stands beside
+    the text is in `language`.
     """
 
     text: str = ""
+    language: str = ENGLISH
     links: Mapping[int, str] = field(default_factory=dict)
     failure: str = ""
     writing: bool = False
@@ -48,11 +56,13 @@ class Reply:
 class AnswerView(Generic[M]):
     """Takes the events of a stream and gives the messages that show what has come so far.
 
-    `render` writes a reply as messages; `collection` is the one that is asked, "" for the service's default.
+    `render` writes a reply as messages; `collection` is the one that is asked, "" for the service's default. What is
+    said beside the answer is in `language`.
     """
 
-    def __init__(self, render: Callable[[Reply], list[M]], collection: str = "") -> None:
-        self._render, self._where = render, f"**{collection}**" if collection else "the documentation"
+    def __init__(self, render: Callable[[Reply], list[M]], collection: str = "", language: str = ENGLISH) -> None:
+        self._render, self._where = render, f" **{collection}**" if collection else ""
+        self._language = language
         self._hits: Sequence[Mapping[str, Any]] = ()
         self._status, self._text, self._failure = "", "", ""
         self._answer: Mapping[str, Any] | None = None
@@ -65,7 +75,7 @@ class AnswerView(Generic[M]):
             case "hits":
                 self._hits = data["hits"]
             case "status":
-                self._status = _describe(data)
+                self._status = self._describe(data)
             case "delta":
                 self._text = ("" if data.get("reset") else self._text) + str(data["text"])
             case "answer":
@@ -88,29 +98,51 @@ class AnswerView(Generic[M]):
     def reply(self) -> Reply:
         """Return what to show now, as no platform in particular writes it."""
         if self._answer is not None:
-            return _whole(self._answer)
+            return self._whole(self._answer)
         if self._text.strip() or self._failure:
-            return Reply(self._text, _links(self._hits), self._failure, writing=True)
-        doing = "Reading" if self._hits else "Looking"
-        return Reply(f"*{self._status or f'{doing} in {self._where} …'}*", found=_closest(self._hits))
+            return Reply(self._text, self._language, _links(self._hits), self._failure, writing=True)
+        doing = f"*{self._status}*" if self._status else f"*{say_beside('searching', self._language)}*{self._where}"
+        return Reply(doing, self._language, found=_closest(self._hits))
+
+    def _whole(self, answer: Mapping[str, Any]) -> Reply:
+        """Return the reply of a whole answer: with its sources, how sure it is, and the id to rate."""
+        citations, known = answer["citations"], answer.get("known", True)
+        return Reply(
+            answer["answer"],
+            self._language,
+            _links(citations),
+            heading=say_beside("sources" if known else "closest", self._language),
+            sources=[
+                NamedSection(one["source"], _title(one), one["n"], known and not one.get("supported", True))
+                for one in citations[:MOST_SOURCES]
+            ],
+            more=max(0, len(citations) - MOST_SOURCES),
+            found=_closest(answer.get("also_found", ())),
+            notes=make_remarks(answer, self._language),
+            rated=answer["id"],
+        )
+
+    def _describe(self, status: Mapping[str, Any]) -> str:
+        """Return in words what is under way; "" if that is not worth saying."""
+        if status["stage"] in WAITS:
+            return say_beside(WAITS[status["stage"]], self._language)
+        seconds = status.get("seconds")
+        if seconds is not None and seconds < WORTH_SAYING_S:
+            return ""
+        hits = self._hits[: status["passages"]] or self._hits
+        pages = len({str(hit["source"]).partition("#")[0] for hit in hits})
+        name = "reading" if seconds is None else "reading_for"
+        return say_beside(name, self._language, n=pages, seconds=round(seconds or 0))
 
 
-def _whole(answer: Mapping[str, Any]) -> Reply:
-    """Return the reply of a whole answer: with its sources, how sure it is, and the id to rate."""
-    citations, known = answer["citations"], answer.get("known", True)
-    return Reply(
-        answer["answer"],
-        _links(citations),
-        heading="Sources" if known else "The closest sections",
-        sources=[
-            NamedSection(one["source"], _title(one), one["n"], known and not one.get("supported", True))
-            for one in citations[:MOST_SOURCES]
-        ],
-        more=max(0, len(citations) - MOST_SOURCES),
-        found=_closest(answer.get("also_found", ())),
-        notes=_notes(answer),
-        rated=answer["id"],
-    )
+def explain(error: AskFailed, language: str) -> str:
+    """Return why the service did not answer, and what to do, as a reader of a chat needs it."""
+    if error.kind in ADVISED:
+        return "\n".join(say_beside(name, language) for name in (error.kind, f"{error.kind}_why"))
+    if error.kind in PASSING | NOT_SET_UP:
+        return say_beside(error.kind if error.kind in PASSING else "not_set_up", language)
+    what, why = ("invalid", error.said) if 400 <= error.status < 500 else ("failed", say_beside("failed_why", language))
+    return f"{say_beside(what, language)}\n{why}"
 
 
 def _closest(hits: Sequence[Mapping[str, Any]]) -> list[NamedSection]:
@@ -126,28 +158,3 @@ def _links(sources: Sequence[Mapping[str, Any]]) -> dict[int, str]:
 
 def _title(source: Mapping[str, Any]) -> str:
     return " › ".join(source.get("headings") or ()) or source.get("title") or source["source"]
-
-
-def _notes(answer: Mapping[str, Any]) -> list[str]:
-    """Return what is said quietly about an answer: who wrote it, how sure it is, what it went without."""
-    notes = []
-    if answer.get("written_by") == "person":
-        notes.append("Answer written by a person")
-    elif answer.get("known", True) and answer.get("confidence") in CONFIDENCE and answer["citations"]:
-        notes.append(f"Confidence {answer['confidence']}: {CONFIDENCE[answer['confidence']]}")
-    lost = set(answer.get("degraded", ()))
-    notes += [LOST[part] for part in LOST if part in lost]
-    return [*notes, "some steps failed"] if lost - LOST.keys() else notes
-
-
-def _describe(status: Mapping[str, Any]) -> str:
-    """Return in words what is under way; "" if that is not worth saying."""
-    if status["stage"] == "loading":
-        return "Loading the index …"
-    if status["stage"] == "thinking":
-        return "Thinking …"
-    seconds = status.get("seconds")
-    if seconds is not None and seconds < WORTH_SAYING_S:
-        return ""
-    passages = f"{status['passages']} passage{'' if status['passages'] == 1 else 's'}"
-    return f"Reading {passages}{'' if seconds is None else f', about {seconds:.0f} s'} …"

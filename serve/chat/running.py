@@ -65,7 +65,7 @@ async def check_service(service: ServiceClient, collections: Set[str], say: Say)
     try:
         published = {row["name"] for row in await service.collections() if row.get("index") is not None}
     except AskFailed as error:
-        say(f"the service at {service.url} does not answer yet: {error.detail}")
+        say(f"the service at {service.url} does not answer yet: {error}")
         return False
     if unknown := sorted(collections - published):
         have = ", ".join(sorted(published)) or "none"

@@ -3,6 +3,7 @@
 import json
 import logging
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from slack_sdk.errors import SlackApiError
@@ -10,14 +11,14 @@ from slack_sdk.models.blocks import CheckboxesElement, InputBlock, Option, Plain
 from slack_sdk.models.views import View
 
 from pipelines.service_client import ServiceClient
-from serve.chat.rating import REASONS, THANKS, store_rating
+from pipelines.text.languages import choose_language, say_beside
+from serve.chat.rating import REASONS, store_rating
 from serve.slack.channel import SlackChannel
 from serve.slack.text.answer import RATE_UP
 
 log = logging.getLogger(__name__)
 
 DIALOG = "raydex_reasons"
-TEXTS: dict[str, Any] = {"title": "What was wrong?", "submit": "Send", "close": "Cancel"}
 MOST_COMMENT = 3_000  # of a text field of Slack
 
 
@@ -25,13 +26,16 @@ async def rate(body: Mapping[str, Any], channel: SlackChannel, service: ServiceC
     """Store the rating of a button that was pressed; after a thumbs down, ask for the reasons."""
     action, place = body["actions"][0], _place(body)
     answer, rater = action["value"], channel.rater(action["value"], place["user"])
+    language = choose_language(str(action.get("block_id", "")).rpartition(" ")[2])
     if action["action_id"] == RATE_UP:
-        await _tell(channel, place, await store_rating(service, answer, 1, rater))
+        failure = await store_rating(service, answer, 1, rater, language=language)
+        await _tell(channel, place, failure or say_beside("thank_you", language))
         return
-    about = {"trigger_id": str(body.get("trigger_id", "")), "view": _dialog({"answer": answer, **place})}
-    await _try(channel, "views.open", about)  # a trigger lives for three seconds; the rating itself counts
-    if (said := await store_rating(service, answer, -1, rater)) != THANKS:
-        await _tell(channel, place, said)
+    view = _dialog({"answer": answer, "language": language, **place}, language)
+    # A trigger lives for three seconds; the rating itself counts.
+    await _try(channel, "views.open", {"trigger_id": str(body.get("trigger_id", "")), "view": view})
+    if failure := await store_rating(service, answer, -1, rater, language=language):
+        await _tell(channel, place, failure)
 
 
 async def take_reasons(body: Mapping[str, Any], channel: SlackChannel, service: ServiceClient) -> None:
@@ -40,9 +44,10 @@ async def take_reasons(body: Mapping[str, Any], channel: SlackChannel, service: 
     values = body["view"]["state"]["values"]
     chosen = values.get("reasons", {}).get("reasons", {}).get("selected_options") or []
     comment = values.get("comment", {}).get("comment", {}).get("value") or ""
-    answer = place.pop("answer")
+    answer, language = place.pop("answer"), choose_language(place.pop("language", ""))
     rater, reasons = channel.rater(answer, place["user"]), [option["value"] for option in chosen]
-    await _tell(channel, place, await store_rating(service, answer, -1, rater, comment, reasons))
+    failure = await store_rating(service, answer, -1, rater, comment, reasons, language)
+    await _tell(channel, place, failure or say_beside("thank_you", language))
 
 
 async def _tell(channel: SlackChannel, place: Mapping[str, str], text: str) -> None:
@@ -66,14 +71,16 @@ def _place(body: Mapping[str, Any]) -> dict[str, str]:
     return {"channel": channel, "user": body["user"]["id"], **({"thread_ts": thread} if thread else {})}
 
 
-def _dialog(about: Mapping[str, str]) -> dict[str, Any]:
-    options = [Option(text=label, value=value) for value, label in REASONS.items()]
+def _dialog(about: Mapping[str, str], language: str) -> dict[str, Any]:
+    say = partial(say_beside, language=language)
+    options = [Option(text=say(reason), value=reason) for reason in REASONS]
     reasons = CheckboxesElement(action_id="reasons", options=options)
     comment = PlainTextInputElement(
-        action_id="comment", multiline=True, max_length=MOST_COMMENT, placeholder="What would have helped?"
+        action_id="comment", multiline=True, max_length=MOST_COMMENT, placeholder=say("what_right")
     )
     blocks = [
-        InputBlock(block_id="reasons", label="Reasons", element=reasons, optional=True),
-        InputBlock(block_id="comment", label="Comment", element=comment, optional=True),
+        InputBlock(block_id="reasons", label=say("what_wrong"), element=reasons, optional=True),
+        InputBlock(block_id="comment", label=say("comment"), element=comment, optional=True),
     ]
-    return View("modal", callback_id=DIALOG, private_metadata=json.dumps(about), blocks=blocks, **TEXTS).to_dict()
+    texts: dict[str, Any] = {"title": say("bad"), "submit": say("send"), "close": say("cancel")}
+    return View("modal", callback_id=DIALOG, private_metadata=json.dumps(about), blocks=blocks, **texts).to_dict()

@@ -118,13 +118,13 @@ class SlackServer:
         self, message: dict[str, Any], action: str, *, team: str = "T1", channel: str = "C1", user: str = READER
     ) -> str:
         """A person presses the button of a message whose action id is `action`."""
-        buttons = [e for b in message["blocks"] if b["type"] == "actions" for e in b["elements"]]
-        button = next(one for one in buttons if one["action_id"] == action)
+        rows = [block for block in message["blocks"] if block["type"] == "actions"]
+        row, button = next((row, one) for row in rows for one in row["elements"] if one["action_id"] == action)
         payload = {"type": "block_actions", "team": {"id": team}, "user": {"id": user, "team_id": team},
                    "channel": {"id": channel}, "message": message, "trigger_id": f"trigger-{next(self._numbers)}",
                    "container": {"type": "message", "channel_id": channel, "message_ts": message["ts"]},
                    "actions": [{"type": "button", "action_id": action, "value": button["value"],
-                                "block_id": "raydex_rating"}]}  # fmt: skip
+                                "block_id": row["block_id"]}]}  # fmt: skip
         return self.send({"type": "interactive", "accepts_response_payload": True, "payload": payload})
 
     def submit(self, view: dict[str, Any], reasons: Iterable[str], comment: str, *, team: str = "T1") -> str:

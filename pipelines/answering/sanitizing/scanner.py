@@ -30,7 +30,7 @@ _BEGUN = re.compile(
 )
 BEFORE_FENCE = " \t>*+-0123456789.)"
 GLUES_LEFT = re.compile(r"[\w:/\\.&#;@%+`-]\Z")
-_GLUES_RIGHT = re.compile(r"[\w:/\\&#;@%+`-]|\.\S")
+_GLUES_RIGHT = re.compile(r"[\w/\\&#;@%+`-]|[.:]\S")
 
 
 class _Wait(Exception):
@@ -103,7 +103,7 @@ class MarkdownScanner(ABC):
 
     def _separate(self) -> tuple[int, str]:
         """Separate the texts on both sides of a removal, which must not become one."""
-        if self._text == "." and not self._final:
+        if self._text in (".", ":") and not self._final:
             raise _Wait
         self._cut = False
         return 0, " " if GLUES_LEFT.search(self._left) and _GLUES_RIGHT.match(self._text) else ""

@@ -8,8 +8,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from pipelines.text.languages import say, say_beside
 from serve.chat.packing import Fragment, pack
-from serve.chat.reply import NO_ANSWER, NamedSection, Reply
+from serve.chat.reply import NamedSection, Reply
 from serve.slack.text.mrkdwn import escape, link, to_fragments
 
 MOST_SECTION = 3_000
@@ -32,18 +33,18 @@ def to_messages(reply: Reply) -> list[SlackMessage]:
     """Return the messages that show `reply`: the last one has its sources, how sure it is, and the buttons."""
     fragments = to_fragments(reply.text, reply.links)
     if reply.rated and not fragments:
-        fragments = to_fragments(NO_ANSWER, {})
+        fragments = to_fragments(say("unknown", reply.language), {})
     if reply.failure:
         return pack_messages([*fragments, Fragment(f":warning: {escape(reply.failure)}")])
-    tail = [_context("_Writing …_")] if reply.writing else []
+    tail = [_context("…")] if reply.writing else []
     tail += map(_section, pack(_sources(reply), MOST_SECTION))
     if reply.found:  # a reader may open them while a model still reads
-        found = "Also found:" if reply.sources else "Found:"
+        found = say_beside("also_found" if reply.sources else "found", reply.language)
         tail.append(_context(found, *(link(one.url, one.title) for one in reply.found)))
     if reply.notes:
         tail.append(_context(" · ".join(map(escape, reply.notes))))
     if reply.rated:
-        tail.append(_buttons(reply.rated))
+        tail.append(_buttons(reply))
     *before, last = pack_messages(fragments)
     return [*before, SlackMessage(last.text, [*last.blocks, *tail])]
 
@@ -59,12 +60,14 @@ def pack_messages(fragments: Iterable[Fragment]) -> list[SlackMessage]:
 
 
 def _sources(reply: Reply) -> list[Fragment]:
-    lines = [f"*{reply.heading}*", *map(_source, reply.sources)] if reply.sources else []
-    return [Fragment(line, gap="\n") for line in [*lines, *([f"_and {reply.more} more_"] if reply.more else [])]]
+    named = [_source(source, reply.language) for source in reply.sources]
+    lines = [f"*{reply.heading}*", *named] if named else []
+    return [Fragment(line, gap="\n") for line in [*lines, *([f"_+ {reply.more}_"] if reply.more else [])]]
 
 
-def _source(source: NamedSection) -> str:
-    return f"[{source.n}] {link(source.url, source.title)}{' _(weak support)_' if source.weak else ''}"
+def _source(source: NamedSection, language: str) -> str:
+    weakly = f" _({say_beside('weakly', language)})_" if source.weak else ""
+    return f"[{source.n}] {link(source.url, source.title)}{weakly}"
 
 
 def _section(text: str) -> Block:
@@ -77,11 +80,13 @@ def _context(*texts: str) -> Block:
     return {"type": "context", "elements": [{"type": "mrkdwn", "text": text, "verbatim": True} for text in texts]}
 
 
-def _buttons(id: str) -> Block:
-    def button(action: str, label: str, says: str) -> Block:
-        text = {"type": "plain_text", "text": label, "emoji": True}
-        return {"type": "button", "action_id": action, "value": id, "text": text, "accessibility_label": says}
+def _buttons(reply: Reply) -> Block:
+    """Return the buttons that rate an answer; the id of their block tells its language to what takes the rating."""
 
-    up = button(RATE_UP, ":thumbsup: Helpful", "This answer is helpful")
-    down = button(RATE_DOWN, ":thumbsdown: Not helpful", "This answer is not helpful: say why")
-    return {"type": "actions", "block_id": "raydex_rating", "elements": [up, down]}
+    def button(action: str, thumb: str, name: str) -> Block:
+        label = say_beside(name, reply.language)
+        text = {"type": "plain_text", "text": f"{thumb} {label}", "emoji": True}
+        return {"type": "button", "action_id": action, "value": reply.rated, "text": text, "accessibility_label": label}
+
+    buttons = [button(RATE_UP, ":thumbsup:", "good"), button(RATE_DOWN, ":thumbsdown:", "bad")]
+    return {"type": "actions", "block_id": f"raydex_rating {reply.language}", "elements": buttons}

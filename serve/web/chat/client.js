@@ -28,7 +28,8 @@ export class ServiceError extends Error {
   /** Return the error of a body such as `{error, kind?, retry_after?}`. */
   static of(body, kind = "failed", seconds = 0) {
     const why = typeof body?.error === "string" ? body.error : body?.error?.message;
-    return new ServiceError(body?.kind ?? kind, why ?? say("failed_why"), body?.retry_after ?? seconds);
+    const said = body?.request ? `${say("failed_why")} (${body.request})` : why; // a reader can only report it
+    return new ServiceError(body?.kind ?? kind, said ?? say("failed_why"), body?.retry_after ?? seconds);
   }
 }
 

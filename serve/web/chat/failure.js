@@ -4,12 +4,12 @@ import {make, withCode} from "./dom.js";
 import {say} from "./texts.js";
 
 /** The kinds of errors that there is advice on, in the texts of the same names. */
-const ADVISED = new Set(["bad_key", "cut", "gone", "model", "no_key", "rate", "unavailable", "unreachable"]);
+const ADVISED = new Set(["bad_key", "cut", "gone", "model", "no_key", "rate", "too_long", "unavailable", "unreachable"]);
 /** Those on which the service says more. A reader of another site can't mend its key: what it says is for those who can. */
 const EXPLAINED = new Set(["forbidden", "invalid", "no_index", "not_set_up"]);
 const CREATE_KEY = "raydex keys create NAME";
 /** Nothing is broken: there is something to do, or to wait for. */
-const CALM = new Set(["gone", "model", "no_index", "no_key", "rate", "unavailable"]);
+const CALM = new Set(["gone", "model", "no_index", "no_key", "rate", "too_long", "unavailable"]);
 
 /**
  * Return an element for a ServiceError. `again` asks once more, null where that is no use; `enterKey` is called with an

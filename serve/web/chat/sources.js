@@ -49,7 +49,8 @@ function makeLink(source, attributes, ...children) {
 }
 
 function label(n, source) {
-  return say(source.supported === false ? "weak_source_n" : "source_n", {n, title: titleOf(source)});
+  const named = say("source_n", {n, title: titleOf(source)});
+  return source.supported === false ? `${named}, ${say("weakly")}` : named;
 }
 
 /** Return the words that name a source: its section, or its page. */

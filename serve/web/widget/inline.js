@@ -38,7 +38,7 @@ function put(shell, target, tag) {
   keepInPage(shell, () => {
     const into = target && document.querySelector(target);
     if (into) into.append(shell);
-    else if (!target && document.body.contains(tag)) tag.after(shell);
+    else if (!target && tag.isConnected && !document.head.contains(tag)) tag.after(shell);
   });
   if (!shell.isConnected) console.warn(`Raydex: nothing in this page yet is data-target="${target}"`);
 }

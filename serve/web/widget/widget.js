@@ -1,12 +1,17 @@
 /**
  * Puts the assistant on a page: `<script async src="https://ask.example.com/widget.js" data-key="pk_…"></script>`.
- *
- * Reads its tag, then loads the rest without holding up the page. What a tag asks for stands in its data- attributes
- * or, where a generator can write none, behind the # of its address: `widget.js#key=pk_…&collection=docs`.
+ * A tag asks by data- attributes or, where a generator can write none, behind the # of its address: `widget.js#key=pk_…`.
  */
 (() => {
   "use strict";
-  const tag = /** @type {HTMLScriptElement} */ (document.currentScript ?? document.querySelector('script[src*="/widget.js"]'));
+  // A script in a shadow root is told no tag.
+  const find = root => {
+    let tag = root.querySelector('script[src*="/widget.js"]');
+    for (const {shadowRoot} of root.querySelectorAll("*")) tag ??= shadowRoot && find(shadowRoot);
+    return tag;
+  };
+  const tag = /** @type {HTMLScriptElement} */ (document.currentScript ?? find(document));
+  if (!tag) return console.error("Raydex: a closed shadow root hides the tag.");
   const address = new URL(tag.src);
   const told = {...Object.fromEntries(new URLSearchParams(address.hash.slice(1))), ...tag.dataset};
   const base = new URL(".", address.origin + address.pathname);

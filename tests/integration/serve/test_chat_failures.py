@@ -105,6 +105,19 @@ def test_a_field_that_is_refused_is_named(site: Site) -> None:
     assert "Question: it is too long." in page.text(".failure")
 
 
+@pytest.mark.parametrize(("status", "said", "shown"), [
+    (413, body("too_long"), ("Die Frage ist zu lang", "Kürzen Sie sie")),
+    (500, body("internal", request="r123"), ("Etwas ist schiefgegangen", "Der Dienst hat versagt. (r123)")),
+])  # fmt: skip
+def test_what_a_reader_can_not_know_in_advance_is_said_in_their_language(site: Site, status, said, shown) -> None:
+    site.browser.accept("de-AT,en")
+    page = site.open()
+    site.reply("/query/stream", status, said)
+    site.ask()
+    assert all(text in page.text(".failure") for text in shown) and "Words of" not in page.text(".failure")
+    assert page.evaluate(BOX) == QUESTION
+
+
 def test_feedback_that_does_not_arrive_is_said(site: Site) -> None:
     page = site.open_and_ask()
     site.reply("/feedback", 0, "")

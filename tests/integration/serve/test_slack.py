@@ -87,7 +87,7 @@ def test_a_mention_gets_a_message_at_once_that_becomes_the_answer_and_pings_nobo
     ts = slack.say("How do I read a CSV file?")
     (message,) = slack.wait_for_answer(ts)
     first, *rest = slack.of("chat.postMessage", "chat.update")
-    assert (first.method, first.text) == ("chat.postMessage", "_Looking in the documentation …_")
+    assert (first.method, first.text) == ("chat.postMessage", "_Searching…_")
     assert first.at - began < 1.0
     assert {call.method for call in rest} == {"chat.update"}
     assert "Call `read_csv(x[1])` to load it <https://d.test/data#csv|[1]>. Größe 😀" in message["text"]
@@ -341,7 +341,7 @@ def test_a_service_that_is_away_is_said_in_the_message(slack, tmp_path):
     with run_slack_bot(slack, "http://127.0.0.1:9", tmp_path) as bot:
         ts = slack.say("How?")
         (message,) = slack.wait_for(lambda: [m for m in slack.thread(ts) if "warning" in m["text"]])
-    assert message["text"] == ":warning: The service can't be reached. Please ask again later."
+    assert message["text"] == ":warning: The service can't be reached"
     assert any("does not answer yet" in line for line in bot.said)
 
 
@@ -350,7 +350,7 @@ def test_a_service_that_stops_midway_keeps_what_it_said(slack, bot, engine):
     ts = slack.say("How?")
     (message,) = slack.wait_for(lambda: [m for m in slack.thread(ts) if "warning" in m["text"]])
     assert message["text"].startswith("Call `read_csv") or message["text"].startswith("Call \\`read_csv")
-    assert message["text"].endswith(":warning: The service failed while answering. Please ask again in a moment.")
+    assert message["text"].endswith(":warning: Something went wrong\nThe service failed.")
     assert "gone" not in message["text"]
 
 
@@ -363,14 +363,15 @@ def test_a_busy_service_is_asked_again(slack, bot, engine):
 
 
 @pytest.mark.parametrize(("reply", "said"), [
-    (Raw(401, '{"error": "an API key is required"}'), "The service does not accept this bot's API key"),
+    (Raw(401, '{"error": "an API key is required"}'), "The assistant is not set up"),
     (Raw(404, '{"error": "run `raydex index` first"}'), "run `raydex index` first"),
     (Raw(422, '{"error": "question: too long"}'), "question: too long"),
+    (Raw(413, '{"error": "9,000 characters", "kind": "too_long"}'), "The question is too long\nShorten it"),
     (Raw(403, '{"error": "it may have 2,000 characters"}'), "it may have 2,000 characters"),
-    (Raw(429, '{"error": "slow down"}'), "Too many questions at once"),
-    (Raw(500, '{"error": "boom"}'), "The service failed while answering"),
-    (streamed({"text": "It is"}), "It is\n\n:warning: The service stopped before"),
-    (streamed({"words": "It is"}), "Something went wrong on my side"),
+    (Raw(429, '{"error": "slow down"}'), "Too many questions in a short time"),
+    (Raw(500, '{"error": "boom"}'), "The service failed."),
+    (streamed({"text": "It is"}), "It is\n\n:warning: The answer broke off"),
+    (streamed({"words": "It is"}), "Something went wrong"),
 ])  # fmt: skip
 def test_what_goes_wrong_is_said_as_a_reader_needs_it(slack, reply, said):
     with scripted(reply) as service, run_slack_bot(slack, service.url):
@@ -381,12 +382,15 @@ def test_what_goes_wrong_is_said_as_a_reader_needs_it(slack, reply, said):
 # ---------------------------------------------------------------------------------------------- ratings
 
 
+THANKS = "Thank you. This goes to the people who write the documentation."
+
+
 def test_each_person_has_a_rating_of_an_answer_that_is_acknowledged_to_them_alone(slack, bot, engine):
     ts = slack.say("How?")
     (message,) = slack.wait_for_answer(ts)
     slack.press(message, RATE_UP)
     (thanks,) = slack.wait_for(lambda: slack.of("chat.postEphemeral"))
-    assert thanks.arguments == {"channel": "C1", "user": "U0READER", "thread_ts": ts, "text": "Thank you: that helps."}
+    assert thanks.arguments == {"channel": "C1", "user": "U0READER", "thread_ts": ts, "text": THANKS}
     for user, action in (("U2", RATE_DOWN), ("U0READER", RATE_UP)):
         slack.press(message, action, user=user)
     given = slack.wait_for(lambda: len(engine._store.given) == 3 and engine._store.given)
@@ -399,11 +403,13 @@ def test_a_thumbs_down_asks_for_reasons(slack):
     rated = []
     with scripted(lambda body: stream(answer("So.")) if "question" in body else {"id": "a1", "rating": -1}, rated) as \
             service, run_slack_bot(slack, service.url):  # fmt: skip
-        slack.press(slack.wait_for_answer(slack.say("How?"))[-1], RATE_DOWN)
+        slack.press(slack.wait_for_answer(slack.say("Wie lese ich eine Datei?"))[-1], RATE_DOWN)
         (dialog,) = slack.wait_for(lambda: slack.of("views.open"))
         slack.wait_for(lambda: len(rated) == 2)
         envelope = slack.submit(dialog.arguments["view"], ["wrong", "outdated"], "It is `read_csv` now.")
         slack.wait_for(lambda: len(rated) == 3 and envelope in slack.acknowledged)
+        (thanks,) = slack.wait_for(lambda: slack.of("chat.postEphemeral"))
+    assert dialog.arguments["view"]["title"]["text"] == "Schlechte Antwort" and thanks.text.startswith("Danke.")
     raters = {one.pop("rater") for one in rated[1:]}
     assert len(raters) == 1 and "U0READER" not in str(raters)
     given = {"id": "a1", "rating": -1, "comment": "", "reasons": []}

@@ -155,6 +155,19 @@ def test_the_widget_speaks_the_language_of_the_page_or_the_one_it_is_told(servic
     assert browser.violations(SHADOW.replace("?", "") + ".host") == [] and complaints(browser) == []
 
 
+def test_a_tag_in_a_shadow_root_of_the_page_is_found_and_one_that_can_not_be_is_said(service, browser) -> None:
+    said: list[str] = []
+    browser.do(lambda page: page.on("console", lambda message: said.append(message.text)))
+    root = '<div id="host"><template shadowrootmode="{}"><p></p>{}</template></div>'
+    show(browser, service.put("/guide.html", body=root.format("open", service.tag())))
+    browser.open(service.put("/guide.html", body=root.format("open", service.tag(mode="inline"))))
+    browser.wait_for("!!document.querySelector('#host').shadowRoot.querySelector('script + raydex-chat')")
+    assert not said
+    browser.open(service.put("/guide.html", body=root.format("closed", service.tag())))
+    browser.wait_for("document.readyState === 'complete'")
+    assert len(said) == 1 and "closed shadow root" in said[0]
+
+
 def test_what_a_page_loads_before_the_chat_is_opened_is_small(service: Hosting, browser: Browser) -> None:
     show_guide(service, browser)
     loaded = [url for url in browser.requests() if url.startswith(service.url)]

@@ -91,6 +91,8 @@ QUOTED = [
     ("(https://git.example/ray.git), https://git.example/ray.git",
      "(`https://git.example/ray.git`), `https://git.example/ray.git`"),
     ("<https://git.example/ray.git>.", "`https://git.example/ray.git`."),
+    ("by [Ray](https://other.example):", "by Ray:"),
+    ("by [Ray](https://other.example):\n\n- a", "by Ray:\n\n- a"),
     ("[Ray](https://git.example/ray.git)!", "Ray (`https://git.example/ray.git`)!"),
     ("[https://git.example/ray.git](https://git.example/ray.git)", "`https://git.example/ray.git`"),
     ("![Ray](https://git.example/ray.git)!", "Ray!"),

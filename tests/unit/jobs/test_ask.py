@@ -46,7 +46,8 @@ def service() -> Iterator[FakeService]:
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("RAYDEX_HOME", str(tmp_path))
-    monkeypatch.delenv("RAYDEX_KEY", raising=False)
+    for name in ("RAYDEX_KEY", "LC_ALL", "LC_MESSAGES", "LANG"):
+        monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")  # which no question to this machine may go through
     return tmp_path
 
@@ -109,7 +110,7 @@ def test_without_a_service_the_process_says_that_it_answers_itself(home, capsys,
 
 def test_what_an_answer_went_without_is_said(capsys: pytest.CaptureFixture[str]) -> None:
     ask.show(REPLY | {"degraded": ["bm25", "truncated"]})
-    assert "without bm25, cut off" in capsys.readouterr().out
+    assert "Keyword search was not available." in capsys.readouterr().out
 
 
 def test_what_an_answer_says_is_printed_as_it_stands(capsys: pytest.CaptureFixture[str]) -> None:
@@ -125,10 +126,27 @@ def test_how_far_to_rely_on_an_answer_is_said(capsys: pytest.CaptureFixture[str]
     answer = {"agent": "llm", "known": True, "confidence": "low", "claims": claims, "citations": [citation]}
     ask.show(REPLY | answer | {"also_found": HITS["hits"]})
     out = capsys.readouterr().out
-    assert "confidence low: 1 of 3 claims supported" in out and "[1] Page (weak support, found by Raydex)" in out
-    assert "also found\n    Page › Part  https://d.test/#a\n\n" in out
+    assert (
+        "Low confidence · 1 of 3 claims supported by a source\n" in out
+        and "[1] Page · weak support · Source found" in out
+    )
+    assert "Also found\n    Page › Part  https://d.test/#a\n\n" in out
     ask.show(REPLY)  # of a service that rates no answers
-    assert "confidence" not in capsys.readouterr().out
+    assert "onfidence" not in capsys.readouterr().out
+
+
+def test_a_reader_reads_in_the_language_of_the_question_or_of_the_terminal(service, monkeypatch, capsys):
+    monkeypatch.setenv("LANG", "de_AT.UTF-8")
+    sources = {"citations": [{"n": 1, "title": "P", "source": "https://d.test/", "supported": False}], "known": True}
+    service.events = [("answer", REPLY | sources | {"also_found": HITS["hits"], "degraded": ["bm25"]})]
+    for asked, *said in (
+        ("list_files", "P · schwach belegt", "Außerdem gefunden", "Die Suche nach Wörtern war nicht verfügbar."),
+        ("Comment lire un fichier CSV ?", "P · appui faible", "Trouvé aussi"),
+    ):
+        assert run_job(ask.arguments(), ask.run, [asked, "--url", service.url]) == 0
+        out = capsys.readouterr().out
+        assert all(text in out for text in said), out
+    assert [body["language"] for body, _ in service.requests] == ["de", "de"]
 
 
 HITS = {"hits": [{"headings": ["Page", "Part"], "title": "Page", "source": "https://d.test/#a"}]}

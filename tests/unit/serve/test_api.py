@@ -265,6 +265,7 @@ def test_a_question_that_is_too_long_is_413_with_the_limit(client: TestClient, e
     engine.fails = QuestionTooLong("the question has 8,001 characters, and at most 8,000 are answered: shorten it")
     reply = client.post(path, json=body_for(path))
     assert reply.status_code == 413 and "at most 8,000" in reply.text
+    assert path.startswith("/v1") or reply.json()["kind"] == "too_long"
 
 
 @pytest.mark.parametrize("path", ["/query", "/search", "/query/stream", "/v1/chat/completions"])

@@ -12,7 +12,7 @@ from serve.chat.channel import ChannelRefused, MessageGone, WritingTurns
 from serve.chat.inbox import Inbox
 from serve.chat.packing import Fragment, pack
 from serve.chat.question import Asked
-from serve.chat.rating import NOT_ALLOWED, NOT_TAKEN, THANKS, rater_of, store_rating
+from serve.chat.rating import rater_of, store_rating
 from serve.chat.reply import HELP
 from serve.chat.running import BackgroundBot, ChatRefused, check_service
 
@@ -69,7 +69,7 @@ def test_a_question_gets_a_note_at_once_that_becomes_the_answer_and_more_notes()
     with served(stream(answer(text, [citation()])), bodies) as service:
         board = PinBoard()
         notes = asyncio.run(answered(board, service))
-    assert board.written[0] == ("note 0", 0, "*Looking in **ray** …*")
+    assert board.written[0] == ("note 0", 0, "*Searching…* **ray**")
     assert " ".join(notes).split() == [*text.split(), "1", "https://d.test/data#csv"] and max(map(len, notes)) <= MOST
     assert bodies == [{
         "question": "How?", "conversation": f"pins-{ASKED.conversation}", "channel": "pins", "collection": "ray",
@@ -106,17 +106,16 @@ def test_a_rating_names_no_person_and_what_became_of_it_is_told(monkeypatch):
 
     async def rated(service):
         client = ServiceClient(service.url)
-        return await store_rating(client, "a1", -1, rater_of("secret", "a1", "ann"), "old", ["outdated", "odd"])
+        return await store_rating(client, "a1", -1, rater_of("secret", "a1", "ann"), "old", ["outdated", "odd"], "de")
 
     bodies = []
     with served({"id": "a1", "rating": -1}, bodies) as service:
-        assert asyncio.run(rated(service)) == THANKS
+        assert asyncio.run(rated(service)) == ""
     (body,) = bodies
     assert body.pop("rater") == rater_of("secret", "a1", "ann") != rater_of("secret", "a1", "bob")
     assert body == {"id": "a1", "rating": -1, "comment": "old", "reasons": ["outdated"]}
-    for status, told in ((503, NOT_TAKEN), (403, NOT_ALLOWED)):  # a public service takes a `rater` of a key alone
-        with served(Raw(status)) as service:
-            assert asyncio.run(rated(service)) == told
+    with served(Raw(403)) as service:  # a public service takes a `rater` of a key alone
+        assert asyncio.run(rated(service)) == "Nicht gesendet: Der Dienst hat versagt."
 
 
 def test_a_service_without_the_named_collections_is_said():

@@ -162,29 +162,52 @@ def whole(**more):
     return view
 
 
+CLAIMS = {"total": 2, "supported": 1}
+
+
 def test_an_answer_has_its_sources_its_confidence_and_buttons():
     sources = [citation(), citation(2, "https://d.test/b", "B", supported=False)]
-    view = whole(text="So [1].", citations=sources, also_found=[citation(3, "https://d.test/c", "C")])
+    view = whole(text="So [1].", citations=sources, also_found=[citation(3, "https://d.test/c", "C")], claims=CLAIMS)
     assert blocks_of(view, "section") == [
         f"So <{LINKS[1]}|[1]>.",
         f"*Sources*\n[1] <{LINKS[1]}|Data › CSV>\n[2] <https://d.test/b|B> _(weak support)_",
     ]
-    found = ["Also found:", "<https://d.test/c|C>"]
-    assert blocks_of(view, "context") == [*found, "Confidence high: supported by the sources"]
+    found = ["Also found", "<https://d.test/c|C>"]
+    assert blocks_of(view, "context") == [*found, "High confidence · 1 of 2 claims supported by a source"]
     (message,) = view.messages()
     assert [one["value"] for one in message.blocks[-1]["elements"]] == ["a1", "a1"]
 
 
 def test_what_is_not_known_is_said_with_the_closest_sections():
     view = whole(text="I do not know.", known=False, confidence="low")
-    assert blocks_of(view, "section") == ["I do not know.", f"*The closest sections*\n[1] <{LINKS[1]}|Data › CSV>"]
+    assert blocks_of(view, "section") == [
+        "I do not know.",
+        f"*The closest sections of the documentation*\n[1] <{LINKS[1]}|Data › CSV>",
+    ]
     assert blocks_of(view, "context") == []
 
 
 def test_an_answer_by_a_person_says_so_and_one_that_was_cut_off_too():
     assert blocks_of(whole(text="So.", written_by="person"), "context") == ["Answer written by a person"]
-    (said,) = blocks_of(whole(text="So.", degraded=["truncated", "bm25"]), "context")
-    assert said.endswith("cut off by the length limit · some steps failed")
+    (said,) = blocks_of(whole(text="So.", degraded=["truncated", "bm25", "rerank", "llm:a"]), "context")
+    assert said == (
+        "The language model was cut off: this answer is not complete. · Keyword search was not available. · "
+        "Answered without rerank. · A language model failed: another one answered."
+    )
+
+
+def test_what_stands_beside_an_answer_is_in_the_language_of_its_question():
+    asked = Asked("team", "channel", "1", "1", "Wie lese ich eine CSV-Datei?")
+    view = AnswerView(to_messages, "ray", asked.language)
+    assert blocks_of(view, "section") == ["_Suche läuft…_ *ray*"]
+    view.take("answer", answer("So [1].", [citation(supported=False)], claims=CLAIMS))
+    assert blocks_of(view, "section")[1] == f"*Quellen*\n[1] <{LINKS[1]}|Data › CSV> _(schwach belegt)_"
+    assert blocks_of(view, "context") == ["Sehr verlässlich · 1 von 2 Aussagen durch eine Quelle belegt"]
+    buttons = view.messages()[-1].blocks[-1]
+    assert [one["text"]["text"] for one in buttons["elements"]] == [
+        ":thumbsup: Gute Antwort", ":thumbsdown: Schlechte Antwort",
+    ]  # fmt: skip
+    assert buttons["block_id"].endswith(" de")
 
 
 def test_many_sources_with_long_names_keep_the_limits():
@@ -192,16 +215,16 @@ def test_many_sources_with_long_names_keep_the_limits():
     (message,) = whole(text="So.", citations=sources).messages()
     texts = [block["text"]["text"] for block in message.blocks if block["type"] == "section"]
     assert max(map(len, texts)) <= MOST_SECTION and len(message.blocks) <= MOST_BLOCKS
-    assert texts[-1].endswith("_and 30 more_")
+    assert texts[-1].endswith("_+ 30_")
 
 
 def test_the_view_follows_the_stream():
     view = AnswerView(to_messages, "ray")
-    assert blocks_of(view, "section") == ["_Looking in *ray* …_"]
+    assert blocks_of(view, "section") == ["_Searching…_ *ray*"]
     view.take("hits", {"hits": [{"source": LINKS[1], "title": "Data", "headings": ["Data", "CSV"]}]})
-    assert blocks_of(view, "context") == ["Found:", f"<{LINKS[1]}|Data › CSV>"]
+    assert blocks_of(view, "context") == ["Found sections", f"<{LINKS[1]}|Data › CSV>"]
     view.take("status", {"stage": "reading", "passages": 5, "tokens": 900, "seconds": 41.2})
-    assert blocks_of(view, "section") == ["_Reading 5 passages, about 41 s …_"]
+    assert blocks_of(view, "section") == ["_Reading 1 page, about 41 s…_"]
     view.take("delta", {"text": "Never"})
     view.take("delta", {"text": "Call `f` [1]", "reset": True})
     assert blocks_of(view, "section") == [f"Call `f` <{LINKS[1]}|[1]>"]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.text.languages import ENGLISH, LANGUAGES, choose_language, read_texts, say
+from pipelines.text.languages import ENGLISH, LANGUAGES, choose_language, plural_form, read_texts, say, say_beside
 
 ROOT = Path(__file__).parents[3]
 # The forms of a text by its number, by Unicode's plural rules.
@@ -39,6 +39,19 @@ def test_every_language_has_the_texts_and_placeholders_of_english(language: str)
             assert tuple(forms) == (FORMS[language] if numbered else ("",)), name
             held = placeholders(meant["other"] if numbered else meant)
             assert all(form.strip() and placeholders(form) == held for form in forms.values()), name
+
+
+@pytest.mark.parametrize(("language", "forms"), FORMS.items())
+def test_a_number_has_the_form_of_its_language(language: str, forms: tuple[str, ...]) -> None:
+    assert {plural_form(language, n) for n in range(130)} == set(forms) - {"other" if "many" in forms else ""}
+    russian = {1: "one", 2: "few", 5: "many", 11: "many", 13: "many", 21: "one", 24: "few", 112: "many"}
+    assert language != "ru" or {n: plural_form("ru", n) for n in russian} == russian
+    assert plural_form("pl", 21) == "many" and plural_form("fr", 0) == "one" and plural_form("de", 0) == "other"
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_what_stands_over_and_under_a_dialog_fits_into_slack(language: str) -> None:
+    assert all(len(say_beside(name, language)) <= 24 for name in ("bad", "send", "cancel"))
 
 
 def test_the_first_language_that_is_spoken_is_chosen() -> None:

@@ -1,0 +1,32 @@
+"""What a client says beside an answer: who wrote it, how far to rely on it, what it went without.
+
+The page says the same by `serve/web/chat/turn.js`.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from pipelines.text.languages import ENGLISH, read_texts, say_beside
+
+QUOTING = "extractive"  # the agent whose answers are the documentation's own words
+
+
+def make_remarks(answer: Mapping[str, Any], language: str) -> list[str]:
+    """Return the remarks on the reply of /query, in `language`."""
+    claims, quoted = answer.get("claims") or {}, answer.get("agent") == QUOTING
+    lost = list(answer.get("degraded", ()))
+    remarks = [say_beside("cut_off", language)] if "truncated" in lost else []
+    if answer.get("written_by") == "person":
+        remarks.append(say_beside("by_person", language))
+    elif answer.get("known", True) and claims.get("total"):
+        backed = say_beside("supported", language, supported=claims["supported"], n=claims["total"])
+        backed = say_beside("quoted", language) if quoted else backed
+        remarks.append(f"{say_beside(answer['confidence'], language)} · {backed}")
+    return remarks + [_say_lost(part, language, quoted) for part in lost if part != "truncated"]
+
+
+def _say_lost(part: str, language: str, quoted: bool) -> str:
+    if part.startswith("llm:"):
+        return say_beside("model_quoted" if quoted else "model_replaced", language)
+    known = f"lost_{part}" in read_texts(ENGLISH)["page"]
+    return say_beside(f"lost_{part}", language) if known else say_beside("lost", language, part=part)
