@@ -28,7 +28,7 @@ from pipelines.records import Hit
 from pipelines.text.languages import ENGLISH, join, say
 
 OMITTED = "…"
-MOST_CODE_LINES = 40  # longer code is cut: the source's own page has all of it
+MOST_CODE_LINES = 60  # longer code is cut: the source's own page has all of it
 # Of a longer table or list those rows are quoted that concern the question: a reader looks for one, not for all.
 MOST_ROWS = 8
 SHORT = 100  # words of a table or list that is quoted whole however many rows it has
