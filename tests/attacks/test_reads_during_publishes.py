@@ -1,4 +1,4 @@
-"""Hundreds of reads while an index is published ten times: no error, no short result, no mixture of two states.
+"""Hundreds of reads while an index is published again and again: no error, no short result, no mixture of two states.
 
 Reads go through the retriever, by vectors and BM25. Publishes build the index anew beside the live one, return to the
 one before, and prune what is retired. Those in place, and candidates: tests/integration/indexing/test_publish.py.
@@ -22,7 +22,7 @@ from pipelines.indexing.lock import hold_collection
 from pipelines.indexing.publish import rollback
 from pipelines.store import Store
 
-THREADS, PUBLISHES, K = 4, 10, 10
+THREADS, K = 4, 10
 
 
 def state(number: int) -> Site:
@@ -89,8 +89,8 @@ def publish(workshop: Workshop, number: int) -> None:
         store.prune("docs", keep=1)
 
 
-@pytest.mark.parametrize("reads", [300, pytest.param(10_000, marks=pytest.mark.exhaustive)])
-def test_readers_never_notice_a_publish(database_url, tmp_path: Path, request, reads):
+@pytest.mark.parametrize(("publishes", "reads"), [(5, 150), pytest.param(10, 10_000, marks=pytest.mark.exhaustive)])
+def test_readers_never_notice_a_publish(database_url, tmp_path: Path, request, publishes, reads):
     settings = AnswerSettings(home=tmp_path, retrieval={"patience_s": 60})
     with Store(database_url, pool_size=THREADS + 4) as reading, Store(database_url) as writing:
         workshop = Workshop(writing)
@@ -99,10 +99,10 @@ def test_readers_never_notice_a_publish(database_url, tmp_path: Path, request, r
         try:
             retriever.prepare()
             with Readers(retriever, reads) as readers:
-                for number in range(1, PUBLISHES + 1):
+                for number in range(1, publishes + 1):
                     publish(workshop, number)
                     # More than the reads in flight: those after them began when the new state was there.
-                    enough = sum(readers.ends.values()) + max(THREADS + 1, reads // (2 * PUBLISHES))
+                    enough = sum(readers.ends.values()) + max(THREADS + 1, reads // (2 * publishes))
                     while sum(readers.ends.values()) < enough:
                         time.sleep(0.01)
         finally:
@@ -111,6 +111,6 @@ def test_readers_never_notice_a_publish(database_url, tmp_path: Path, request, r
     ends = ", ".join(f"{n:,} {end}" for end, n in readers.ends.items())
     head = ("reads", "how they ended", "states seen", "slowest")
     row = (f"{count:,}", ends, str(len(readers.states)), f"{readers.slowest_s:.2f} s")
-    leave_table(request.config, f"reads during {PUBLISHES} publishes", head, [row])
+    leave_table(request.config, f"reads during {publishes} publishes", head, [row])
     assert set(readers.ends) == {"whole"} and count >= reads
-    assert len(readers.states) == PUBLISHES + 1
+    assert len(readers.states) == publishes + 1
