@@ -1,6 +1,6 @@
 """Reads Markdown by way of HTML, with the ids and extensions of its dialect.
 
-Plain Markdown is read as GitHub shows it. Python-Markdown, MDX and MyST make other ids, and boxes.
+Plain Markdown is read as GitHub shows it. Python-Markdown, Vue, MDX and MyST make other ids, and boxes.
 """
 
 import re
@@ -65,6 +65,12 @@ def python_markdown_slug(title: str) -> str:
     return re.sub(r"[-\s]+", "-", re.sub(r"[^\w\s-]", "", plain).strip().lower())
 
 
+def vue_slug(title: str) -> str:
+    """Return the id that VitePress and VuePress give a heading."""
+    plain = re.sub(r"[\u0300-\u036f\x00-\x1f]", "", normalize("NFKD", title))
+    return re.sub(r"^(?=\d)", "_", re.sub(r"[\s!-/:-@\[-`{-~“”‘’]+", "-", plain).strip("-")).lower()
+
+
 def jupyter_slug(title: str) -> str:
     """Return the id that nbconvert, nbviewer and nbsphinx give a heading of a notebook."""
     return title.strip().replace(" ", "-").replace('"', "%22")
@@ -108,6 +114,11 @@ def _with_escapes(row: re.Match[str]) -> str:
     return re.sub(r"(?<!`)(`+)(?!`).*?(?<!`)\1(?!`)", lambda code: re.sub(r"\\?\|", r"\\|", code[0]), row[0])
 
 
+def _of_vue(text: str) -> str:
+    """Return the text without expressions that a program fills in; code in a line shows them."""
+    return re.sub(r"(`+)[^\n]*?\1|\{\{[^{}\n]*\}\}", lambda found: found[0] if found[1] else "", text)
+
+
 def _of_template(text: str) -> str:
     """Return the text of a template with the forms that Markdown lacks as it has them."""
     for form, by in _FORMS:
@@ -132,6 +143,7 @@ DIALECTS: dict[formats.DocumentFormat, Dialect] = {
     formats.PYTHON_MARKDOWN: Dialect(
         python_markdown_slug, "{name}_{count}", "/", partial(_outside_code, _of_python_markdown)
     ),
+    formats.VUE_MARKDOWN: Dialect(vue_slug, prepare=partial(_outside_code, _of_vue)),
     formats.MYST: Dialect(docutils_slug, prepare=from_myst),
     formats.NOTEBOOK: Dialect(jupyter_slug, "{name}"),
     formats.MYST_NOTEBOOK: Dialect(docutils_slug, prepare=from_myst),
@@ -191,7 +203,8 @@ def _render_box(_renderer: Any, tokens: Sequence[Token], place: int, *_: Any) ->
         return "</div>\n"
     match = _BOX_TITLE.fullmatch(tokens[place].info.strip())
     name = match[1] if match else ""
-    title = (match["bracket"] or match["bar"] or match["plain"] if match else "") or name.capitalize()
+    label = "" if "-" in name else name.capitalize()  # `code-group` is for the generator, `note` for readers
+    title = (match["bracket"] or match["bar"] or match["plain"] if match else "") or label
     return f'<div class="admonition"><p>{escapeHtml(title.strip())}</p>\n'
 
 
