@@ -188,3 +188,9 @@ def test_myst_keeps_code_and_words_of_roles_and_gives_labels_an_anchor():
     )
     assert words(document) == "Titled, Short, pkg.f.\n\nx = 1\n\n{kept}"
     assert document.sections[0].anchors == ("page", "own-label", "section")
+
+
+def test_myst_reads_restructured_text_within_it():
+    rst = ".. code-block:: python\n\n   x = 1\n\n   y = 2\n\n.. py:function:: f(a)\n\n   Calls :func:`~g.h`.\n"
+    document = read(f"# Page\n\nBefore.\n\n```{{eval-rst}}\n{rst}```\n\nAfter *all*.\n", "text/x-myst")
+    assert words(document) == "Before.\n\nx = 1\n\ny = 2\n\nf(a)\n\nCalls h().\n\nAfter all."
