@@ -83,6 +83,8 @@ def test_tags_of_templates_are_no_text_but_in_code():
         ),
         ("[[toc]]\n\n[TOC]\n\nWords.", "Words."),
         ('Write {{</* ref "a" */>}}.\n\n```\n{{%/* b */%}}\n```', 'Write {{< ref "a" >}}.\n\n{{% b %}}'),
+        ('{{< tabs id="a"\n  title="Both" >}}\nOne.\n{{< /tabs >}}', "Both\n\nOne."),
+        ('{% include b.html\n  alt="A box" %}\nOne 100%.', "A box\n\nOne 100%."),
         ("* Contents\n{:toc}\n\nWords{% comment %} hidden {% endcomment %}.", "Words."),
     ],
 )

@@ -37,7 +37,8 @@ _BOX_TITLE = re.compile(r"([\w-]+)\s*(?:\[(?P<bracket>.*)\]|\|\s*(?P<bar>.*)|(?P
 # what looks like a tag in it is none.
 _TEMPLATE = re.compile(
     r"^[ \t]*(?P<fence>`{3,}|~{3,}).*?(?:^[ \t]*(?P=fence)|\Z)|(?P<tick>`+)[^\n]*?(?P=tick)"
-    r"|(?P<before>^[ \t]*)?(?P<tag>\{%[^%\n]*%\}|\{\{[<%][^{\n]*?[>%]\}\}|\{\{#[^{}\n]*\}\})"
+    r"|(?P<before>^[ \t]*)?(?P<tag>\{%(?:[^%\n]|\n(?!\n)){0,1000}+%\}"
+    r"|\{\{[<%](?:[^{\n]|\n(?!\n)){0,1000}?[>%]\}\}|\{\{#[^{}\n]*\}\})"
     r"|(?P<address>\{\{-?[ \t]*(?:site\.(?:base)?url|"
     r"(?P<quote>[\"'])(?P<path>[^\"'{}\n]*)(?P=quote)[ \t]*\|[ \t]*\w+_url)[ \t]*-?\}\})",
     re.MULTILINE | re.DOTALL,
