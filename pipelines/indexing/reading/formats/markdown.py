@@ -22,6 +22,7 @@ from mdit_py_plugins.footnote import footnote_plugin
 from mdit_py_plugins.front_matter import front_matter_plugin
 
 from pipelines.indexing.reading import formats
+from pipelines.indexing.reading.formats import asciidoc
 from pipelines.indexing.reading.formats.html import document_of_html
 from pipelines.indexing.reading.formats.mdx import shown_words, without_jsx
 from pipelines.indexing.reading.formats.myst import from_myst
@@ -90,7 +91,7 @@ def docutils_slug(title: str) -> str:
 class Dialect(NamedTuple):
     """How Markdown is read: the ids of headings, the sign of boxes, what is done to the text before.
 
-    `repeated` is the form of an id that comes again.
+    `repeated` is the form of an id that comes again, for the `next` time after `count` times.
     """
 
     slug: Callable[[str], str] = slug
@@ -146,6 +147,7 @@ DIALECTS: dict[formats.DocumentFormat, Dialect] = {
     ),
     formats.VUE_MARKDOWN: Dialect(vue_slug, prepare=partial(_outside_code, _of_vue)),
     formats.MYST: Dialect(docutils_slug, prepare=from_myst),
+    formats.ASCIIDOC: Dialect(asciidoc.slug, "{name}_{next}", prepare=asciidoc.from_asciidoc),
     formats.NOTEBOOK: Dialect(jupyter_slug, "{name}"),
     formats.MYST_NOTEBOOK: Dialect(docutils_slug, prepare=from_myst),
 }
@@ -268,4 +270,4 @@ def _words(inline: Token) -> str:
 def _unique(name: str, seen: dict[str, int], dialect: Dialect) -> str:
     count = seen.get(name, 0)
     seen[name] = count + 1
-    return dialect.repeated.format(name=name, count=count) if count else name
+    return dialect.repeated.format(name=name, count=count, next=count + 1) if count else name
