@@ -13,11 +13,11 @@ from textwrap import dedent, indent
 
 from pyarrow.fs import FileSystem, FileType, LocalFileSystem
 
-from pipelines.indexing.reading.formats import MARKDOWN, MDX, RESTRUCTURED_TEXT, TEXT, format_of_name
+from pipelines.indexing.reading.formats import ASCIIDOC, MARKDOWN, MDX, RESTRUCTURED_TEXT, TEXT, format_of_name
 from pipelines.markdown.blocks import fence
 from pipelines.text.phrases import read_table
 
-PAGES = (MARKDOWN, MDX, RESTRUCTURED_TEXT)
+PAGES = (ASCIIDOC, MARKDOWN, MDX, RESTRUCTURED_TEXT)
 TEXTS = (*PAGES, TEXT)
 # All files that a page includes have so many bytes at most; they include one another so deep, each in so many parts.
 # To look for one counts as so many bytes: to seek 10,000 that are not there took 1.4 s.
@@ -69,14 +69,15 @@ class Includes:
         return indent(text, place["indent"]) if text else (place[0] if in_code else "")  # an example shows it
 
     def _part(self, name: str, said: dict[str, str], files: tuple[str, ...], in_code: bool) -> str:
-        name, colon, part = name.partition(":")
+        name, colon, part = re.sub(_TABLE["families"], r"\1/\2s/", name).partition(":")
         path, text = self._read(name, files[-1])
         if not text:
             return ""
         entry, suffix = format_of_name(path), PurePosixPath(path).suffix[1:].lower()
         text = dedent("\n".join(_choose(text.splitlines(), colon + part or said.get("rest", "")))).strip("\n")
-        if in_code or path in files or len(files) > DEPTH or not text.strip():
-            return text if in_code else ""
+        is_listed = format_of_name(files[0]) is ASCIIDOC and entry is not ASCIIDOC  # the block around it says as what
+        if in_code or is_listed or path in files or len(files) > DEPTH or not text.strip():
+            return text if in_code or is_listed else ""
         if (entry or suffix in _TABLE["prose"]) and "code" not in said and not _option("literal", said.get("rest", "")):
             return self._fill(text, (*files, path)) if entry in (*TEXTS, None) else ""
         language = _TABLE["languages"].get(suffix, suffix)
@@ -126,7 +127,7 @@ def _choose(lines: Sequence[str], said: str) -> list[str]:
     start = next((n for n, line in enumerate(lines, 1) if _has(line, begins)), len(lines)) if any(begins) else 0
     end = next((n for n, line in enumerate(lines) if n >= start and _has(line, ends)), None) if any(ends) else None
     chosen = lines[start:end]
-    if numbers := _option("lines", said):
+    if numbers := _option("lines", said).replace("..", "-").replace(";", ","):
         chosen = [line for part in numbers.split(",")[:MOST_PARTS] for line in lines[_range(part)]]
     return [line for line in chosen if not re.search(_TABLE["marks"], line)]
 

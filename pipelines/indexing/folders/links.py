@@ -6,10 +6,9 @@ from functools import partial
 
 from markdown_it.common.utils import unescapeAll
 
-from pipelines.indexing.reading.formats import MARKDOWN, MDX, NOTEBOOK, RESTRUCTURED_TEXT, format_of_name
+from pipelines.indexing.reading.formats import SOURCES, format_of_name
 from pipelines.indexing.reading.links import absolute_url
 
-_SOURCES = (MARKDOWN, MDX, NOTEBOOK, RESTRUCTURED_TEXT)
 # Code comes first: what looks like a link in it is none.
 _LINK = re.compile(
     r"^[ \t]*(?P<fence>`{3,}|~{3,}).*?(?:^[ \t]*(?P=fence)|\Z)|(?P<tick>`+)[^\n]*?(?P=tick)"
@@ -30,7 +29,7 @@ def lead_links(body: bytes, place: str, root: str, publish: Callable[[str], str]
 
 def _lead(place: str, root: str, publish: Callable[[str], str], match: re.Match[str]) -> str:
     target = unescapeAll(match["target"] or "")
-    if format_of_name(target) not in _SOURCES:
+    if format_of_name(target) not in SOURCES:
         return match[0]
     url = absolute_url(root, target[1:]) if target[0] == "/" else absolute_url(place, target)
     published = publish(url) if url else ""

@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-from pipelines.indexing.reading.formats import HTML, MARKDOWN, MDX, NOTEBOOK, RESTRUCTURED_TEXT, format_of_name
+from pipelines.indexing.reading.formats import HTML, SOURCES, format_of_name
 from pipelines.indexing.reading.sources import SourceFolder, UrlStyle
 
 _FRONT_MATTER = re.compile(r"\A(---|\+\+\+)[ \t]*\n(.*?)^\1[ \t]*$", re.MULTILINE | re.DOTALL)
@@ -22,7 +22,7 @@ def published_path(path: str, style: UrlStyle, sources: SourceFolder | None = No
     """
     entry = format_of_name(path)
     sources = sources or SourceFolder("", "", "", style)
-    types = {each.media_type for each in (MARKDOWN, MDX, NOTEBOOK, RESTRUCTURED_TEXT)} | dict(sources.formats).keys()
+    types = {each.media_type for each in SOURCES} | dict(sources.formats).keys()
     if style == "keep" or entry is None or entry.media_type not in types:  # no page of HTML is made of it
         return path
     stem = path[: -1 - max(len(suffix) for suffix in entry.suffixes if path.lower().endswith("." + suffix))]

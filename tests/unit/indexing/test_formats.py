@@ -107,5 +107,5 @@ def test_first_bytes_and_accept():
     assert formats.format_of_page(Page("https://d.test/a", b"words", "")) is formats.TEXT
     assert formats.accept_header() == (
         "text/html,application/xhtml+xml,text/markdown,text/mdx,application/pdf;q=0.9,text/x-rst;q=0.8,"
-        "text/plain;q=0.8,*/*;q=0.1"
+        "text/x-asciidoc;q=0.8,text/plain;q=0.8,*/*;q=0.1"
     )

@@ -172,3 +172,16 @@ def test_a_bucket_is_read_below_its_root_alone(repository):
     system = SubTreeFileSystem(str(repository), LocalFileSystem())
     includes = Includes(system, "docs/")
     assert includes("docs/en/p.md", b'--8<-- "note.md"\n--8<-- "src/a.py"') == b"Note *well*.\n"
+
+
+def test_asciidoc_includes_text_as_it_stands(repository):
+    module = repository / "docs" / "en" / "modules" / "ROOT"
+    for folder in ("pages/sub", "partials", "examples"):
+        (module / folder).mkdir(parents=True)
+    (module / "partials" / "a.adoc").write_text("One.\n// tag::b[]\nTwo.\n// end::b[]\n")
+    (module / "examples" / "c.py").write_text(CODE)
+    text = (
+        "include::partial$a.adoc[tag=b]\n\n----\ninclude::ROOT:example$c.py[lines=1..1]\n----\ninclude::gone.adoc[]\n"
+    )
+    page = "docs/en/modules/ROOT/pages/sub/p.adoc"
+    assert filled(repository, text, page) == "Two.\n\n----\nimport app\n----\n\n"

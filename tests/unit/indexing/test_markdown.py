@@ -20,6 +20,7 @@ def words(document: Document) -> str:
         ("text/markdown", ["whats-new--old", "über", "whats-new--old-1", "mine"]),
         ("text/mdx", ["whats-new--old", "über", "whats-new--old-1", "mine"]),
         ("text/x-mkdocs", ["whats-new-old", "uber", "whats-new-old_1", "mine"]),
+        ("text/x-vue-markdown", ["what-s-new-old", "uber", "what-s-new-old-1", "mine"]),
         ("text/x-myst", ["what-s-new-old", "uber", "what-s-new-old-1", "mine"]),
     ],
 )
@@ -73,7 +74,7 @@ def test_tags_of_templates_are_no_text_but_in_code():
             '{{% tab name="Linux" %}}\nWords.\n{{% /tab %}}\n{{< tab "macOS" >}}More.{{< /tab >}}',
             "Linux\n\nWords.\n\nmacOS\n\nMore.",
         ),
-        ("::: code-group\n```js [a.js]\none\n```\n:::", "Code-group\n\na.js:\n\none"),
+        ("::: code-group\n```js [a.js]\none\n```\n:::", "a.js:\n\none"),
         ("```rust,editable\n# fn main() {\nlet x = 1;\n#\n#[test]\n# }\n```", "let x = 1;\n#[test]"),
         ("{{#title A book}}\n\nOne {{#include a.md}} two, `{{#title}}`.", "One two, {{#title}}."),
         (
@@ -82,6 +83,8 @@ def test_tags_of_templates_are_no_text_but_in_code():
         ),
         ("[[toc]]\n\n[TOC]\n\nWords.", "Words."),
         ('Write {{</* ref "a" */>}}.\n\n```\n{{%/* b */%}}\n```', 'Write {{< ref "a" >}}.\n\n{{% b %}}'),
+        ('{{< tabs id="a"\n  title="Both" >}}\nOne.\n{{< /tabs >}}', "Both\n\nOne."),
+        ('{% include b.html\n  alt="A box" %}\nOne 100%.', "A box\n\nOne 100%."),
         ("* Contents\n{:toc}\n\nWords{% comment %} hidden {% endcomment %}.", "Words."),
     ],
 )
@@ -97,6 +100,11 @@ def test_the_first_word_of_a_fence_is_its_language(info):
 def test_a_page_without_text_that_names_itself_is_no_failure():
     document = read("---\ntitle: Guides\nweight: 3\n---\n{{< children >}}\n", "text/markdown")
     assert (document.title, document.sections) == ("Guides", ())
+
+
+def test_what_vue_fills_in_is_no_text_but_in_code():
+    text = "Words {{ page.title }} and `{{ code }}`.\n\n```\n{{ kept }}\n```\n"
+    assert words(read(text, "text/x-vue-markdown")) == "Words and {{ code }}.\n\n{{ kept }}"
 
 
 def test_the_id_of_a_heading_may_stand_below_it():
@@ -182,3 +190,9 @@ def test_myst_keeps_code_and_words_of_roles_and_gives_labels_an_anchor():
     )
     assert words(document) == "Titled, Short, pkg.f.\n\nx = 1\n\n{kept}"
     assert document.sections[0].anchors == ("page", "own-label", "section")
+
+
+def test_myst_reads_restructured_text_within_it():
+    rst = ".. code-block:: python\n\n   x = 1\n\n   y = 2\n\n.. py:function:: f(a)\n\n   Calls :func:`~g.h`.\n"
+    document = read(f"# Page\n\nBefore.\n\n```{{eval-rst}}\n{rst}```\n\nAfter *all*.\n", "text/x-myst")
+    assert words(document) == "Before.\n\nx = 1\n\ny = 2\n\nf(a)\n\nCalls h().\n\nAfter all."

@@ -102,6 +102,17 @@ JEKYLL = "permalink: pretty\ncollections:\n  posts:\n    permalink: /news/:year/
         ("book.toml", "[book]", {"src/SUMMARY.md": None, "src/README.md": "", "src/a/01-b.md": "a/01-b.html"}),
         ("zensical.toml", "[project]\ndocs_dir = 'd'", {"d/index.md": "", "d/a.md": "a/", "docs/b.md": None}),
         ("conf.py", "DEBUG = True", {"a.md": "a.md"}),  # of the same name, and no configuration
+        (".vitepress/config.js", "srcDir: './d',", {"d/index.md": "", "d/a.md": "a.html", "b.md": None}),
+        (
+            "antora.yml",
+            "name: x",
+            {
+                "modules/ROOT/pages/index.adoc": "",
+                "modules/a/pages/b.adoc": "a/b.html",
+                "modules/a/partials/c.adoc": None,
+            },
+        ),
+        (".vuepress/config.ts", "", {"README.md": "", "de/a/README.md": "de/a/", "de/b.md": "de/b.html"}),
         (".vitepress/config.ts", "base: '/'", {"index.md": "", "guide/a.md": "guide/a.html"}),
         (".vitepress/config.mts", "cleanUrls: true,", {"src/index.md": "", "src/guide/a.md": "guide/a", "b.md": None}),
     ],

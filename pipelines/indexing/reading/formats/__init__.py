@@ -53,7 +53,10 @@ class DocumentFormat:
 
 
 FORMATS = tuple(TypeAdapter(dict[str, DocumentFormat]).validate_python(read_table(__name__)).values())
-HTML, XHTML, MARKDOWN, MDX, PDF, RESTRUCTURED_TEXT, NOTEBOOK, TEXT, PYTHON_MARKDOWN, MYST, MYST_NOTEBOOK = FORMATS
+HTML, XHTML, MARKDOWN, MDX, PDF, RESTRUCTURED_TEXT, ASCIIDOC, NOTEBOOK, TEXT, *_DIALECTS = FORMATS
+PYTHON_MARKDOWN, VUE_MARKDOWN, MYST, MYST_NOTEBOOK = _DIALECTS
+# Of these generators make pages of HTML.
+SOURCES = (ASCIIDOC, MARKDOWN, MDX, NOTEBOOK, RESTRUCTURED_TEXT)
 
 _BY_SUFFIX = {suffix: entry for entry in FORMATS for suffix in entry.suffixes}
 _BY_TYPE = {media_type: entry for entry in FORMATS for media_type in entry.media_types}

@@ -1,6 +1,6 @@
 """Reads Markdown by way of HTML, with the ids and extensions of its dialect.
 
-Plain Markdown is read as GitHub shows it. Python-Markdown, MDX and MyST make other ids, and boxes.
+Plain Markdown is read as GitHub shows it. Python-Markdown, Vue, MDX and MyST make other ids, and boxes.
 """
 
 import re
@@ -22,6 +22,7 @@ from mdit_py_plugins.footnote import footnote_plugin
 from mdit_py_plugins.front_matter import front_matter_plugin
 
 from pipelines.indexing.reading import formats
+from pipelines.indexing.reading.formats import asciidoc
 from pipelines.indexing.reading.formats.html import document_of_html
 from pipelines.indexing.reading.formats.mdx import shown_words, without_jsx
 from pipelines.indexing.reading.formats.myst import from_myst
@@ -37,7 +38,8 @@ _BOX_TITLE = re.compile(r"([\w-]+)\s*(?:\[(?P<bracket>.*)\]|\|\s*(?P<bar>.*)|(?P
 # what looks like a tag in it is none.
 _TEMPLATE = re.compile(
     r"^[ \t]*(?P<fence>`{3,}|~{3,}).*?(?:^[ \t]*(?P=fence)|\Z)|(?P<tick>`+)[^\n]*?(?P=tick)"
-    r"|(?P<before>^[ \t]*)?(?P<tag>\{%[^%\n]*%\}|\{\{[<%][^{\n]*?[>%]\}\}|\{\{#[^{}\n]*\}\})"
+    r"|(?P<before>^[ \t]*)?(?P<tag>\{%(?:[^%\n]|\n(?!\n)){0,1000}+%\}"
+    r"|\{\{[<%](?:[^{\n]|\n(?!\n)){0,1000}?[>%]\}\}|\{\{#[^{}\n]*\}\})"
     r"|(?P<address>\{\{-?[ \t]*(?:site\.(?:base)?url|"
     r"(?P<quote>[\"'])(?P<path>[^\"'{}\n]*)(?P=quote)[ \t]*\|[ \t]*\w+_url)[ \t]*-?\}\})",
     re.MULTILINE | re.DOTALL,
@@ -65,6 +67,12 @@ def python_markdown_slug(title: str) -> str:
     return re.sub(r"[-\s]+", "-", re.sub(r"[^\w\s-]", "", plain).strip().lower())
 
 
+def vue_slug(title: str) -> str:
+    """Return the id that VitePress and VuePress give a heading."""
+    plain = re.sub(r"[\u0300-\u036f\x00-\x1f]", "", normalize("NFKD", title))
+    return re.sub(r"^(?=\d)", "_", re.sub(r"[\s!-/:-@\[-`{-~“”‘’]+", "-", plain).strip("-")).lower()
+
+
 def jupyter_slug(title: str) -> str:
     """Return the id that nbconvert, nbviewer and nbsphinx give a heading of a notebook."""
     return title.strip().replace(" ", "-").replace('"', "%22")
@@ -83,7 +91,7 @@ def docutils_slug(title: str) -> str:
 class Dialect(NamedTuple):
     """How Markdown is read: the ids of headings, the sign of boxes, what is done to the text before.
 
-    `repeated` is the form of an id that comes again.
+    `repeated` is the form of an id that comes again, for the `next` time after `count` times.
     """
 
     slug: Callable[[str], str] = slug
@@ -106,6 +114,11 @@ def _of_python_markdown(text: str) -> str:
 
 def _with_escapes(row: re.Match[str]) -> str:
     return re.sub(r"(?<!`)(`+)(?!`).*?(?<!`)\1(?!`)", lambda code: re.sub(r"\\?\|", r"\\|", code[0]), row[0])
+
+
+def _of_vue(text: str) -> str:
+    """Return the text without expressions that a program fills in; code in a line shows them."""
+    return re.sub(r"(`+)[^\n]*?\1|\{\{[^{}\n]*\}\}", lambda found: found[0] if found[1] else "", text)
 
 
 def _of_template(text: str) -> str:
@@ -132,7 +145,9 @@ DIALECTS: dict[formats.DocumentFormat, Dialect] = {
     formats.PYTHON_MARKDOWN: Dialect(
         python_markdown_slug, "{name}_{count}", "/", partial(_outside_code, _of_python_markdown)
     ),
+    formats.VUE_MARKDOWN: Dialect(vue_slug, prepare=partial(_outside_code, _of_vue)),
     formats.MYST: Dialect(docutils_slug, prepare=from_myst),
+    formats.ASCIIDOC: Dialect(asciidoc.slug, "{name}_{next}", prepare=asciidoc.from_asciidoc),
     formats.NOTEBOOK: Dialect(jupyter_slug, "{name}"),
     formats.MYST_NOTEBOOK: Dialect(docutils_slug, prepare=from_myst),
 }
@@ -191,7 +206,8 @@ def _render_box(_renderer: Any, tokens: Sequence[Token], place: int, *_: Any) ->
         return "</div>\n"
     match = _BOX_TITLE.fullmatch(tokens[place].info.strip())
     name = match[1] if match else ""
-    title = (match["bracket"] or match["bar"] or match["plain"] if match else "") or name.capitalize()
+    label = "" if "-" in name else name.capitalize()  # `code-group` is for the generator, `note` for readers
+    title = (match["bracket"] or match["bar"] or match["plain"] if match else "") or label
     return f'<div class="admonition"><p>{escapeHtml(title.strip())}</p>\n'
 
 
@@ -254,4 +270,4 @@ def _words(inline: Token) -> str:
 def _unique(name: str, seen: dict[str, int], dialect: Dialect) -> str:
     count = seen.get(name, 0)
     seen[name] = count + 1
-    return dialect.repeated.format(name=name, count=count) if count else name
+    return dialect.repeated.format(name=name, count=count, next=count + 1) if count else name

@@ -4,6 +4,7 @@ A directive with text becomes a box or its text, one with code becomes code, a r
 """
 
 import re
+from textwrap import dedent
 
 from pipelines.text.phrases import read_names
 
@@ -57,8 +58,21 @@ def _convert_fence(fence: re.Match[str], lines: list[str], opening: int, closing
     if name in _NAMES["code"]:
         done += [f"{fence['indent']}````````", *lines[first:closing], f"{fence['indent']}````````"]
         return
+    if name == "eval-rst":
+        from pipelines.indexing.reading.formats.restructured_text import render  # slow to load
+
+        text = dedent("\n".join(lines[opening + 1 : closing]))
+        # A comment keeps an empty line from ending the HTML.
+        done += [
+            "",
+            "<div>",
+            *(line if line.strip() else "<!-- -->" for line in render(text).split("\n")),
+            "</div>",
+            "",
+        ]
+        return
     title = directive["argument"] or name.rpartition(":")[2].replace("-", " ").capitalize()
-    done += ["", f"**{title}**" if name != "eval-rst" else "", ""]
+    done += ["", f"**{title}**", ""]
     _convert(lines, first, closing, done)
     done.append("")
 

@@ -1,0 +1,206 @@
+"""Turns AsciiDoc into Markdown: blocks, lists, tables, and what stands in the text.
+
+Attributes have the values that the page sets, which `ifdef` asks for too. No other file is read.
+"""
+
+import re
+from collections import deque
+from collections.abc import Iterable, Iterator
+from textwrap import dedent
+
+from pipelines.text.phrases import read_names, read_table
+
+_TABLE, _NAMES = read_table(__name__), read_names(__name__)
+_LINE = re.compile("|".join(_TABLE["lines"]))
+_CONDITION, _CELL, _CODE, _CALLOUT = (re.compile(_TABLE[name]) for name in ("condition", "cell", "code", "callout"))
+_ENDS = frozenset(("fence", "style", "id", "more", "mark", "term"))  # a paragraph without an empty line
+
+
+def from_asciidoc(text: str) -> str:
+    """Return `text` as Markdown."""
+    attributes: dict[str, str] = dict(_TABLE["attributes"])
+    return "\n".join(_Blocks(_wanted(text.expandtabs(4).splitlines(), attributes), attributes).markdown())
+
+
+def slug(title: str) -> str:
+    """Return the id that Asciidoctor gives a section."""
+    return "_" + re.sub(r"[ .-]+", "_", re.sub(r"[^\w .-]", "", title.lower())).strip("_")
+
+
+def _wanted(lines: Iterable[str], attributes: dict[str, str]) -> Iterator[str]:
+    """Yield the lines that the conditions around them let stand, as `attributes` are when a line is read."""
+    hidden: list[bool] = []
+    for line in lines:
+        if (condition := _CONDITION.match(line)) is None:
+            if not any(hidden):
+                yield line
+            continue
+        kind, names, inner = condition.groups()
+        hides = any(name in attributes for name in re.split("[,+]", names)) != (kind == "ifdef")
+        if kind == "endif":
+            del hidden[-1:]
+        elif not inner or kind == "ifeval":
+            hidden.append(hides)
+        elif not hides and not any(hidden):
+            yield inner
+
+
+class _Blocks:
+    """Reads the blocks of a page, or of a block that has some: what is done, and the lists that are open."""
+
+    def __init__(self, lines: Iterable[str], attributes: dict[str, str]) -> None:
+        self._lines, self._attributes = iter(lines), attributes
+        self._back: deque[str] = deque()  # lines that were looked at too early
+        self._done: list[str] = []
+        self._lists: list[tuple[str, str]] = []  # the mark of each, and how far its text is indented
+        self._lead = self._style = self._title = self._id = ""
+        self._joined = self._titled = False
+
+    def markdown(self) -> list[str]:
+        """Return all lines."""
+        while (line := self._next()) is not None:
+            if not line.strip():
+                self._joined = False
+                continue
+            self._read(line, _said(line))
+        return self._done
+
+    def _next(self) -> str | None:
+        return self._back.popleft() if self._back else next(self._lines, None)
+
+    def _read(self, line: str, said: dict[str, str]) -> None:
+        if "attribute" in said:
+            self._set(said)
+        elif "style" in said or "id" in said:
+            self._style = said.get("style", self._style)
+            named = re.match(r"[^,.%]*#([\w:-]+)", self._style)
+            self._id = said.get("id") or (named[1] if named else self._id)
+        elif "title" in said:
+            self._title = self._shown(said["title"])
+        elif "more" in said:
+            self._joined = True
+        elif "fence" in said:
+            self._fenced(said["fence"], said.get("info", ""))
+        elif "mark" in said or "term" in said:
+            self._item(said)
+        elif "level" in said:
+            self._heading(said)
+        elif "silent" not in said:
+            self._paragraph(said.get("boxed", line), said.get("box") or self._style)
+
+    def _set(self, said: dict[str, str]) -> None:
+        self._attributes.pop(said["attribute"], None)
+        if "off" not in said:
+            self._attributes[said["attribute"]] = self._filled(said.get("value", ""))
+
+    def _heading(self, said: dict[str, str]) -> None:
+        level = len(said["level"])
+        while level == 1 and not self._titled and (line := self._next()) and line.strip():  # its author and revision
+            if "attribute" in _said(line):
+                self._set(_said(line))
+        signs = "#" * (2 if level == 1 and self._titled else level)  # the title of a file that is included
+        self._titled, self._lists, self._joined = True, [], False
+        own, self._id = f" {{#{self._id}}}" if self._id else "", ""
+        self._put([f"{signs} {self._shown(said['heading'])}{own}"])
+
+    def _item(self, said: dict[str, str]) -> None:
+        mark = said.get("colons") or re.sub(r"\w+", "1", said["mark"])
+        known = [each for each, _ in self._lists]
+        del self._lists[known.index(mark) if mark in known else len(known) if known and not self._style else 0 :]
+        above = self._lists[-1][1] if self._lists else ""
+        if "term" in said:
+            self._joined, self._lead = True, ""
+            self._put([self._shown(said["term"])])
+        lead = ":   " if "term" in said else "- " if mark[0] in "*-" else "1. "
+        self._lists.append((mark, above + " " * len(lead)))
+        self._lead, self._joined, self._style = above + lead, True, ""
+        if text := said.get("item") or said.get("meaning"):
+            self._paragraph(re.sub(r"^\[[ x*]\] ", "", text), "")
+
+    def _paragraph(self, first: str, style: str) -> None:
+        lines, is_literal = [first], first.startswith(" ") and not self._joined
+        is_code = is_literal or _kind(style) in _NAMES["code"]
+        while (line := self._next()) is not None:
+            if not line.strip() or (not is_code and _ENDS & _said(line).keys()):
+                self._back.append(line)
+                break
+            lines += [line] if is_code or "silent" not in _said(line) else []
+        if is_code:
+            self._code(lines, style, "")
+        else:
+            self._put(self._shown("\n".join(map(str.strip, lines))).split("\n"), style)
+
+    def _fenced(self, fence: str, info: str) -> None:
+        style, lines = self._style, list[str]()
+        while (line := self._next()) is not None and line.rstrip() != fence:
+            lines.append(line)
+        if (fence[0] in "-.`" and fence != "--") or _kind(style) in _NAMES["code"] - {"verse"}:
+            self._code(lines, style, info)
+        elif fence[0] in "|!":
+            self._table(lines, style)
+        elif fence[0] == "+":
+            self._put([line or "<!-- -->" for line in lines])
+        elif fence[0] != "/":
+            self._put(_Blocks(lines, self._attributes).markdown(), style)
+
+    def _code(self, lines: list[str], style: str, info: str) -> None:
+        words = [word.strip() for word in style.split(",")]
+        language = info or (words[1] if len(words) > 1 and "=" not in words[1] else "")
+        text = dedent(re.sub(r"(?m)^\\(?=\w+::)", "", _CALLOUT.sub("", "\n".join(lines))))
+        text = self._filled(text) if re.search(r"subs=[^\]]*(?:attributes|normal)", style) else text
+        self._put([f"````````{language}", *text.split("\n"), "````````"])
+
+    def _table(self, lines: list[str], style: str) -> None:
+        first, _, rest = "\n".join(lines).strip("\n").partition("\n")
+        texts = [re.sub(r"\\?\|", r"\\|", self._shown(cell)) for cell in _CELL.split(f"{first}\n{rest}")[1:]]
+        named = re.search(r"cols=\"?([^\"\]]+)", style)
+        told = named[1].rstrip(",").split(",") if named else []
+        count = sum(int(part.split("*")[0]) if re.match(r"\s*\d+\*", part) else 1 for part in told)
+        count = count or len(_CELL.findall(first)) or 1
+        cells = [" ".join(text.split()) for text in texts]
+        rows = [cells[place : place + count] for place in range(0, len(cells), count)]
+        headed = "header" in style or rest.startswith("\n")
+        written = [f"| {' | '.join(row)} |" for row in (rows if headed else [[""] * count, *rows])]
+        self._put([*written[:1], "|" + "---|" * count, *written[1:]])
+
+    def _put(self, lines: list[str], style: str = "") -> None:
+        """Add a block to what stands in the innermost list, or after it."""
+        if not self._joined:
+            self._lists, self._lead = [], ""
+        indent = self._lists[-1][1] if self._lists else ""
+        named = [f'<a id="{self._id}"></a>', ""] if self._id else []
+        box = _kind(style).capitalize() if _kind(style) in _NAMES["boxes"] else ""
+        titles = [line for title in (box, self._title) if title for line in (f"**{title}**", "")]
+        self._done.append("")
+        for line in [*named, *titles, *lines]:
+            self._done.append((self._lead or indent) + line if line else "")
+            self._lead = ""
+        self._style = self._title = self._id = ""
+
+    def _filled(self, text: str) -> str:
+        return re.sub(r"(?<!\\)\{([\w-]+)\}", lambda name: self._attributes.get(name[1].lower(), name[0]), text)
+
+    def _shown(self, text: str) -> str:
+        """Return a text with the marks of Markdown; code in it, and what passes as it is, is kept aside meanwhile."""
+        kept: list[str] = []
+
+        def keep(code: re.Match[str]) -> str:
+            sign = "``" if "`" in (code[3] or "") else "`"
+            kept.append(f"{sign}{code[3]}{sign}" if code[3] else code[4] or code[5] or "")
+            return f"\x02{len(kept) - 1}\x03"
+
+        text = _CODE.sub(keep, self._filled(text))
+        for form, by in _TABLE["forms"]:
+            text = re.sub(form, by, text, flags=re.MULTILINE)
+        return re.sub("\x02(\\d+)\x03", lambda place: kept[int(place[1])], text)
+
+
+def _said(line: str) -> dict[str, str]:
+    """Return what a line says, by the names of the groups of _LINE."""
+    match = _LINE.match(line)
+    return {name: value for name, value in match.groupdict().items() if value} if match else {}
+
+
+def _kind(style: str) -> str:
+    """Return what a style makes of its block, in lower case."""
+    return re.split("[,.#%]", style)[0].strip().lower() or ("source" if style.startswith(",") else "")

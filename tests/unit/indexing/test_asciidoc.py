@@ -1,0 +1,57 @@
+"""AsciiDoc is read as Asciidoctor shows it: sections and their ids, blocks, lists, tables, words in the text."""
+
+import pytest
+
+from pipelines.indexing.reading.read import read_page
+from pipelines.records import Document, Page
+
+
+def read(text: str) -> Document:
+    return read_page(Page("https://x.org/p.adoc", text.encode(), "text/plain"))
+
+
+def words(text: str) -> str:
+    return "\n\n".join(block.text for section in read(text).sections for block in section.blocks)
+
+
+def test_sections_have_the_ids_of_asciidoctor():
+    document = read(
+        "= The guide\nAda L. <a@b.c>\n:product: Acme\n\nAbout {product}.\n\n== What's new & old\n\na\n\n"
+        "== What's new & old\n\nb\n\n[[mine]]\n=== {product} 1.2\n\nc\n\n[#own.role]\n== Own\n\nd\n"
+    )
+    found = [(section.anchor, section.headings[-1]) for section in document.sections]
+    assert document.title == "The guide" and document.sections[0].blocks[0].text == "About Acme."
+    assert found[1:] == [
+        ("_whats_new_old", "What's new & old"), ("_whats_new_old_2", "What's new & old"), ("mine", "Acme 1.2"),
+        ("own", "Own"),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ('a *b* _c_ `d` `+e+` **f**g #h# [.x]#i# "`j`"', "a b c d e fg h i “j”"),
+        (
+            "See https://a.org/x[the page^], link:b.html[b,window=_blank] and https://c.org[].",
+            "See the page, b and https://c.org.",
+        ),
+        ("<<id,Words>>, <<other>>, xref:m:a/page.adoc#id[Page], xref:a/page.adoc[].", "Words, other, Page, page."),
+        ("Press kbd:[Ctrl+C], menu:File[Save], btn:[OK]footnote:[Soon.].", "Press Ctrl+C, File > Save, OK (Soon.)."),
+        ("a ((b)) (((c, d)))e {empty}`<f> {g}` icon:x[] \\{h}, {url}/i[j]", "a b e <f> {g} {h}, j"),
+        ("// no\na\n// no\nb\n\n////\nno\n////\n\ninclude::gone.adoc[]\n\nvideo::a.mp4[]", "a b"),
+        ("NOTE: Words\nand more.", "Note\n\nWords and more."),
+        (
+            "[TIP]\n.Titled\n====\nWords.\n\n----\nx = 1\n----\n====\n\nAfter.",
+            "Tip\n\nTitled\n\nWords.\n\nx = 1\n\nAfter.",
+        ),
+        ("* a\n** b\n+\nmore\n\n. c\n\nAfter.", "- a\n\n  - b\n\n    more\n\n    1. c\n\nAfter."),
+        ("a::\n  b\nc:: d\n+\n----\ne\n----", "a:\n\nb\n\nc:\n\nd\n\ne"),
+        (".Listed\n[source,java]\n----\nint a; // <1>\n----\n<1> One", "Listed\n\nint a;\n\n1. One"),
+        (' $ run {x}\n\n:x: y\n\n[subs="attributes"]\n....\n{x}\n....', "$ run {x}\n\ny"),
+        ('[cols="1,1"]\n|===\n|A |B\n\n|c\n|d `\\|`\n2+|e\n|===', "c | d |\ne | "),
+        (":a:\nifdef::a[]\nb\nendif::[]\nifdef::c[]\nd\nendif::[]\nifndef::c[e]", "b e"),
+        ("[tabs]\n======\nOne::\n+\na\n\nTwo::\n+\nb\n======", "One:\n\na\n\nTwo:\n\nb"),
+    ],
+)
+def test_what_stands_in_asciidoc_is_read_as_it_is_published(text, shown):
+    assert words(text) == shown
