@@ -1,4 +1,4 @@
-"""Takes out of a reply what its server left in it: thoughts, marks of the template, and repeats without end.
+"""Takes out of a reply what its server left in it: thoughts, marks of a template, endless repeats.
 
 Knows the forms of marks (marks.yaml); no server, no model and no request.
 """

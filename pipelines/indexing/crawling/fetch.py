@@ -12,12 +12,12 @@ from traceback import clear_frames
 from typing import Any
 from urllib.parse import urlsplit
 
-from OpenSSL import SSL
 from scrapy import Request, exceptions, signals
 from scrapy.core.downloader.handlers.http11 import HTTP11DownloadHandler
 from scrapy.crawler import Crawler
 from scrapy.http import Headers
 from twisted.internet.error import ConnectError, ConnectionClosed
+from twisted.internet.ssl import SSL
 
 from pipelines.indexing.crawling.crawl import CrawlSettings
 from pipelines.indexing.crawling.network import GuardedResolver
