@@ -54,6 +54,7 @@ class Recorder:
     ) -> None:
         self._store, self._enabled, self._retention_days, self._pause_s = store, enabled, retention_days, pause_s
         self._waiting: queue.Queue[RecordedQuestion | None] = queue.Queue(most_waiting)
+        self._progress, self._queued, self._done = threading.Condition(), 0, 0
         self._closing = threading.Event()
         self._give_up_at = float("inf")
         self._forget_at = time.monotonic()
@@ -73,10 +74,11 @@ class Recorder:
         else:
             self._enqueue(kept)
 
-    def settle(self, seconds: float) -> None:
-        """Wait until all that was queued is written or dropped, for at most so long."""
-        with self._waiting.all_tasks_done:
-            self._waiting.all_tasks_done.wait_for(lambda: not self._waiting.unfinished_tasks, seconds)
+    def settle(self, seconds: float) -> bool:
+        """Wait until all that was queued before is written or dropped, for at most so long; return whether it is."""
+        with self._progress:
+            queued = self._queued
+            return self._progress.wait_for(lambda: self._done >= queued, seconds)
 
     def close(self, timeout_s: float = 5.0) -> None:
         """Write the waiting rows for at most `timeout_s`; drop the rest, and whatever comes later."""
@@ -94,7 +96,9 @@ class Recorder:
             self._drop(1, "the service is stopping")
             return
         try:
-            self._waiting.put_nowait(row)
+            with self._progress:
+                self._waiting.put_nowait(row)
+                self._queued += 1
         except queue.Full:
             self._drop(1, f"the queue is full with {self._waiting.maxsize}")
 
@@ -117,8 +121,9 @@ class Recorder:
             batch = self._next()
             if batch:
                 self._write(batch)
-            for _ in batch:
-                self._waiting.task_done()
+            with self._progress:
+                self._done += len(batch)
+                self._progress.notify_all()
 
     def _next(self) -> list[RecordedQuestion]:
         """Return a batch of waiting rows; wait for the first one until it is time to delete old questions."""

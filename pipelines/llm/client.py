@@ -15,8 +15,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from pipelines import tracing
 from pipelines.llm import protocol
 from pipelines.llm.errors import ErrorTranslator, LLMKeyRefused, check_key
+from pipelines.llm.marks import ReplyFilter
 from pipelines.llm.pace import Stopwatch, pace_of
-from pipelines.llm.replies import ThoughtFilter
 from pipelines.llm.tokens import make_counter
 from pipelines.records import FINISHED, Message, Usage
 from pipelines.text.server_errors import message_of
@@ -92,6 +92,7 @@ class LLM:
         self._errors = ErrorTranslator(model, base_url, self._api_key, settings.context_window)
         self._count = lru_cache(maxsize=64)(make_counter(settings.tokenizer))  # packing counts a prompt many times
         self._unknown: frozenset[str] = frozenset()  # request fields that this server has refused
+        self._thinks = False  # whether its replies begin with thoughts that no mark opens
         self._clients: dict[asyncio.AbstractEventLoop, AsyncOpenAI] = {}
 
     def count(self, text: str) -> int:
@@ -113,37 +114,46 @@ class LLM:
         self, messages: Sequence[Message], *, max_tokens: int | None = None
     ) -> AsyncGenerator[str | Completion, None]:
         """Yield deltas as they come, "" for thoughts, the Completion last. Closing it closes the HTTP request."""
-        return self._answer(messages, max_tokens)
+        return self._answer(messages, max_tokens, shown=True)
 
     async def _answer(
-        self, messages: Sequence[Message], max_tokens: int | None, schema: Mapping[str, Any] | None = None
+        self,
+        messages: Sequence[Message],
+        max_tokens: int | None,
+        schema: Mapping[str, Any] | None = None,
+        shown: bool = False,
     ) -> AsyncGenerator[str | Completion, None]:
-        request, stopwatch, thoughts = self._request(messages, max_tokens, schema), Stopwatch(), ThoughtFilter()
-        text, refused, why = "", "", ""
+        request, stopwatch, thinks = self._request(messages, max_tokens, schema), Stopwatch(), self._thinks
+        reply, refused, why = ReplyFilter(protocol.joined(messages), thinks), "", ""
         with protocol.traced(request, self.base_url) as span:
             try:
                 async with _deadline(self.settings.first_token_s, "did not begin to answer", "first_token_s"):
                     head, chunks = await self._send(request, partial(self._open, stopwatch, span))
                 async with aclosing(chunks):
-                    while (chunk := next(head, None) or await self._next(chunks)) is not None:
+                    while not reply.stopped and (chunk := next(head, None) or await self._next(chunks)) is not None:
                         stopwatch.note(chunk)
                         delta, refusal, ended = protocol.delta_of(chunk)
                         refused, why = refused + refusal, ended or why
                         if delta or protocol.has_token(chunk):
-                            said = thoughts.feed(delta)
-                            text += said
-                            yield said
+                            yield reply.feed(delta)
             except Exception as error:
-                charged = text or isinstance(error, TimeoutError)
-                failure = self._errors.translate(error, self.estimate(messages, text) if charged else Usage(calls=1))
+                charged = reply.text or isinstance(error, TimeoutError)
+                usage = self.estimate(messages, reply.text) if charged else Usage(calls=1)
+                failure = self._errors.translate(error, usage)
                 # A server may repeat the key when it refuses it: then not even the traceback quotes the server.
                 raise failure from (None if isinstance(failure, LLMKeyRefused) else error)
-            usage = self._usage(stopwatch.usage, messages, text)
-            protocol.note_reply(span, text, usage, why)
-        self._measure(stopwatch, messages, text)
-        if not text.strip():
+            why = reply.stopped or why
+            if rest := reply.close(why):
+                yield rest
+            usage = self._usage(stopwatch.usage, messages, reply.text)
+            protocol.note_reply(span, reply.text, usage, why)
+        self._measure(stopwatch, messages, reply.text)
+        self._thinks = reply.unopened or (thinks and why == "length")
+        if shown and reply.unopened and not thinks:
+            raise self._errors.unopened(usage)
+        if not reply.text.strip():
             raise self._errors.empty(f"it refuses: {refused}" if refused else why, usage)
-        yield Completion(text, usage, protocol.finish_reason(why))
+        yield Completion(reply.text, usage, protocol.finish_reason(why))
 
     async def close(self) -> None:
         """Close the running loop's connections; those of other loops ended with their loops."""

@@ -92,6 +92,13 @@ class ErrorTranslator:
             why = "its tokens were used up by thoughts or by the prompt: raise max_tokens or the server's context"
         return LLMEmpty(f"{self.name} answered without text ({why or 'no reason given'})", usage)
 
+    def unopened(self, usage: Usage) -> LLMFailed:
+        """Return the error of a stream whose thoughts were given as its answer, as nothing had said what they are."""
+        advice = "let its server take them out (vLLM: --reasoning-parser); from now on they are left out here"
+        return LLMFailed(
+            f"{self.name} thinks aloud before it answers, without a mark where that begins: {advice}", usage
+        )
+
     def _refusal(self, error: "APIStatusError", message: str, usage: Usage) -> LLMFailed:
         """Return the kind of an HTTP status of 400 and above."""
         status = error.status_code

@@ -1,4 +1,4 @@
-"""Reads what language models reply: text without reasoning, damaged JSON, lists in any form.
+"""Reads what language models reply: text without remarks, damaged JSON, lists in any form.
 
 Knows the forms in which models write, not what they were asked: a caller gives the items or objects their meaning. No
 function here raises for any text.
@@ -12,7 +12,6 @@ from typing import Any
 from pipelines.text.cleaning import clean_for_model
 from pipelines.text.phrases import read_phrases
 
-OPENING, CLOSING = "<think>", "</think>"  # of thoughts
 _FENCE = re.compile(r"^\s*```\w*\s*$", re.MULTILINE)
 # Where a JSON list or object may begin: a bracket, and behind it a string, a key or the closing bracket.
 _JSON_BEGINS = re.compile(r"[\[{]\s*(?:[\"'{\]]|\}|\w+\s*:)")
@@ -26,31 +25,6 @@ _PHRASES = read_phrases(__name__)
 _QUOTES = {'"': '"', "'": "'", "`": "`", "“": "”", "‘": "’", "«": "»", "„": "“", "「": "」"}
 
 
-def strip_reasoning(text: str) -> str:
-    """Return what follows the thoughts of a reasoning model; their opening mark is often left out by its template."""
-    return text.rpartition(CLOSING)[2]
-
-
-class ThoughtFilter:
-    """Takes thoughts and blanks before an answer out of it while it comes.
-
-    Some servers leave them in the text. Without their opening mark they can't be told from an answer.
-    """
-
-    def __init__(self) -> None:
-        self._held, self._answers = "", False
-
-    def feed(self, delta: str) -> str:
-        """Return what of the answer has come with `delta`, "" while it may be thoughts."""
-        if self._answers:
-            return delta
-        self._held += delta
-        while (begun := self._held.lstrip()).startswith(OPENING) and CLOSING in begun:
-            self._held = begun.partition(CLOSING)[2]
-        self._answers = not OPENING.startswith(begun[: len(OPENING)])
-        return begun if self._answers else ""
-
-
 # ---------------------------------------------------------------------------------------------- JSON
 
 
@@ -62,7 +36,6 @@ def object_schema(properties: Mapping[str, Any]) -> dict[str, Any]:
 
 def read_json(text: str) -> dict[str, Any] | list[Any] | None:
     """Return the JSON list or object in `text`: in prose, fenced, cut off or damaged; None where there is none."""
-    text = strip_reasoning(text)
     begins = _JSON_BEGINS.search(text)
     value = _repair(text[begins.start() :]) if begins else None
     return value if isinstance(value, dict | list) else None
@@ -121,8 +94,8 @@ def _repair(text: str) -> Any:
 
 
 def read_prose(text: str) -> str:
-    """Return `text` without reasoning, fences and remarks around it; "" for a refusal and for a remark alone."""
-    lines = _FENCE.sub("", strip_reasoning(clean_for_model(text))).strip().splitlines()
+    """Return `text` without fences and remarks around it; "" for a refusal and for a remark alone."""
+    lines = _FENCE.sub("", clean_for_model(text)).strip().splitlines()
     if lines and _PHRASES["refusal"].search(lines[0].strip()):
         return ""
     said = [line for line in lines if not _PHRASES["remark"].search(line.strip())]
@@ -157,7 +130,7 @@ def _items(text: str) -> Iterator[str]:
 
 def _lines(text: str) -> list[str]:
     """Return the lines without blanks, fences and headings; the strings of a JSON list, where the reply is one."""
-    plain = _FENCE.sub("", strip_reasoning(text)).strip()
+    plain = _FENCE.sub("", text).strip()
     lines = (" ".join(line.split()) for line in _strings(plain) or plain.splitlines())
     return [line for line in lines if line and not line.startswith(("```", "# ", "## ", "### "))]
 

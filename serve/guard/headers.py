@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Sequence
 from functools import partial
+from urllib.parse import urlsplit
 
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -40,7 +41,8 @@ def with_headers(send: Send, change: Callable[[MutableHeaders], None]) -> Send:
 class SecurityHeaders:
     """Completes the headers of every reply; `frame_ancestors` are the origins whose pages may frame it, or `self`.
 
-    A slash at the end of the path of a POST makes no difference.
+    A slash at the end of the path of a POST makes no difference; of another, as the links of a page start from its
+    path, it is redirected from, relatively.
     """
 
     def __init__(self, app: ASGIApp, frame_ancestors: Sequence[str] = ()) -> None:
@@ -52,7 +54,7 @@ class SecurityHeaders:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
-            # Behind TLS or a path prefix a redirect to the path without its last slash would lead elsewhere.
+            # Behind TLS or a path prefix an absolute redirect to the path without its last slash would lead elsewhere.
             if scope["method"] == "POST":
                 scope = {**scope, "path": scope["path"].removesuffix("/") or scope["path"]}
             send = with_headers(send, partial(self._complete, path_of(scope)))
@@ -61,6 +63,9 @@ class SecurityHeaders:
     def _complete(self, path: str, headers: MutableHeaders) -> None:
         for name, value in self._defaults.items():
             headers.setdefault(name, value)
+        if path.endswith("/") and (leads_to := urlsplit(headers.get("Location", ""))).path:
+            sibling = f"../{leads_to.path.rpartition('/')[2]}"
+            headers["Location"] = leads_to._replace(scheme="", netloc="", path=sibling).geturl()
         policy = FRAME_ANCESTORS.sub("", headers.get(POLICY, NOTHING)).strip("; ") or NOTHING
         headers[POLICY] = f"{policy}; frame-ancestors {self._ancestors}"
         if not is_open(path):  # an answer, a token, a list that depends on the key

@@ -6,7 +6,7 @@ No text is an error: at worst it is a plain answer.
 from dataclasses import dataclass
 
 from pipelines.answering.grounding.answerable import says_unknown
-from pipelines.llm.replies import object_schema, read_objects, strip_reasoning
+from pipelines.llm.replies import object_schema, read_objects
 
 ANSWER, SATISFIED = "answer", "query_satisfied"
 
@@ -27,7 +27,7 @@ def parse_step(text: str) -> Step:
     A step satisfies unless it says no, is empty or does not know.
     """
     keys = (ANSWER, SATISFIED)
-    objects = read_objects(strip_reasoning(text), keys) or read_objects(text, keys)
+    objects = read_objects(text, keys)
     reply = objects[0] if objects else {ANSWER: text}
     answer = reply.get(ANSWER)
     parts = answer if isinstance(answer, list) else [answer]

@@ -5,6 +5,7 @@ Knows chunks; no answer.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from urllib.parse import unquote
 
 from pipelines.markdown.plain import plain_text
 from pipelines.records import Filters, Hit, Index, digest
@@ -16,14 +17,15 @@ def read_sections(chunks: Iterable[Hit], sources: Iterable[str]) -> dict[str, Hi
     """Return each of `sources` that the chunks hold as one hit, with the whole section as its `context`.
 
     A source (`url#anchor` or `url`) is the section itself, without its subsections; where it has no text of its own,
-    those below it.
+    those below it. An anchor may be escaped as browsers do.
     """
     known, found = list(chunks), {}
     for source in sources:
         url, _, anchor = source.partition("#")
         of_page = [chunk for chunk in known if chunk.url == url]
-        own = [chunk for chunk in of_page if chunk.source == source]
-        below = [chunk for chunk in of_page if not anchor or anchor in chunk.anchors]
+        spellings = {anchor, unquote(anchor)}
+        own = [chunk for chunk in of_page if chunk.source.partition("#")[2] in spellings]
+        below = [chunk for chunk in of_page if not anchor or not spellings.isdisjoint(chunk.anchors)]
         if parts := sorted(own or below, key=lambda chunk: chunk.ordinal):
             found[source] = replace(parts[0], context="\n\n".join(part.text for part in parts))
     return found

@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from pipelines.llm.replies import read_objects, strip_reasoning
+from pipelines.llm.replies import read_objects
 from pipelines.llm.retry import UnusableReply
 from pipelines.text.cleaning import clean_for_model
 
@@ -37,7 +37,7 @@ def parse_verdict(text: str, lowest: int = 1, highest: int = 5) -> Verdict:
 
     Raises NoVerdict: no score, scores that differ, a score outside of `lowest` to `highest` or on another scale.
     """
-    text = strip_reasoning(clean_for_model(text)).strip()
+    text = clean_for_model(text).strip()
     objects = read_objects(text, ("score",))
     matches = [_number(found["score"]) for found in objects] or list(_LABELLED.finditer(text))
     scores = {_score(match, lowest, highest) for match in matches}

@@ -18,7 +18,7 @@ from pipelines.evaluation.dataset import Example
 from pipelines.evaluation.judging.dimensions import quote
 from pipelines.evaluation.questions.replies import PHRASES, parse_questions
 from pipelines.llm.client import FRAMING
-from pipelines.llm.replies import object_schema, strip_reasoning
+from pipelines.llm.replies import object_schema
 from pipelines.llm.retry import ParsedReply, Progress, UnusableReply, ask, gather_all
 from pipelines.llm.session import ChatModel
 from pipelines.llm.window import shorten
@@ -132,7 +132,7 @@ async def _ask_for_answer(llm: ChatModel, question: str, given: Sequence[Hit]) -
 
 def _parse_answer(text: str) -> str:
     """Return a reply as a reference answer. Raises UnusableReply for one that does not know."""
-    answer = PHRASES["label"].sub("", strip_reasoning(text)).strip()
+    answer = PHRASES["label"].sub("", text).strip()
     if not answer or UNKNOWN.rstrip(".").lower() in answer.lower():
         raise UnusableReply("the source does not answer the question")
     return answer

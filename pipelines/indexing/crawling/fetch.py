@@ -17,6 +17,7 @@ from scrapy.core.downloader.handlers.http11 import HTTP11DownloadHandler
 from scrapy.crawler import Crawler
 from scrapy.http import Headers
 from twisted.internet.error import ConnectError, ConnectionClosed
+from twisted.internet.ssl import SSL
 
 from pipelines.indexing.crawling.crawl import CrawlSettings
 from pipelines.indexing.crawling.network import GuardedResolver
@@ -179,7 +180,7 @@ class Fetcher:
             _clear_frames(error)
             return HttpReply(url, error=f"larger than {self._settings.max_page_bytes:,} bytes", too_large=True)
         lost = isinstance(error, _CONNECTION_ERRORS)
-        words = _MESSAGES.get(type(error)) or f"{type(error).__name__}: {error}"
+        words = _MESSAGES.get(type(error)) or _tls_reason(error) or f"{type(error).__name__}: {error}"
         return HttpReply(url, error=words[:500], transient=lost)
 
     def _check_headers(self, headers: Headers, request: Request, **_: Any) -> None:
@@ -189,6 +190,13 @@ class Fetcher:
         if reason:
             request.meta["unwanted"] = reason
             raise exceptions.StopDownload(fail=False)
+
+
+def _tls_reason(error: Exception) -> str:
+    """Return why no TLS connection came about, in OpenSSL's words; "" for any other failure."""
+    causes = [failure.value for failure in getattr(error.__cause__, "reasons", ())]
+    said = [reason for cause in causes if isinstance(cause, SSL.Error) for *_, reason in cause.args[0]]
+    return f"TLS: {said[-1]}" if said else ""
 
 
 def _clear_frames(error: BaseException | None) -> None:

@@ -397,7 +397,7 @@ def test_certificates_are_verified_unless_told_otherwise(ledger, tmp_path):
     with Site({"/": page()}) as site:
         site.use_tls(_certificate(tmp_path))
         report = Crawled(site, ledger, retries=0).report
-        assert "certificate verify failed" in report.stopped_by
+        assert "(TLS: certificate verify failed)" in report.stopped_by
         assert Crawled(site, ledger, verify_tls=False, run=2).ok == ["/"]
 
 

@@ -100,6 +100,28 @@ def test_thoughts_in_the_text_are_no_part_of_an_answer() -> None:
         assert read(server)[:-1] == ["", "", "", "4", " it is."]
 
 
+def test_thoughts_that_no_mark_opens_are_shown_in_no_answer() -> None:
+    async def three(llm: LLM) -> tuple[str, str]:
+        with pytest.raises(LLMFailed, match=r"thinks aloud before it answers.*--reasoning-parser"):
+            [item async for item in llm.stream(HELLO)]
+        whole = (await llm.complete(HELLO)).text
+        return whole, "".join([item async for item in llm.stream(HELLO) if isinstance(item, str)])
+
+    with serve_replies("Or 4?\n</think>\n4 it is.") as server:
+        assert together(server, three) == ("4 it is.", "4 it is.")
+
+
+@pytest.mark.parametrize(("deltas", "text", "why"), [
+    (["4 it", " is.<|im_", "end|>", "\n<|im_start|>user"] + ["\n5?"] * 9_000, "4 it is.", "stop"),
+    (["4 it is. "] * 9_000, "4 it is. " * 45, "length"),
+])  # fmt: skip
+def test_a_model_that_goes_on_without_end_is_left(deltas: list[str], text: str, why: str) -> None:
+    with serve_replies(Reply(deltas=deltas, delay_s=0.001)) as server:
+        done = ask(server)
+        assert (done.text, done.finish_reason) == (text, why)
+        assert server.wait_for(lambda s: s.disconnects == 1)
+
+
 def test_content_in_parts_is_the_text_of_the_parts_that_have_one() -> None:
     thinking = {"type": "thinking", "thinking": [{"type": "text", "text": "Or 4?"}]}  # as Mistral streams them
     contents = ("", [thinking], [{"type": "text", "text": "4"}, {"type": "reference", "reference_ids": [1]}], " it is.")

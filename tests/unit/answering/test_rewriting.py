@@ -95,7 +95,6 @@ SURE = "Sure, set `num_replicas` to 2 and deploy the application again."
     (f"Passage: {PASSAGE}", PASSAGE),
     (f"\n```text\n{PASSAGE}\n```", PASSAGE),
     (f"Sure! Here is a passage:\n\n{PASSAGE}\n\nLet me know if you need more!", PASSAGE),
-    (f"<think>replicas, perhaps</think>\n{PASSAGE}", PASSAGE),
     (PASSAGE.replace("Set", "Se\u200bt"), PASSAGE),
     (SURE, SURE),
     *((nothing, "") for nothing in ("", " \n", "```\n```", "Replicas.", "Sure! Here is a passage:")),

@@ -75,7 +75,7 @@ def test_code_stays_in_every_container(fence: str, begin: str, inside: str) -> N
     assert streamed(text, [1] * len(text)) == text
 
 
-def test_long_code_is_not_read_again_for_each_line(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_long_code_and_lists_are_not_read_again_for_each_line(monkeypatch: pytest.MonkeyPatch) -> None:
     read = []
     parse = MarkdownIt.parse
     monkeypatch.setattr(
@@ -83,6 +83,9 @@ def test_long_code_is_not_read_again_for_each_line(monkeypatch: pytest.MonkeyPat
     )
     sanitize("1. Do:\n\n   ```python\n" + "   x = f(a)[0]\n" * 500 + "   ```\n", 0, ())
     assert len(read) > 500 and max(read) < 100
+    read.clear()
+    sanitize("- Do it so.\n" * 300 + "\nOr else\n\n```\na\n```\n", 0, ())
+    assert 3 <= len(read) < 9 and max(read) < 50
 
 
 def test_behind_a_very_long_list_nothing_counts_as_code(monkeypatch: pytest.MonkeyPatch) -> None:

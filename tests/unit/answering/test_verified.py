@@ -134,6 +134,11 @@ def test_a_section_is_not_its_neighbours() -> None:
     assert found["https://d.test/io.html#io"].passage == "Deep.", "it has no text of its own"
 
 
+def test_an_anchor_may_be_escaped_as_browsers_do() -> None:
+    page, escaped = "https://d.test/io.html", "https://d.test/io.html#gr%C3%B6%C3%9Fe"
+    assert read_sections([make_hit(f"{page}#größe", "Big.")], [escaped])[escaped].passage == "Big."
+
+
 def test_a_retired_answer_is_not_given(engine: QueryEngine, store: AnswerStore) -> None:
     store.write("Use `read_csv` [1].")
     store.answers[0] = replace(store.answers[0], retired=True)

@@ -42,7 +42,6 @@ Q1, Q2 = "How do I scale a deployment?", "What does num_replicas set?"
         json.dumps({"question_1": Q1, "question_2": Q2}),
         json.dumps({"questions": [{"question": Q1}, {"question": Q2}]}),
         f"{{'questions': ['{Q1}', '{Q2}'",
-        f"<think>Is this one good?</think>1. {Q1}\n2. {Q2}",
         f"- {Q1}\n- {Q2}",
         f"**1. {Q1}**\n\n**2. {Q2}**",
         f"Q1: {Q1}\nA1: By setting it, or is there more?\nQ2: {Q2}\nA2: The copies.",

@@ -19,7 +19,6 @@ SCORED = [
     ('{"score": 4, "reasoning": "It is cut o', 4),
     ('{"score": 4, "reasoning": "A {brace} and a "quote" inside"}', 4),
     # what the reasoning holds is no score
-    ('<think>Perhaps {"score": 1}? No.</think>{"score": 5, "reasoning": "Fine."}', 5),
     ('{"reasoning": "It would be a score: 2 without the example", "score": 4}', 4),
     ('{"reasoning": "It maps {a: 1}, which is 2 of 5 steps", "score": 3}', 3),
     ('{"reasoning": "It uses {x}. Score: 2 would be too low.", "score": 4}\nThanks for {asking}', 4),

@@ -53,7 +53,7 @@ def test_what_keeps_its_lines_is_a_listing():
 
 def test_signs_beside_bullets_and_before_names_and_tables_for_the_look_of_boxes_are_left_out():
     (found, entry) = sections(
-        '<main><h1>A</h1><ul><li>- one</li></ul><div class="note"><table><tr><td rowspan="2"><img alt=""></td>'
+        '<main><h1>A</h1><ul><li>- one</li></ul><div class="note"><table><tr><td rowspan="2"><img alt="[Note]"></td>'
         "<th>Note</th></tr><tr><td>Well.</td></tr></table></div>"
         '<dl><dt id="f"><span>: </span><b>f</b> (x)</dt><dd>F</dd></dl></main>'
     )

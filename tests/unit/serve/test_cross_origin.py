@@ -1,7 +1,7 @@
 """Which pages read replies, and what no reply goes without: CORS, security headers, frames."""
 
 import pytest
-from kit.guarded import BLOG, DOCS, EVIL, OWN, SITE, GuardedStore, bearer, client, guarded, open_session
+from kit.guarded import BLOG, DOCS, EVIL, OWN, SECRET, SITE, GuardedStore, bearer, client, guarded, open_session
 from starlette.testclient import TestClient
 
 from pipelines.store import BadKey
@@ -125,6 +125,11 @@ def test_every_reply_has_security_headers(asking: TestClient, path: str) -> None
     policy = headers["Content-Security-Policy"]
     assert headers["X-Frame-Options"] == "DENY" and policy.count("frame-ancestors 'none'") == 1
     assert policy.startswith("default-src 'none'") and "unsafe" not in policy
+
+
+def test_a_slash_at_the_end_of_a_path_is_left_within_the_path_that_a_proxy_gave_the_service(asking: TestClient) -> None:
+    moved = asking.get("/docs/?a=b%2Fc", headers=bearer(SECRET))
+    assert (moved.status_code, moved.headers["Location"]) == (307, "../docs?a=b%2Fc")
 
 
 @pytest.mark.parametrize(

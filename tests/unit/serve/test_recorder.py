@@ -95,11 +95,24 @@ def test_what_was_recorded_before_can_be_waited_for_but_not_for_ever(ledger: Led
     ledger.open.clear()
     with contextlib.closing(Recorder(ledger)) as recorder:
         record(recorder, "a", "bad")
-        recorder.settle(0.01)
-        assert not ledger.rows
+        assert not recorder.settle(0.01)
         ledger.open.set()
-        recorder.settle(60)
-        assert ledger.ids == ["a"]
+        assert recorder.settle(60) and ledger.ids == ["a"]
+
+
+def test_what_is_recorded_meanwhile_is_not_waited_for() -> None:
+    class Growing(Ledger):
+        def record_questions(self, rows: Sequence[RecordedQuestion]) -> None:
+            super().record_questions(rows)
+            self.open.clear()
+            record(recorder, "b")
+
+    ledger = Growing()
+    recorder = Recorder(ledger)
+    record(recorder, "a")
+    assert recorder.settle(60) and ledger.ids == ["a"]
+    recorder.close(0.1)
+    ledger.open.set()
 
 
 def test_an_answer_is_kept_without_its_prompts_and_whole_texts() -> None:

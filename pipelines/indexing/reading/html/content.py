@@ -192,9 +192,30 @@ def _shown(element: Element) -> str:
         return LINE_BREAK
     if element.tag == "img":
         words = element.get("alt") or ""
-        return f" {words} " if words != element.get("src") else " "  # docutils writes the address where none are given
+        repeated = _letters(words) == _letters(
+            _text_after(element)
+        )  # an icon beside its word, a figure above its caption
+        # docutils writes the address where none are given
+        return " " if repeated or words == element.get("src") else f" {words} "
     notes = _TEX(element)
     return (notes[0].text if notes else None) or element.get("alttext") or "".join(element.itertext())
+
+
+def _text_after(element: Element) -> str:
+    """Return the next text behind an element, as far as it stands in one piece; "" where none follows."""
+    place: Element | None = element
+    while place is not None:
+        if text := (place.tail or "").strip():
+            return text
+        following = place.getnext()
+        if text := next(filter(str.strip, following.itertext()), "") if following is not None else "":
+            return text
+        place = place.getparent() if following is None else following
+    return ""
+
+
+def _letters(text: str) -> str:
+    return "".join(filter(str.isalnum, text.casefold()))
 
 
 def _drop(root: Element, elements: Iterable[Element]) -> None:

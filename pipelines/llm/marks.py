@@ -1,0 +1,96 @@
+"""Takes out of a reply what its server left in it: thoughts, marks of a template, endless repeats.
+
+Knows the forms of marks (marks.yaml); no server, no model and no request.
+"""
+
+import regex
+
+from pipelines.text.phrases import read_phrases
+
+# A reply that ends with the same text so many times and characters goes on like that to its limit; the tables and
+# listings of a documentation repeat less.
+TIMES, REPEATED, LONGEST_PERIOD = 4, 400, 1_000
+
+_PHRASES = read_phrases(__name__)
+_KINDS = ("close", "open", "turn", "end", "other")
+_MARK = regex.compile("|".join(f"(?P<{kind}>{_PHRASES[kind].pattern})" for kind in _KINDS), regex.IGNORECASE)
+
+
+class ReplyFilter:
+    """Takes thoughts, marks and the blanks before an answer out of a reply while it comes; `text` is the answer so far.
+
+    Behind its first word a mark that stands in `prompt` is a word, as passages may be about templates. With `thinks`
+    the reply begins within thoughts, as where a template opens them itself; if they never end, it was all the answer.
+    `stopped` says that no more is of use: "stop" as another turn began, "length" as it repeats itself. `unopened` says
+    that thoughts ended which no mark had opened.
+    """
+
+    def __init__(self, prompt: str = "", thinks: bool = False) -> None:
+        self.text, self.stopped, self.unopened = "", "", False
+        self._prompt, self._whole, self._held = prompt, "", ""
+        self._until = "close" if thinks else ""  # the kind of the mark that ends the thoughts
+        self._assumed: str | None = "" if thinks else None  # the thoughts, while only `thinks` says that they are some
+
+    def feed(self, delta: str) -> str:
+        """Return what of the answer has come with `delta`."""
+        self._whole += delta
+        self._held += delta
+        out = ""
+        while self._held and not self.stopped:
+            mark = _MARK.search(self._held, partial=True)
+            at = mark.start() if mark else len(self._held)
+            out += self._say(self._held[:at])
+            self._held = self._held[at:]
+            if mark is None or mark.partial:
+                break
+            self._held = self._held[len(mark[0]) :]
+            out += self._take(mark)
+        if repeats(self._whole):
+            self.stopped = "length"
+        return out
+
+    def close(self, why: str = "") -> str:
+        """Return the rest, as no more comes because of `why`."""
+        rest = "" if self.stopped or self._held.startswith(("<|", "<｜")) else self._say(self._held)
+        if self._assumed is None or why == "length":
+            return rest
+        self._until = ""
+        return self._say(self._assumed)
+
+    def _say(self, text: str) -> str:
+        if self._until:
+            self._assumed = None if self._assumed is None else self._assumed + text
+            return ""
+        text = text if self.text else text.lstrip()
+        self.text += text
+        return text
+
+    def _take(self, mark: "regex.Match[str]") -> str:
+        """Handle a mark; return what of it is text."""
+        kind, label = next(kind for kind in _KINDS if mark[kind] is not None), mark["label"] or ""
+        thinks = kind == "turn" and bool(_PHRASES["thinking"].match(label))
+        if self._until:
+            if kind == "close" or (kind == self._until and not thinks):
+                self.unopened = self.unopened or self._assumed is not None
+                self._until, self._assumed = "", None
+            return ""
+        if self.text and mark[0] in self._prompt:
+            return self._say(mark[0])
+        if kind == "close":
+            self.unopened, self.text = self.unopened or bool(self.text), ""
+        elif kind in ("turn", "end") and self.text:
+            self.stopped = "stop"
+        elif kind == "open" or thinks:
+            self._until = kind
+        elif kind == "turn" and not _PHRASES["speaker"].match(label):
+            return self._say(label)
+        return ""
+
+
+def repeats(text: str) -> bool:
+    """Return whether a reply has come to say the same again and again, in the same words."""
+    if len(text) < REPEATED:
+        return False
+    last = text[-20:]
+    period = len(text) - len(last) - text.rfind(last, -LONGEST_PERIOD - len(last), -1)
+    return period <= LONGEST_PERIOD and text.endswith(text[-period:] * max(TIMES, REPEATED // period))

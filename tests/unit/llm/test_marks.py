@@ -1,0 +1,64 @@
+"""What a server leaves of thoughts, marks and endless repeats in a reply is no part of the answer."""
+
+import pytest
+
+from pipelines.llm.marks import ReplyFilter
+
+HARMONY = "<|channel|>analysis<|message|>1 or 2?<|end|><|start|>assistant<|channel|>final<|message|>2 [1].<|return|>"
+REPLIES = [  # with the answer, and why no more is read
+    ("<think>\n1 or 2?\n</think>\n\n2 [1].\n", "2 [1].\n", ""),
+    (" \n<think></think><thinking>1 or\n2?</thinking>  2", "2", ""),
+    ("<think>cut off </thi", "", ""),
+    ("[THINK]1 or 2?[/THINK]2", "2", ""),  # Mistral
+    ("<seed:think>1 or 2?</seed:think>2", "2", ""),
+    ("<|channel>thought\n1 or 2?<channel|>2", "2", ""),  # Gemma
+    ("<|START_THINKING|>1?<|END_THINKING|><|START_RESPONSE|>2<|END_RESPONSE|>", "2", "stop"),  # Cohere
+    (HARMONY, "2 [1].", "stop"),
+    ("<|im_start|>assistant\n2.<|im_end|>\n<|im_start|>user\n3?", "2.", "stop"),  # ChatML
+    ("2.<|eot_id|><|start_header_id|>assistant<|end_header_id|>\n\n3.", "2.", "stop"),  # Llama
+    ("<start_of_turn>model\n2.<end_of_turn>\n", "2.", "stop"),
+    ("<|assistant|>\n2.<|user|>\n3?", "2.", "stop"),
+    ("<s>[/INST] 2.</s>[INST] 3? [/INST]", "2.", "stop"),
+    ("<｜Assistant｜>2.<｜end▁of▁sentence｜>", "2.", "stop"),  # DeepSeek
+    ("2.<|im_start|>", "2.", ""),
+    ("\n <thin> a < b, <b>c</b> and f <| g |> h [1] [IN", "<thin> a < b, <b>c</b> and f <| g |> h [1] [IN", ""),
+]
+
+
+def read(text: str, size: int, prompt: str = "", thinks: bool = False, why: str = "") -> tuple[str, ReplyFilter]:
+    reply = ReplyFilter(prompt, thinks)
+    out = "".join(reply.feed(text[n : n + size]) for n in range(0, len(text), size))
+    return out + reply.close(why), reply
+
+
+@pytest.mark.parametrize(("text", "answer", "stopped"), REPLIES)
+@pytest.mark.parametrize("size", [1, 3, 999])
+def test_thoughts_and_marks_are_taken_out_while_a_reply_comes(text: str, answer: str, stopped: str, size: int) -> None:
+    shown, reply = read(text, size)
+    assert (shown, reply.text, reply.stopped) == (answer, answer, stopped)
+
+
+def test_a_mark_of_which_the_passages_speak_is_a_word() -> None:
+    assert (
+        read("<|im_start|>assistant\nEnd it by <|im_end|>.", 3, prompt="… `<|im_end|>` ends …")[0]
+        == "End it by <|im_end|>."
+    )
+
+
+@pytest.mark.parametrize(("text", "why", "answer", "thinks"), [
+    ("1 or 2?\n</think>\n2", "stop", "2", True), ("2", "stop", "2", False), ("1 or", "length", "", False),
+])  # fmt: skip
+def test_thoughts_that_no_mark_opens_are_known_where_they_are_expected(
+    text: str, why: str, answer: str, thinks: bool
+) -> None:
+    shown, reply = read(text, 1, thinks=True, why=why)
+    assert (shown, reply.unopened) == (answer, thinks)
+    assert read("1 or 2?\n</think>\n2", 1)[1].unopened
+
+
+@pytest.mark.parametrize("same", ["very ", "Use `ray.init` to start it. ", "- It starts.\n- It ends.\n" * 5])
+def test_a_reply_that_repeats_itself_is_stopped(same: str) -> None:
+    shown, reply = read("Do it so: " + same * 400, 5)
+    assert reply.stopped == "length" and len(shown) < max(500, 5 * len(same))
+    listing = "".join(f"| {n} | `--flag-{n}` | no |\n" for n in range(99)) + same * 3 + "-" * 200
+    assert not read(listing, 5)[1].stopped
