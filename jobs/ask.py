@@ -22,7 +22,6 @@ from jobs.environment import home, locale_language, open_store, read_configurati
 from pipelines.answering.engine import QueryEngine
 from pipelines.answering.events import Delta
 from pipelines.answering.factory import make_engine, make_retriever
-from pipelines.answering.language import find_language
 from pipelines.answering.question import Question
 from pipelines.answering.retrieval.search import Retrieval
 from pipelines.answering.settings import EXTRACTIVE, AnswerSettings, change
@@ -33,6 +32,7 @@ from pipelines.markdown.plain import plain_text
 from pipelines.records import Answer, Hit
 from pipelines.service_client import AskFailed, ServiceClient
 from pipelines.store import NoSuchCollection
+from pipelines.text.detection import find_language
 from pipelines.text.languages import ENGLISH, choose_language, say_beside
 from pipelines.text.remarks import make_remarks
 

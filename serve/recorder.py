@@ -13,10 +13,10 @@ import time
 from dataclasses import replace
 from urllib.parse import urlsplit, urlunsplit
 
-from pipelines.answering.language import find_language
 from pipelines.markdown.plain import plain_text
 from pipelines.records import Answer
 from pipelines.store import RecordedQuestion, Store, StoreUnavailable
+from pipelines.text.detection import find_language
 
 log = logging.getLogger(__name__)
 

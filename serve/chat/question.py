@@ -3,7 +3,7 @@
 import hashlib
 from dataclasses import dataclass
 
-from pipelines.answering.language import find_language
+from pipelines.text.detection import find_language
 from pipelines.text.languages import choose_language
 
 

@@ -1,10 +1,10 @@
 """Says what an answer begins with: the search that was made instead, and what may mislead."""
 
 from pipelines.answering.grounding.words import content_words
-from pipelines.answering.language import is_foreign, reads_only_english, same_language
 from pipelines.answering.retrieval.search import Retrieval
 from pipelines.markdown.plain import plain_text
 from pipelines.records import Hit
+from pipelines.text.detection import is_foreign, reads_only_english, same_language
 from pipelines.text.languages import ENGLISH, join, say
 
 

@@ -9,13 +9,13 @@ from pipelines.answering.conversation.open_page import OpenPage, open_page
 from pipelines.answering.conversation.parts import parts_of
 from pipelines.answering.conversation.rewriting import Rewriter
 from pipelines.answering.conversation.smalltalk import SmallTalk, find_smalltalk, strip_smalltalk
-from pipelines.answering.language import find_language, is_foreign
 from pipelines.answering.question import Question, check_length
 from pipelines.answering.retrieval.interface import AsyncRetriever, load
 from pipelines.answering.synthesis.modes import NO_TEXT, uses_retrieval
 from pipelines.answering.trace import Trace
 from pipelines.llm.session import Status
 from pipelines.records import Message
+from pipelines.text.detection import find_language, is_foreign
 from pipelines.text.languages import choose_language
 
 PAGE = "page"  # the step, and what stands in `degraded` where it failed

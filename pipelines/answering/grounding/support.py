@@ -15,9 +15,9 @@ import numpy as np
 
 from pipelines.answering.grounding.words import content_words, words_of, words_share
 from pipelines.answering.hits import full_text
-from pipelines.answering.language import is_foreign
 from pipelines.markdown.plain import plain_text
 from pipelines.records import Hit
+from pipelines.text.detection import is_foreign
 
 log = logging.getLogger(__name__)
 

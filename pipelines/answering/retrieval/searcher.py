@@ -11,7 +11,6 @@ from typing import TypeVar
 
 import numpy as np
 
-from pipelines.answering.language import find_language, is_foreign, same_language
 from pipelines.answering.retrieval.evidence import Evidence
 from pipelines.answering.retrieval.legs import BM25, LEGS, PREVIOUS, VECTOR, LegCalls, ScoredIds, SearchTrace
 from pipelines.answering.retrieval.live import LiveIndex, LiveIndexes, Vector
@@ -27,6 +26,7 @@ from pipelines.lexical import Matches, other_words
 from pipelines.records import Hit, Index
 from pipelines.store import Store
 from pipelines.store.indexes import IndexSnapshot, ScoredChunk, SearchResult
+from pipelines.text.detection import find_language, is_foreign, same_language
 
 T = TypeVar("T")
 

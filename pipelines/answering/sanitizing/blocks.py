@@ -14,16 +14,7 @@ Block = Literal["fence", "html", "text"]
 
 _PARSER = MarkdownIt("commonmark").enable("table").disable("inline")
 _FENCES = ("```", "~~~")
-_NO_OUTERMOST = (
-    " ",
-    "\t",
-    "-",
-    "*",
-    "+",
-    ">",
-    *"0123456789",
-    "",
-)  # a line that begins so may belong to the block before
+_NO_OUTERMOST = (" ", "\t", *"-*+>0123456789", "")  # a line that begins so may belong to the block before
 
 
 class BlockReader:

@@ -4,23 +4,28 @@ Knows no network and no index. `PageReader` does so in a process that may be kil
 parser survives.
 """
 
+from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import chain, islice
 from typing import Any, Generic, TypeVar
 
 from pipelines.indexing.reading import formats
 from pipelines.indexing.reading.child_process import Child, ChildNotStarted, ChildTimeout
 from pipelines.indexing.reading.text import TOO_SLOW, UnreadablePage
 from pipelines.records import Document, Page
+from pipelines.text.detection import find_language
 
 T = TypeVar("T")
+PARAGRAPHS, LETTERS = 20, 300  # of its prose, and of each, that tell the language of a page
 NO_SELECTORS: Mapping[str, Any] = {}
 
 
 def read_page(page: Page, html: Mapping[str, Any] = NO_SELECTORS) -> Document:
     """Return the title, language and sections of `page`. Raises UnreadablePage where no text can be had.
 
+    A page that declares no language has that of its prose, where that is certain.
     `html` are the selectors of its collection, as the settings of an index hold them. May take arbitrarily long on
     hostile input: jobs use PageReader.
     """
@@ -31,7 +36,16 @@ def read_page(page: Page, html: Mapping[str, Any] = NO_SELECTORS) -> Document:
         raise UnreadablePage(page.url, "empty")
     if len(page.body) > entry.max_bytes:
         raise UnreadablePage(page.url, f"too large ({len(page.body):,} bytes, at most {entry.max_bytes:,} are read)")
-    return reader_of(entry, html)(page)
+    document = reader_of(entry, html)(page)
+    return document if document.language else replace(document, language=_language_of(document))
+
+
+def _language_of(document: Document) -> str:
+    """Return the language that most paragraphs at the beginning of a page are certainly in, "" if none is."""
+    prose = (block.text for section in document.sections for block in section.blocks if block.kind == "prose")
+    paragraphs = chain.from_iterable(text.split("\n\n") for text in prose)
+    found = Counter(find_language(text[:LETTERS]) for text in islice(paragraphs, PARAGRAPHS))
+    return max(sorted(found.keys() - {"", "und"}), key=found.__getitem__, default="")
 
 
 def reader_of(entry: formats.DocumentFormat, html: Mapping[str, Any] = NO_SELECTORS) -> Callable[[Page], Document]:

@@ -6,7 +6,7 @@ import pytest
 from kit.answering import MemoryStore, make_hit
 
 from pipelines.answering.engine import QueryEngine
-from pipelines.answering.language import find_language, is_foreign, reads_only_english, same_language
+from pipelines.text.detection import find_language, is_foreign, reads_only_english, same_language
 
 CSV = make_hit("https://d.test/data#csv", "Call read_csv to read a CSV file.")
 GERMAN = "Wie lese ich eine CSV-Datei?"

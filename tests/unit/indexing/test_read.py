@@ -162,6 +162,17 @@ def test_a_reader_gives_what_read_page_gives():
         reader(Page("https://x.org/", b""))
 
 
+@pytest.mark.parametrize(("head", "text", "language"), [
+    ("", "Mit diesem Befehl wird die Datei gelesen.\n\nWie das geht, steht im `README`.\n\n> Read the file.", "de"),
+    ("", "This reads a file.\n\nIch bin ein Zitat und nicht der Text.\n\nThen it is closed.", "en"),
+    ("", "`ls -l`", ""),
+    ("---\nlang: fr\n---\n", "This is not translated yet.", "fr"),
+])  # fmt: skip
+def test_a_page_that_declares_no_language_has_that_of_most_of_its_paragraphs(head, text, language):
+    page = Page("https://x.org/a.md", f"{head}# A\n\n{text}\n".encode(), content_type="text/markdown")
+    assert read_page(page).language == language
+
+
 def test_cutting_that_takes_too_long_is_an_unreadable_page_and_the_next_one_is_read():
     slow = b"<p>" + b" ".join(str(number).encode() for number in range(600_000)) + b"</p>"
     page = Page("http://x/", b"<html lang=en><title>T</title><main><h1 id=top>Top</h1><p>Some text.</p></main></html>")

@@ -7,8 +7,8 @@ import pytest
 
 from pipelines.answering.conversation.followup import complete
 from pipelines.answering.conversation.smalltalk import find_smalltalk, strip_smalltalk
-from pipelines.answering.language import find_language
 from pipelines.lexical import terms
+from pipelines.text.detection import find_language
 
 UNITS = [
     "a", "(", "word ", "问", "a\u0301", "`", "http://a.b/c?d=e&", "1", '"', "\n", "[1]", " ", "it ", "in ", ".", "aA",

@@ -40,7 +40,7 @@ def test_a_part_that_is_not_there_is_an_error():
 
 
 def test_words_are_no_truth_values():
-    assert "no" in read_table("pipelines.answering.language")["words"]
+    assert "no" in read_table("pipelines.text.detection")["words"]
 
 
 @pytest.mark.parametrize("path", TABLES, ids=str)

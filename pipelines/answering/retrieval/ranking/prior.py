@@ -8,8 +8,8 @@ import re
 from collections.abc import Callable, Collection, Mapping
 from functools import lru_cache
 
-from pipelines.answering.language import same_language
 from pipelines.store.chunks import RankableChunk
+from pipelines.text.detection import same_language
 
 Prior = Callable[[RankableChunk], float]
 

@@ -192,10 +192,8 @@ def _shown(element: Element) -> str:
         return LINE_BREAK
     if element.tag == "img":
         words = element.get("alt") or ""
-        repeated = _letters(words) == _letters(
-            _text_after(element)
-        )  # an icon beside its word, a figure above its caption
-        # docutils writes the address where none are given
+        repeated = _letters(words) == _letters(_text_after(element))  # beside an icon, or the caption of a figure
+        # docutils writes the address where no words are given
         return " " if repeated or words == element.get("src") else f" {words} "
     notes = _TEX(element)
     return (notes[0].text if notes else None) or element.get("alttext") or "".join(element.itertext())

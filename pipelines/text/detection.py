@@ -1,4 +1,4 @@
-"""Tells a question in another language than English, and the embedding models that read only English.
+"""Tells the language of a question or page, and the embedding models that read only English.
 
 Knows scripts, function words and names of models. It claims a language only where it is certain: a short question in
 English, with code or names of any language in it, is never taken for another one.
@@ -26,12 +26,12 @@ def is_foreign(question: str) -> bool:
     return find_language(question) not in ("en", "")
 
 
-def find_language(question: str) -> str:
-    """Return the language of `question` (BCP 47), "und" if certainly another than English but not which, "" if unsure.
+def find_language(text: str) -> str:
+    """Return the language of `text` (BCP 47), "und" if certainly another than English but not which, "" if unsure.
 
     A script stands for the language that most who ask in it write: Cyrillic for Russian.
     """
-    prose = " ".join(word for word in unicodedata.normalize("NFC", question).split() if not _is_code(word))
+    prose = " ".join(word for word in unicodedata.normalize("NFC", text).split() if not _is_code(word))
     letters = [letter for letter in prose if letter.isalpha()]
     other = [letter for letter in letters if not unicodedata.name(letter, "LATIN").startswith("LATIN")]
     if len(other) >= 2 and len(other) >= _OTHER_SCRIPT * len(letters):
