@@ -54,7 +54,7 @@ def _part(lines: list[str], width: int, known: Collection[str]) -> SetText:
 
     term, body = _divide(lines)
     text = re.sub(r"(?<=\w)\u2010\n *", "", "\n".join(body))  # as man divides words
-    words = as_paragraph(re.sub(r"(\w+)-\n *(\w+)", joined, text))
+    words = as_paragraph(re.sub(r"\b(\w+)-\n *(\w+)", joined, text))
     has_columns = any(re.search(r"\S {3,}\S", line) for line in body)
     is_whole = _fills(lines[-len(body) :], width) if len(body) > 1 else term or _is_sentence(words)
     if has_columns or not is_whole or not _reads(words):
