@@ -6,6 +6,7 @@ start fast.
 """
 
 import contextlib
+import errno
 import logging
 import os
 import signal
@@ -54,10 +55,10 @@ def describe_trouble_at_home(error: BaseException) -> str | None:
     folder, path = home(), Path(os.fsdecode(error.filename)).absolute()
     if not path.is_relative_to(folder) and not folder.is_relative_to(path):  # a folder above it that can't be made
         return None
-    return (
-        f"RAYDEX_HOME {str(folder)!r} can't be used: {path}: {(error.strerror or str(error)).lower()}. Set RAYDEX_HOME "
-        "to a folder in which this user may write"
-    )
+    remedy = "free space there, or set RAYDEX_HOME to a folder on another disk"
+    if error.errno != errno.ENOSPC:
+        remedy = "set RAYDEX_HOME to a folder in which this user may write"
+    return f"RAYDEX_HOME {str(folder)!r} can't be used: {path}: {(error.strerror or str(error)).lower()}; {remedy}"
 
 
 def read_configuration() -> "AnswerSettings":

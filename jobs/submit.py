@@ -9,6 +9,7 @@ import asyncio
 import importlib.util
 import shlex
 import shutil
+import signal
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -32,8 +33,11 @@ PASSED, PASSED_PREFIX, KEPT_HERE = ("DATABASE_URL", "OPENAI_BASE_URL", "OPENAI_A
 OF_TORCH = ("nvidia-", "cuda-", "triton")
 
 
+GOES_ON = "what was done is kept, and goes on when the same is submitted again"
+
+
 class NoCluster(RuntimeError):
-    """The cluster can't be reached, or refuses the job."""
+    """The cluster can't be reached, refuses the job, or went away during it."""
 
 
 def arguments() -> argparse.ArgumentParser:
@@ -147,22 +151,29 @@ class Job:
                     entrypoint=f"python -m jobs.node && exec {entrypoint}" if check else entrypoint,
                     runtime_env=environment | {"working_dir": folder},
                 )
-            return asyncio.run(follow(client, job))
         except (AuthenticationError, ConnectionError, RuntimeError) as error:
             raise NoCluster(f"the cluster at {self.address}: {error}") from error
+        return asyncio.run(follow(client, job))
 
 
 async def follow(client: "JobSubmissionClient", job: str) -> int:
-    """Print the log of a job until its end, and return its exit code."""
+    """Print the log of a job until its end, and return its exit code. Raises NoCluster."""
     say(f"raydex submit: job {job}; Ctrl-C leaves it running, `ray job stop {job}` ends it")
-    async for lines in client.tail_job_logs(job):
-        print(lines, end="", flush=True)
-    ended = client.get_job_info(job)
+    try:
+        async for lines in client.tail_job_logs(job):
+            print(lines, end="", flush=True)
+        ended = client.get_job_info(job)
+    except (ConnectionError, RuntimeError) as error:
+        raise NoCluster(f"the cluster went away ({error}): {GOES_ON}") from error
+    code = ended.driver_exit_code or 0
     if ended.status == "SUCCEEDED":
         return DONE
-    if not ended.driver_exit_code and ended.message:
+    if code < 0:
+        say(f"raydex submit: {signal.Signals(-code).name} killed the command; {GOES_ON}")
+        return 128 - code
+    if not code and ended.message:
         say(f"raydex submit: {ended.message}")
-    return ended.driver_exit_code or FAILED
+    return code or FAILED
 
 
 if __name__ == "__main__":

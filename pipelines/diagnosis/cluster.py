@@ -11,11 +11,18 @@ import time
 from collections.abc import Iterator
 from importlib.metadata import version
 
-from pipelines.cluster import REMEDY, UnreachableDatabase, check_reach, connect_ray, why_unreachable
+from pipelines.cluster import (
+    LOCAL_REMEDY,
+    REMEDY,
+    UnreachableCluster,
+    UnreachableDatabase,
+    check_reach,
+    connect_ray,
+    why_unreachable,
+)
 from pipelines.diagnosis.check import Finding, failed, fine
 
 LOCAL = "local"
-LOCAL_REMEDY = "end other programs (memory), and try `python -c 'import ray; ray.init()'`, which says more"
 
 
 def check_ray(address: str, database_url: str, limit_s: float) -> Iterator[Finding]:
@@ -48,10 +55,13 @@ def check_ray(address: str, database_url: str, limit_s: float) -> Iterator[Findi
 
 
 def main() -> None:
-    with connect_ray(sys.argv[1]) as cluster:
-        free = cluster.free_resources().values()
-        found = {"cpus": sum(node.get("CPU", 0) for node in free), "gpus": sum(node.get("GPU", 0) for node in free)}
-        print(json.dumps({**found, "machines": len(cluster.machines())}))
+    try:
+        with connect_ray(sys.argv[1]) as cluster:
+            free = cluster.free_resources().values()
+            found = {"cpus": sum(node.get("CPU", 0) for node in free), "gpus": sum(node.get("GPU", 0) for node in free)}
+            print(json.dumps({**found, "machines": len(cluster.machines())}))
+    except UnreachableCluster as error:
+        sys.exit(str(error.__cause__ or error))
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ Every read is one snapshot, so that a publish is seen whole or not at all.
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from functools import lru_cache
 from typing import Any, TypeVar
 
@@ -17,6 +17,7 @@ from psycopg.rows import DictRow, dict_row, tuple_row
 from pipelines.records import Filters, Hit, Index, IndexSettings
 from pipelines.store.chunks import ChunkColumns, ChunkTables, RankableChunk, chunk_table, drop_index
 from pipelines.store.database.connection import EF_SEARCH, HUGE_EF_SEARCH, HUGE_GRAPH, Connection, snapshot, statement
+from pipelines.store.database.errors import UnusableDatabase
 from pipelines.text.cleaning import clean_parameters
 
 T = TypeVar("T")
@@ -339,5 +340,11 @@ def index_row(connection: Connection, index: int) -> DictRow:
 
 
 def _index(row: Mapping[str, Any]) -> Index:
+    """Return the index of a row. Raises UnusableDatabase for one of a newer version: how to search it is not known."""
+    if unknown := sorted(set(row["settings"]) - {field.name for field in fields(IndexSettings)}):
+        raise UnusableDatabase(
+            f"a newer version of Raydex built the index of collection {row['collection']!r} "
+            f"(with {', '.join(unknown)}): upgrade this one"
+        )
     return Index(row["id"], row["collection"], IndexSettings(**row["settings"]), row["state"], row["revision"],
                  row["fingerprint"], row.get("rules", {}))  # fmt: skip

@@ -17,7 +17,7 @@ from pipelines.answering.synthesis.base import ModeNeedsModel, UnknownMode
 from pipelines.answering.synthesis.prompts import TemplateError
 from pipelines.answering.writing.agents import StepUnavailable
 from pipelines.insights.insights import BadPeriod
-from pipelines.store import NoLiveIndex, NoSuchCollection, StoreUnavailable
+from pipelines.store import NoLiveIndex, NoSuchCollection, StoreUnavailable, UnusableDatabase
 from pipelines.text.cleaning import clean_for_storage
 from serve.failure import RETRY_AFTER_S, Failure, is_openai, path_of
 from serve.telemetry import CLIENT_LEFT, request_id
@@ -49,7 +49,7 @@ def failure_of(error: Exception) -> Failure:  # noqa: PLR0911
             return Failure(503, f"the database is unavailable, try again: {message}", retry_after=RETRY_AFTER_S)
         case NotReady():
             return Failure(503, message, retry_after=RETRY_AFTER_S, kind="model")
-        case StepUnavailable():
+        case StepUnavailable() | UnusableDatabase():
             return Failure(503, message, retry_after=RETRY_AFTER_S)
         case CollectionNotNamed():
             return Failure(422, message, "collection", tuple(error.names), kind="" if error.names else "no_index")

@@ -18,7 +18,7 @@ from kit.reporting import leave_table
 from kit.workshop import Workshop, small_site
 
 from pipelines import embedded
-from pipelines.store import DatabaseFull, Store, StoreUnavailable
+from pipelines.store import DatabaseFull, Store, StoreUnavailable, can_connect
 
 SIZE_MB, LEFT_MB = 400, 1
 SITE = small_site(20)
@@ -56,12 +56,12 @@ def small_disk() -> Iterator[Path]:
         folder.rmdir()
 
 
-def fill(folder: Path) -> Path:
-    """Leave LEFT_MB free."""
+def fill(folder: Path, left: int = LEFT_MB) -> Path:
+    """Leave so many MB free."""
     disk = os.statvfs(folder)
     ballast = folder / "ballast"
     with ballast.open("wb") as file:
-        os.posix_fallocate(file.fileno(), 0, disk.f_bavail * disk.f_frsize - (LEFT_MB << 20))
+        os.posix_fallocate(file.fileno(), 0, disk.f_bavail * disk.f_frsize - (left << 20))
     return ballast
 
 
@@ -86,6 +86,22 @@ def test_a_run_on_a_full_disk_fails_clearly_and_loses_nothing(request):
     tried, said = f"{LEFT_MB} MB left for {len(LARGE)} pages", f"{type(failed.value).__name__}: {failed.value}"[:150]
     rows = [(tried, said, f"{chunks:,} chunks equal to those of a run undisturbed")]
     leave_table(request.config, "full disk", ("tried", "error", "after room was made"), rows)
+
+
+@pytest.mark.slow
+def test_a_server_that_a_full_disk_keeps_from_starting_says_so_and_starts_once_there_is_room():
+    with small_disk() as folder:
+        home = folder / "home"
+        with embedded.run_postgres(home):
+            pass
+        eventually(lambda: not embedded._is_kept(home), "the server is stopped")
+        ballast = fill(folder, left=0)
+        with pytest.raises(embedded.EmbeddedPostgresFailed, match=r"disk is full \(0 MiB left\)"):
+            embedded.run_postgres(home).__enter__()
+        ballast.unlink()
+        with embedded.run_postgres(home) as url:
+            assert can_connect(url)
+        eventually(lambda: not embedded._is_kept(home), "the server is stopped")
 
 
 def _answers(store: Store) -> bool:

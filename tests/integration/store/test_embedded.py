@@ -215,6 +215,16 @@ def keepers(home: Path) -> list[int]:
     return [pid for pid, line in lines.items() if "pipelines.keeper" in line and str(home) in line]
 
 
+def test_a_server_that_ends_again_and_again_is_started_with_growing_pauses_until_it_runs(home):
+    with run_postgres(home) as url:
+        version = (home / "postgres" / "PG_VERSION").rename(home / "aside")
+        kill_9(postmaster(home))
+        time.sleep(4.0)
+        assert 2 <= (home / "postgres.log").read_text().count("starting it again") <= 5
+        version.rename(home / "postgres" / "PG_VERSION")
+        eventually(lambda: can_connect(url), "the server answers again", 20)
+
+
 # ---------------------------------------------------------------------------------------------- rights
 
 

@@ -37,6 +37,7 @@ from pipelines.store import (
     choose_vector_type,
 )
 from pipelines.store.database.connection import autocommit
+from serve.api.errors import failure_of
 
 
 @pytest.fixture
@@ -485,6 +486,15 @@ def test_the_column_has_the_chosen_type_and_answers_alike(store, model, asked, c
     best = workshop.search(f"Title › s1 {text}", 3)[0]
     assert best.text == text
     assert workshop.reindex(small_site(10)).changed is False
+
+
+def test_an_index_of_a_newer_version_is_refused_by_its_name_and_told_to_clients(store, workshop):
+    """A service that still runs after the upgrade of its database can't know how to search it."""
+    workshop.reindex(small_site(2))
+    store.in_transaction(lambda c: c.execute("update index set settings = settings || '{\"of_later\": 1}'"))
+    with pytest.raises(UnusableDatabase, match=r"newer version .* 'docs' \(with of_later\): upgrade") as raised:
+        store.live_index("docs")
+    assert failure_of(raised.value).status == 503
 
 
 def test_one_search_returns_neighbours_and_named_chunks_of_one_revision(store, workshop):

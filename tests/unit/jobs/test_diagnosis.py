@@ -175,6 +175,16 @@ def test_a_cluster_that_is_not_there_is_told_at_once() -> None:
         pass
 
 
+def test_a_ray_that_does_not_start_here_is_one_message_with_what_to_do(tmp_path: Path, monkeypatch) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("RAY_TMPDIR", str(tmp_path / "file"))
+    with (
+        pytest.raises(UnreachableCluster, match=r"does not start here \(.*Not a directory.*\): end other"),
+        connect_ray(),
+    ):
+        pass
+
+
 @pytest.mark.parametrize("address", ["{}", "ray://{}", "http://{}", "http://{}/"])
 def test_what_listens_is_reached_by_each_form_of_its_address(address: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:

@@ -1,10 +1,12 @@
 """`raydex submit` uploads our packages alone, pins what a run needs and says what is missing."""
 
+import asyncio
 import re
 import sys
 import tomllib
 import zipfile
 from argparse import Namespace
+from collections.abc import AsyncIterator
 from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 
@@ -137,3 +139,35 @@ def test_a_command_and_a_database_are_required(monkeypatch):
 def test_flags_after_the_verb_are_the_verbs():
     args = submit.arguments().parse_args(["--env", "A=1", "index", "x.yaml", "--env", "--json"])
     assert (args.env, args.words) == (["A=1"], ["index", "x.yaml", "--env", "--json"])
+
+
+@pytest.mark.parametrize(
+    ("status", "of_the_driver", "message", "code", "said"),
+    [
+        ("SUCCEEDED", 0, "", 0, ""),
+        ("FAILED", 3, "Job entrypoint command failed with exit code 3", 3, ""),
+        ("FAILED", -9, "Job entrypoint command failed with exit code -9", 137, "SIGKILL killed the command"),
+        ("STOPPED", None, "Job was intentionally stopped.", 1, "Job was intentionally stopped."),
+    ],
+)
+def test_a_job_is_followed_to_its_exit_code_and_what_ended_it(status, of_the_driver, message, code, said, capsys):
+    class Client:
+        async def tail_job_logs(self, _job: str) -> AsyncIterator[str]:
+            yield "a line\n"
+
+        def get_job_info(self, _job: str) -> Namespace:
+            return Namespace(status=status, driver_exit_code=of_the_driver, message=message)
+
+    assert asyncio.run(submit.follow(Client(), "job")) == code
+    out, err = capsys.readouterr()
+    assert out == "a line\n" and said in err and err.count("\n") == 1 + bool(said)
+
+
+def test_a_cluster_that_goes_away_under_a_job_is_told_with_what_to_do():
+    class Client:
+        async def tail_job_logs(self, _job: str) -> AsyncIterator[str]:
+            raise RuntimeError("WebSocket connection closed unexpectedly with close code 1006")
+            yield
+
+    with pytest.raises(submit.NoCluster, match=r"went away \(WebSocket.* submitted again"):
+        asyncio.run(submit.follow(Client(), "job"))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pipelines.keeper import memory_within, size_of, size_server
+from pipelines.keeper import memory_within, size_log, size_of, size_server
 from pipelines.store.publish import LEAST_LIMIT, _memory_of_build
 
 MIB, GIB = 1 << 20, 1 << 30
@@ -27,6 +27,10 @@ def test_a_build_takes_no_more_than_shared_memory_holds():
     container = size_server(24 * GIB, 64 * MIB, 0, 2)
     assert container["maintenance_work_mem"] == "6144MB"  # in files, not in the container's shared memory
     assert container["dynamic_shared_memory_type"] == "mmap"
+
+
+def test_the_write_ahead_log_leaves_a_small_disk_to_the_data():
+    assert [size_log(room)["max_wal_size"] for room in (GIB // 4, 5 * GIB, 90 * GIB)] == ["64MB", "512MB", "4096MB"]
 
 
 def test_every_cpu_may_build():
