@@ -153,11 +153,7 @@ def make_rewriter(settings: AnswerSettings) -> Rewriter | None:
     agent = next((each for each in all_agents(settings) if settings.rewriting.agent in ("", each.name)), None)
     if agent is None:
         return None
-    return Rewriter(
-        make_llm(agent),
-        hyde=settings.rewriting.hyde,
-        timeout_s=settings.rewriting.timeout_s,
-    )
+    return Rewriter(make_llm(agent), hyde=settings.rewriting.hyde, timeout_s=settings.rewriting.timeout_s)
 
 
 def make_reranker(settings: AnswerSettings) -> Reranker | None:

@@ -5,7 +5,7 @@ Knows no Ray and no command line; the lock itself is the store's.
 
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import Any
 
 from pipelines.logs import with_ids
@@ -37,14 +37,12 @@ def hold_collection(
         lock.release()
 
 
-@contextmanager
 def hold_known(
     store: Store, name: str, wait: bool = False, progress: Callable[[str], None] | None = None
-) -> Iterator[RunLock]:
+) -> AbstractContextManager[RunLock]:
     """As `hold_collection`, of a collection that there is. Raises NoSuchCollection."""
     store.find_collection(name)
-    with hold_collection(store, name, wait, progress) as lock:
-        yield lock
+    return hold_collection(store, name, wait, progress)
 
 
 class RunRecord:

@@ -10,7 +10,7 @@ themselves are in the files beside.
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from pipelines import tracing
@@ -92,7 +92,7 @@ def plan_reindex(
         "sites": sites,
         "folders": [{"path": path, "files": count} for path, count in files.items()],
         "known_pages": known,
-        "estimate": gatherer.estimate(to_fetch, new).as_dict(),
+        "estimate": asdict(gatherer.estimate(to_fetch, new)),
         "stored_pages_to_index": sum(part["pages"] for part in gatherer.ranges_to_index()),
         "index": "bring up to date" if base else "build new",
         "settings": collection.index.model_dump() | {"model": settings.model},

@@ -6,7 +6,7 @@ The database knows the counts of all processes; this reads them every few second
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 
 from pipelines.store import Store, StoreUnavailable
 from pipelines.text.progress import LEAST_SHARE, Passing, Progress, WorkPace, describe_seconds
@@ -40,20 +40,16 @@ class RunWatch:
         self._state: tuple[float, ...] = ()
         self._end_s = 0.0
 
-    @contextmanager
-    def crawling(self, rules: Callable[[], str]) -> Iterator[None]:
+    def crawling(self, rules: Callable[[], str]) -> AbstractContextManager[None]:
         """Report while the body crawls, and embeds what it finds; `rules` are those that pages are then read with."""
-        with self._every(lambda at_s: self._report_crawl(rules(), at_s)):
-            yield
+        return self._every(lambda at_s: self._report_crawl(rules(), at_s))
 
-    @contextmanager
-    def embedding(self, rules: str, pages: int, size: int) -> Iterator[None]:
+    def embedding(self, rules: str, pages: int, size: int) -> AbstractContextManager[None]:
         """Report while the body embeds so many stored pages of `size` bytes."""
         self._read = WorkPace()
         self._before = before = self._store.staging_progress(self._collection, self._run, rules)
         known = (before["pages"] + pages, before["bytes"] + size)
-        with self._every(lambda at_s: self._report(rules, *known, None, at_s)):
-            yield
+        return self._every(lambda at_s: self._report(rules, *known, None, at_s))
 
     def _report_crawl(self, rules: str, at_s: float) -> None:
         seen = self._store.seen_pages(self._collection, self._run)

@@ -3,7 +3,6 @@
 A plain text, as indexes of earlier versions hold it, is prose of several lines. Knows no question and no answer.
 """
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -14,6 +13,7 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from pipelines.markdown.plain import plain_text
+from pipelines.markdown.writing import ticks_around
 
 # Without what a chunk never has: in a plain text "# x" is a comment, and "---" below a line no heading. To read the
 # passages of nine hits takes 0.7 ms, of fifty 4 ms.
@@ -117,5 +117,5 @@ def _join(lines: Sequence[str]) -> str:
 
 def fence(code: str, language: str = "") -> str:
     """Return code as a fenced block, with a longer fence than any run of backticks in it."""
-    mark = "`" * max(3, 1 + max(map(len, re.findall("`+", code)), default=0))
+    mark = ticks_around(code, 3)
     return f"{mark}{language}\n{code.rstrip()}\n{mark}"

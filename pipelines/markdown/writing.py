@@ -209,24 +209,21 @@ def _escape(text: str, *, link: bool = False) -> str:
 def _code(text: str, *, cell: bool) -> str:
     if cell and "\\|" in text:  # no reader of tables agrees with another on it
         return _escape(text)
-    ticks = _ticks(text, 1)
+    ticks = ticks_around(text, 1)
     pad = " " if "`" in (text[0], text[-1]) or (text[0] == text[-1] == " " and text.strip()) else ""
     return f"{ticks}{pad}{text.replace('|', chr(92) + '|') if cell else text}{pad}{ticks}"
 
 
-def _ticks(text: str, least: int) -> str:
-    """Return more backticks than `text` has in a row."""
-    ticks = "`" * least
-    while ticks in text:
-        ticks += "`"
-    return ticks
+def ticks_around(text: str, least: int) -> str:
+    """Return at least so many backticks, and more than `text` has in a row."""
+    return "`" * max(least, 1 + max(map(len, re.findall("`+", text)), default=0))
 
 
 # ---------------------------------------------------------------------------------------------- boxes
 
 
 def _fenced(part: Part) -> list[str]:
-    ticks = _ticks(part.text, 3)
+    ticks = ticks_around(part.text, 3)
     language = "".join(sign for sign in part.language if sign.isalnum() or sign in "_+#.-")
     return [ticks + language, *part.text.split("\n"), ticks]
 
@@ -255,8 +252,4 @@ def _cells(row: str) -> list[str]:
 
 def _bounds(row: str) -> list[tuple[int, int]]:
     """Return where the dividers stand in a row that has lost its marks."""
-    found, at = [], row.find(CELL)
-    while at >= 0:
-        found.append((at, at + len(CELL)))
-        at = row.find(CELL, at + len(CELL))
-    return found
+    return [found.span() for found in re.finditer(re.escape(CELL), row)]

@@ -97,7 +97,4 @@ _KINDS: tuple[Kind, ...] = ("thanks", "goodbye", "greeting")
 _REPLIES = {phrase: smalltalk for kind in _KINDS for phrase, smalltalk in _replies(kind, _TABLE[kind]).items()}
 _EVERY = frozenset([*_REPLIES, *_split(_TABLE["fillers"])])
 _LONGEST_PHRASE = max(len(phrase.split()) for phrase in _EVERY)
-_SIGNS = {
-    **dict.fromkeys(_TABLE["signs"]["greeting"], SmallTalk("greeting", "")),
-    **dict.fromkeys(_TABLE["signs"]["thanks"], SmallTalk("thanks", "")),
-}
+_SIGNS = {sign: SmallTalk(kind, "") for kind, signs in _TABLE["signs"].items() for sign in signs}

@@ -134,11 +134,8 @@ class LiveIndexes:
         patience_s: float,
         words: bool = True,
     ) -> None:
-        self._store = store
-        self._load_embedder = load_embedder
-        self._make_lexical = make_lexical
-        self._collection = collection
-        self._patience_s, self._words = patience_s, words
+        self._store, self._load_embedder, self._make_lexical = store, load_embedder, make_lexical
+        self._collection, self._patience_s, self._words = collection, patience_s, words
         self._ready: dict[str, LiveIndex] = {}
         self._seen: dict[str, Index] = {}  # by the name that was asked for
         self._models: dict[EmbeddingModel, tuple[QueryEmbedder, Yardstick | None]] = {}

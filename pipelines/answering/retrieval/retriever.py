@@ -113,14 +113,10 @@ class Retriever:
         """
         index = self._indexes.index(collection)
         live = self._indexes.ready(index)
-        if live is None or live.embedder is None:
-            self._indexes.prepare(index)
-            raise (
-                IndexLoading(index.collection)
-                if live is None
-                else ModelNotReady(index.settings.model, index.collection)
-            )
-        return index
+        if live and live.embedder:
+            return index
+        self._indexes.prepare(index)
+        raise ModelNotReady(index.settings.model, index.collection) if live else IndexLoading(index.collection)
 
     def has_loaded(self, collection: str | None = None) -> bool:
         """Return whether an index of the collection was loaded when the store was last asked for it."""

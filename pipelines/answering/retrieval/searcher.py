@@ -52,11 +52,7 @@ class Searcher:
     """Searches an index by all its legs; `threads` run them and, apart, the model."""
 
     def __init__(
-        self,
-        store: Store,
-        indexes: LiveIndexes,
-        threads: tuple[Executor, Executor],
-        settings: RetrievalSettings,
+        self, store: Store, indexes: LiveIndexes, threads: tuple[Executor, Executor], settings: RetrievalSettings
     ) -> None:
         self._store, self._indexes, self._threads, self._settings = store, indexes, threads, settings
         self._fusion = settings.fusion

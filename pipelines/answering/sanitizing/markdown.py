@@ -81,10 +81,9 @@ class MarkdownFilter(MarkdownScanner):
         runs = {n, *map(len, _TICKS.findall(code))}
         raw = "|" in code or self._left[-1:] == "`" or self._may_be_html(runs)  # a table's cells end code
         self._ticks.update(runs if raw else ())
-        raw = raw or (
-            "//" in code and _is_word(self._text[n + closing.end() : n + closing.end() + 1])
-        )  # it may go on with a URL
-        return n + closing.end(), ticks + self._inner(code, code=True, raw=raw) + ticks
+        taken = n + closing.end()
+        raw = raw or ("//" in code and bool(re.match(r"\w", self._text[taken:])))  # it may go on with a URL
+        return taken, ticks + self._inner(code, code=True, raw=raw) + ticks
 
     def _may_be_html(self, runs: Collection[int] = ()) -> bool:
         """Return whether a reader may take code with `runs` of backticks for raw HTML, or for other text."""
@@ -273,10 +272,6 @@ class MarkdownFilter(MarkdownScanner):
         if not _SCHEMELESS.match(self._token()) or (self._code and self._left[-1:] not in tuple("\"'(=")):
             return len(begin), begin
         return self._bare()
-
-
-def _is_word(char: str) -> bool:
-    return char.isalnum() or char == "_"
 
 
 def _expand(numbers: str, most: int) -> list[int]:

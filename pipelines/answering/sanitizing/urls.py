@@ -71,9 +71,7 @@ class AllowedURLs:
         """
         if url not in self._quotable:
             return False
-        return not any(char.isalnum() or char == "_" for char in _CITED.sub("", rest)) or any(
-            url + rest in passage for passage in self.passages
-        )
+        return not re.search(r"\w", _CITED.sub("", rest)) or any(url + rest in passage for passage in self.passages)
 
     def allow_target(self, target: str, *, image: bool = False) -> bool:
         """Return whether a link may lead to `target`, which may have a title behind it; an image must be absolute."""

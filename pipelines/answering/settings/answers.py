@@ -105,15 +105,8 @@ def describe_errors(error: ValidationError) -> str:
 
 def without_models(settings: AnswerSettings) -> AnswerSettings:
     """Return the settings of answers that no language model takes part in: they are extractive."""
-    return change(
-        settings,
-        {
-            "llm.off": True,
-            "router": RouterSettings(),
-            "rewriting.hyde": False,
-            "rewriting.agent": "",
-        },
-    )
+    none = {"llm.off": True, "router": RouterSettings(), "rewriting.hyde": False, "rewriting.agent": ""}
+    return change(settings, none)
 
 
 def all_agents(settings: AnswerSettings) -> list[AgentSettings]:

@@ -10,11 +10,10 @@ from functools import partial
 from itertools import dropwhile
 from typing import Protocol
 
-import numpy as np
-
 from pipelines.answering.events import pull
 from pipelines.answering.grounding.answerable import is_likely, unknown_answer
 from pipelines.answering.grounding.support import Support
+from pipelines.answering.retrieval.interface import Matrix
 from pipelines.answering.synthesis.base import Synthesizer, Task
 from pipelines.answering.synthesis.extractive import choose
 from pipelines.answering.synthesis.modes import make_synthesizer, may_refuse
@@ -25,8 +24,6 @@ from pipelines.answering.writing.stages.refusals import gives_up
 from pipelines.llm.errors import LLMFailed
 from pipelines.llm.session import AT_ONCE, ChatModel, LLMSession, Status
 from pipelines.records import SUMMARY, Exchange, Message, Usage
-
-Matrix = np.ndarray[tuple[int, ...], np.dtype[np.float32]]
 
 # The passages are what to answer from, earlier turns only what to refer to: at most this share of the window.
 HISTORY_SHARE = 0.25
@@ -92,14 +89,9 @@ class LLMAgent:
         assistant: str = "",
         at_once: int = AT_ONCE,
     ) -> None:
-        self.name = name
-        self._llm = llm
-        self._own = own
+        self.name, self._llm, self._own, self._prompts = name, llm, own, prompts
         self._by_mode = by_mode or (lambda mode: make_synthesizer(mode, prompts=prompts))
-        self._prompts = prompts
-        self._system = system
-        self._assistant = assistant
-        self._at_once = at_once
+        self._system, self._assistant, self._at_once = system, assistant, at_once
 
     def check(self, variables: Mapping[str, str]) -> None:
         """Raise TemplateError if its prompts cannot take `variables`."""

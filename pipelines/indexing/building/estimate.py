@@ -6,7 +6,7 @@ database.
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from pipelines.text.progress import describe_seconds
@@ -70,9 +70,6 @@ class Estimate:
     seconds: float | None
     bottleneck: str
     measured: bool
-
-    def as_dict(self) -> dict[str, Any]:
-        return asdict(self)
 
     def __str__(self) -> str:
         who = {0: "this process", 1: "1 actor"}.get(self.actors, f"{self.actors:,} actors")

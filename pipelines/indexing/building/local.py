@@ -8,6 +8,7 @@ import random
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import Any
 
 import pyarrow as pa
@@ -72,10 +73,7 @@ class LocalBuilder:
 
     def stored(self, ranges: Iterable[Mapping[str, Any]]) -> Generator[pa.Table]:
         """Build from stored pages, in ranges {first, last} of URLs."""
-        job = self._job
-        yield from self._build(
-            self._store.urls_in_range(job.collection, part["first"], part["last"]) for part in ranges
-        )
+        yield from self._build(self._urls(ranges))
 
     def patiently(self, urls: Iterable[str]) -> Generator[pa.Table]:
         """Build from stored pages that took too long: each alone, and with PATIENCE."""
@@ -90,11 +88,13 @@ class LocalBuilder:
 
         So the end can be expected early: by the order of URLs, Django's first third has a tenth of its text.
         """
-        job = self._job
-        urls = [u for part in ranges for u in self._store.urls_in_range(job.collection, part["first"], part["last"])]
+        urls = list(chain.from_iterable(self._urls(ranges)))
         random.Random(0).shuffle(urls)
         starts = range(0, len(urls), steps.PAGES_PER_STEP)
         yield from self._build(urls[start : start + steps.PAGES_PER_STEP] for start in starts)
+
+    def _urls(self, ranges: Iterable[Mapping[str, Any]]) -> Iterator[list[str]]:
+        return (self._store.urls_in_range(self._job.collection, part["first"], part["last"]) for part in ranges)
 
     def _crawl(self, hosts: Iterable[CrawlSettings]) -> Generator[list[str]]:
         for host in hosts:

@@ -171,13 +171,5 @@ def _stage(
 def _staged_page(entry: PageToIndex, job: BuildJob, read: Callable[..., PageChunks]) -> StagedPage:
     page = read(entry.page)
     url = entry.page.url
-    return StagedPage(
-        url=url,
-        input_hash=entry.input_hash,
-        title=page.title,
-        language=page.language,
-        tags=job.rules.tags_of(url),
-        version=job.rules.version_of(url),
-        sections=page.sections,
-        chunks=page.chunks,
-    )
+    tags, version = job.rules.tags_of(url), job.rules.version_of(url)
+    return StagedPage(url=url, input_hash=entry.input_hash, tags=tags, version=version, **page._asdict())

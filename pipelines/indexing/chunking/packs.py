@@ -79,11 +79,8 @@ def _part(run: Sequence[Atom]) -> Part:
 
 def _without_blank_ends(parts: list[Part]) -> list[Part]:
     """Return the parts of a chunk from the first to the last that has words: a cut may leave spaces alone."""
-    while len(parts) > 1 and not parts[-1].text.strip():
-        parts = parts[:-1]
-    while len(parts) > 1 and not parts[0].text.strip():
-        parts = parts[1:]
-    return parts
+    worded = [place for place, part in enumerate(parts) if part.text.strip()] or [0]
+    return parts[worded[0] : worded[-1] + 1]
 
 
 def _stripped(part: Part) -> Part:

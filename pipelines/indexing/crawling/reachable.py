@@ -37,7 +37,6 @@ def find_unreachable(hosts: Sequence[CrawlSettings], tell: Tell, quiet_s: float 
     deadline = time.monotonic() + quiet_s
     for probe in probes:
         probe.join(max(0.0, deadline - time.monotonic()))
-    for probe in probes:
         if probe.is_alive():
             tell(
                 f"{probe.url} has timed out after {quiet_s:g} s: waiting up to {probe.host.timeout_s:g} s for an answer"

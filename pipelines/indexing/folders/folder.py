@@ -115,7 +115,7 @@ class FolderSettings(Folder, frozen=True):
         system, found = self._find()
         shown = [path for path in found if "/." not in f"/{path.removeprefix(self.root)}"]
         known = [path for path in shown if format_of_name(path)]
-        skipped = Counter(map(_suffix, set(shown) - set(known)))
+        skipped = Counter(Path(path).suffix.lower() or "without suffix" for path in set(shown) - set(known))
         wanted = self._one_for_each_url(path for path in known if self._includes(path))
         if known and not wanted:
             raise NoSuchFolder(
@@ -274,11 +274,6 @@ def _files_below(root: str) -> list[str]:
 
 def _files_of(infos: Iterable[FileInfo]) -> dict[str, FileInfo]:
     return {info.path: info for info in infos if info.type == FileType.File}
-
-
-def _suffix(path: str) -> str:
-    name = path.rsplit("/", 1)[-1]
-    return "." + name.rsplit(".", 1)[-1].lower() if "." in name else "without suffix"
 
 
 def _quote(path: str) -> str:

@@ -6,6 +6,7 @@ Asks only servers that the environment names, and the Ollama of this machine. Re
 import json
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from pipelines.llm.servers.http import NoAnswer, is_loopback, without_password
@@ -202,10 +203,7 @@ def _names(names: Sequence[str]) -> str:
 
 def _agent_names(text: str) -> list[str]:
     """Return the names in RAYDEX_AGENTS; a text that is no list of agents is refused where it is used."""
-    try:
-        agents = json.loads(text or "[]")
-    except ValueError:
-        return ["?"]
-    return (
-        [str(agent.get("name")) for agent in agents if isinstance(agent, dict)] if isinstance(agents, list) else ["?"]
-    )
+    with suppress(ValueError):
+        if isinstance(agents := json.loads(text or "[]"), list):
+            return [str(agent.get("name")) for agent in agents if isinstance(agent, dict)]
+    return ["?"]

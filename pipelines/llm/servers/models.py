@@ -4,7 +4,7 @@ Knows the lists of OpenAI, Ollama, llama.cpp, vLLM and LM Studio. Chooses nothin
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
@@ -100,7 +100,7 @@ def look_at_ollama(root: str, base_url: str = "") -> Server:
         ServedModel(
             name=_name(row),
             context=loaded.get(_name(row), 0),
-            chat=_chats(_name(row), row),
+            chat=_chats(row),
             loaded=_name(row) in loaded,
             away=bool(row.get("remote_host")) or bool(re.search(r"[:-]cloud$", _name(row))),
         )
@@ -119,8 +119,8 @@ def context_of(server: Server, model: ServedModel) -> int:
         return model.context
     shown = _show(server, model)
     own = re.search(r"^num_ctx\s+(\d+)", str(shown.get("parameters") or ""), re.MULTILINE)
-    info = shown.get("model_info")
-    trained = [_tokens(value) for name, value in _items(info) if name.endswith(".context_length")]
+    info = _mapping(shown.get("model_info"))
+    trained = [_tokens(value) for name, value in info.items() if name.endswith(".context_length")]
     return min([int(own[1]) if own else OLLAMA_CONTEXT, *filter(None, trained)])
 
 
@@ -155,34 +155,31 @@ def _rows(reply: Mapping[str, Any], field: str, url: str) -> list[Mapping[str, A
 
 def _read_model(row: Mapping[str, Any]) -> ServedModel:
     """Return the model of a row of `/v1/models`."""
-    meta = row.get("meta")
-    own = [_tokens(value) for name, value in _items(meta) if name == "n_ctx"]  # llama.cpp: of one slot
-    contexts = [*own, *(_tokens(row.get(field)) for field in CONTEXT_FIELDS)]
-    return ServedModel(_name(row), next(filter(None, contexts), 0), _chats(_name(row), row))
+    of_slot = _mapping(row.get("meta")).get("n_ctx")  # llama.cpp
+    contexts = map(_tokens, (of_slot, *map(row.get, CONTEXT_FIELDS)))
+    return ServedModel(_name(row), next(filter(None, contexts), 0), _chats(row))
 
 
 def _slot_context(base_url: str, key: str) -> int:
     """Return the context of one slot of a llama.cpp, whose older versions tell it beside the list; else 0."""
     with suppress(NoAnswer):
         reply = ask(root_of(base_url), "/props", key=key)
-        settings = reply.get("default_generation_settings")
-        return next((_tokens(value) for name, value in _items(settings) if name == "n_ctx"), 0)
+        return _tokens(_mapping(reply.get("default_generation_settings")).get("n_ctx"))
     return 0
 
 
-def _chats(name: str, row: Mapping[str, Any]) -> bool:
-    details = row.get("details")
-    families = {str(value) for field, value in _items(details) if field == "family"}
+def _chats(row: Mapping[str, Any]) -> bool:
+    family = str(_mapping(row.get("details")).get("family"))
     kind = str(row.get("type") or "")  # LM Studio and Together: llm, chat, embeddings, …
-    return not (_PHRASES["not_chat"].search(name) or any("bert" in family for family in families) or "embed" in kind)
+    return not (_PHRASES["not_chat"].search(_name(row)) or "bert" in family or "embed" in kind)
 
 
 def _name(row: Mapping[str, Any]) -> str:
     return str(row.get("id") or row.get("name") or row.get("model") or "")
 
 
-def _items(value: object) -> Iterator[tuple[str, Any]]:
-    yield from value.items() if isinstance(value, dict) else ()
+def _mapping(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
 
 
 def _tokens(value: object) -> int:

@@ -59,10 +59,10 @@ class _Blocks:
     def markdown(self) -> list[str]:
         """Return all lines."""
         while (line := self._next()) is not None:
-            if not line.strip():
+            if line.strip():
+                self._read(line, _said(line))
+            else:
                 self._joined = False
-                continue
-            self._read(line, _said(line))
         return self._done
 
     def _next(self) -> str | None:

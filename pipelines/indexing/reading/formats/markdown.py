@@ -146,10 +146,9 @@ DIALECTS: dict[formats.DocumentFormat, Dialect] = {
         python_markdown_slug, "{name}_{count}", "/", partial(_outside_code, _of_python_markdown)
     ),
     formats.VUE_MARKDOWN: Dialect(vue_slug, prepare=partial(_outside_code, _of_vue)),
-    formats.MYST: Dialect(docutils_slug, prepare=from_myst),
     formats.ASCIIDOC: Dialect(asciidoc.slug, "{name}_{next}", prepare=asciidoc.from_asciidoc),
     formats.NOTEBOOK: Dialect(jupyter_slug, "{name}"),
-    formats.MYST_NOTEBOOK: Dialect(docutils_slug, prepare=from_myst),
+    **dict.fromkeys((formats.MYST, formats.MYST_NOTEBOOK), Dialect(docutils_slug, prepare=from_myst)),
 }
 
 

@@ -4,6 +4,7 @@ A directive with text becomes a box or its text, one with code becomes code, a r
 """
 
 import re
+from collections.abc import Iterator
 from textwrap import dedent
 
 from pipelines.text.phrases import read_names
@@ -20,22 +21,18 @@ _NAMES = read_names(__name__)
 def from_myst(text: str) -> str:
     """Return `text` as plain Markdown."""
     lines = text.split("\n")
-    done: list[str] = []
-    _convert(lines, 0, len(lines), done)
-    return "\n".join(done)
+    return "\n".join(_converted(lines, 0, len(lines)))
 
 
-def _convert(lines: list[str], start: int, end: int, done: list[str]) -> None:
-    number = start
+def _converted(lines: list[str], number: int, end: int) -> Iterator[str]:
     while number < end:
-        fence = _FENCE.match(lines[number])
-        if fence is None:
-            done.append(_plain(lines[number]))
+        if fence := _FENCE.match(lines[number]):
+            closing = _closing(lines, number, end, fence["sign"])
+            yield from _converted_fence(fence, lines, number, closing)
+            number = closing + 1
+        else:
+            yield _plain(lines[number])
             number += 1
-            continue
-        closing = _closing(lines, number, end, fence["sign"])
-        _convert_fence(fence, lines, number, closing, done)
-        number = closing + 1
 
 
 def _closing(lines: list[str], opening: int, end: int, sign: str) -> int:
@@ -47,34 +44,23 @@ def _closing(lines: list[str], opening: int, end: int, sign: str) -> int:
     return end
 
 
-def _convert_fence(fence: re.Match[str], lines: list[str], opening: int, closing: int, done: list[str]) -> None:
+def _converted_fence(fence: re.Match[str], lines: list[str], opening: int, closing: int) -> Iterator[str]:
     directive = _DIRECTIVE.fullmatch(fence["info"])
     if directive is None:
-        done += lines[opening : closing + 1]
+        yield from lines[opening : closing + 1]
         return
     name, first = directive["name"], _after_options(lines, opening + 1, closing)
-    if name in _NAMES["silent"]:
-        return
     if name in _NAMES["code"]:
-        done += [f"{fence['indent']}````````", *lines[first:closing], f"{fence['indent']}````````"]
-        return
-    if name == "eval-rst":
+        yield from (f"{fence['indent']}````````", *lines[first:closing], f"{fence['indent']}````````")
+    elif name == "eval-rst":
         from pipelines.indexing.reading.formats.restructured_text import render  # slow to load
 
-        text = dedent("\n".join(lines[opening + 1 : closing]))
+        html = render(dedent("\n".join(lines[opening + 1 : closing])))
         # A comment keeps an empty line from ending the HTML.
-        done += [
-            "",
-            "<div>",
-            *(line if line.strip() else "<!-- -->" for line in render(text).split("\n")),
-            "</div>",
-            "",
-        ]
-        return
-    title = directive["argument"] or name.rpartition(":")[2].replace("-", " ").capitalize()
-    done += ["", f"**{title}**", ""]
-    _convert(lines, first, closing, done)
-    done.append("")
+        yield from ("", "<div>", *(line if line.strip() else "<!-- -->" for line in html.split("\n")), "</div>", "")
+    elif name not in _NAMES["silent"]:
+        title = directive["argument"] or name.rpartition(":")[2].replace("-", " ").capitalize()
+        yield from ("", f"**{title}**", "", *_converted(lines, first, closing), "")
 
 
 def _after_options(lines: list[str], start: int, end: int) -> int:

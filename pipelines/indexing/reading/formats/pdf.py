@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from itertools import takewhile
+from itertools import islice, takewhile
 from typing import NamedTuple
 
 import pypdfium2
@@ -82,9 +82,7 @@ def _sections(url: str, pages: Sequence[PageLines], outline: Sequence[Entry]) ->
 
 def _outline(pdf: pypdfium2.PdfDocument) -> Iterator[Entry]:
     path: list[str] = []
-    for count, bookmark in enumerate(pdf.get_toc()):
-        if count >= _MAX_OUTLINE:
-            return
+    for bookmark in islice(pdf.get_toc(), _MAX_OUTLINE):
         destination = bookmark.get_dest()
         index = destination.get_index() if destination else None
         title = " ".join(clean_page(bookmark.get_title() or "").split())

@@ -23,10 +23,7 @@ _AROUND = 3  # elements around a listing that may name its language
 _NAMES_LANGUAGE = ("language", "lang", "highlight", "highlight-source", "code")
 PLAIN = frozenset(("default", "none", "text", "plaintext", "plain", "txt", "nohighlight", "block"))  # no languages
 # What Pygments calls otherwise.
-_LANGUAGES = {
-    **dict.fromkeys(PLAIN, ""),
-    **dict.fromkeys(("python3", "ipython3", "ipython", "py"), "python"),
-}
+_LANGUAGES = {**dict.fromkeys(PLAIN, ""), **dict.fromkeys(("python3", "ipython3", "ipython", "py"), "python")}
 # The languages of signatures, by the domains of Sphinx.
 _DOMAINS = {"py": "python", "c": "c", "cpp": "cpp", "js": "javascript", "rust": "rust", "java": "java"}
 _MOST_CELLS = 100_000  # of a table whose spans are filled: a hostile one would fill the memory
