@@ -12,8 +12,14 @@ from pipelines.text.phrases import read_phrases
 TIMES, REPEATED, LONGEST_PERIOD = 4, 400, 1_000
 
 _PHRASES = read_phrases(__name__)
-_KINDS = ("close", "open", "turn", "end", "other")
-_MARK = regex.compile("|".join(f"(?P<{kind}>{_PHRASES[kind].pattern})" for kind in _KINDS), regex.IGNORECASE)
+_KINDS = {
+    "close": _PHRASES["close"],
+    "open": _PHRASES["open"],
+    "turn": _PHRASES["turn"],
+    "end": _PHRASES["end"],
+    "other": _PHRASES["other"],
+}
+_MARK = regex.compile("|".join(f"(?P<{kind}>{form.pattern})" for kind, form in _KINDS.items()), regex.IGNORECASE)
 
 
 class ReplyFilter:
