@@ -179,9 +179,13 @@ def in_ray_job() -> bool:
     return "RAY_JOB_CONFIG_JSON_ENV_VAR" in os.environ
 
 
-def embedding_endpoint() -> dict[str, Any]:
-    """Return the address and key of the endpoint of `openai:` embedding models."""
-    return {
+def indexing_options() -> dict[str, Any]:
+    """Return the options of a reindex that the variables give: Ray, the models' folder, whether paths may be relative.
+
+    With them the address and key of the endpoint of `openai:` embedding models.
+    """
+    here = {"ray_address": ray_address(), "model_cache": home() / "models", "relative_paths": not in_ray_job()}
+    return here | {
         name: os.environ.get(f"RAYDEX_EMBEDDING__{own}") or os.environ.get(f"RAYDEX_EMBEDDING_{own}") or stand_in
         for name, own, stand_in in (
             ("embedding_url", "URL", os.environ.get("OPENAI_BASE_URL")),

@@ -40,9 +40,8 @@ def arguments() -> argparse.ArgumentParser:
     parser.add_argument("--seed", type=int, default=0, help="seed of --limit and of the intervals")
     answers = parser.add_argument_group("answers")
     answers.add_argument("--answers", action="store_true", help="answer each question too, and score the answers")
-    answers.add_argument(
-        "--judge", metavar="AGENT", help="its model judges the answers, a call for each (default: nobody)"
-    )
+    judge = "its model judges the answers, a call for each (default: nobody)"
+    answers.add_argument("--judge", metavar="AGENT", help=judge)
     dimensions = "what is judged, by commas; NAME=FILE: a prompt (default: quality if there is a judge)"
     answers.add_argument("--dimensions", help=dimensions)
     component = (

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from jobs import cli
-from jobs.environment import embedding_endpoint, home, open_store, ray_address, read_configuration
+from jobs.environment import home, indexing_options, open_store, ray_address, read_configuration
 from pipelines.evaluation.dataset import describe_dataset, name_datasets, read_datasets
 from pipelines.evaluation.experiments import gate, table
 from pipelines.evaluation.experiments.comparison import check_names, main_metric
@@ -109,7 +109,7 @@ def run(args: argparse.Namespace) -> int:
         evaluation=EvaluationOptions(args.fresh, args.workers, args.at_once, ray_address()),
         explain=lambda error: cli.describe_error(error)[0],
     )
-    reindexing = ReindexOptions(ray_address=ray_address(), model_cache=home() / "models", **embedding_endpoint())
+    reindexing = ReindexOptions(**indexing_options())
     with open_store() as store:
         indexes = SweepIndexes(store, sweep.collection, home(), reindexing, cli.say)
         if args.dry_run:

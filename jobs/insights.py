@@ -29,9 +29,8 @@ def arguments() -> argparse.ArgumentParser:
     parser.add_argument("--days", type=float, metavar="N", help="only the last N days")
     parser.add_argument("--since", type=read_time, metavar="DATE", help="only from this day or time (UTC) on")
     parser.add_argument("--until", type=read_time, metavar="DATE", help="only before this day or time (UTC)")
-    parser.add_argument(
-        "--changed-answers", action="store_true", help="answers whose cited sections have changed since"
-    )
+    changed = "answers whose cited sections have changed since"
+    parser.add_argument("--changed-answers", action="store_true", help=changed)
     parser.add_argument("--out", type=Path, help=OUT)
     add_json(parser)
     return parser
@@ -120,9 +119,8 @@ def describe_changed(found: Mapping[str, Any]) -> str:
 
 
 def _table(title: str, rows: Sequence[tuple[float, str]]) -> list[str]:
-    return (
-        ["", f"{title} ({len(rows)}):", *(f"  {number:>6g}  {text}" for number, text in rows[:SHOWN])] if rows else []
-    )
+    lines = [f"  {number:>6g}  {text}" for number, text in rows[:SHOWN]]
+    return ["", f"{title} ({len(rows)}):", *lines] if rows else []
 
 
 def _gap(gap: Mapping[str, Any]) -> str:

@@ -18,16 +18,13 @@ def arguments() -> argparse.ArgumentParser:
     actions = parser.add_subparsers(dest="action", required=True)
     create = actions.add_parser("create", help="create a key and print it; it can't be shown again")
     create.add_argument("name", help="unique name, used in lists and records and to revoke the key")
-    create.add_argument(
-        "--scope", action="append", choices=SCOPES, help="what the key allows (default query; admin includes it)"
-    )
-    create.add_argument(
-        "--publishable", action="store_true", help="a key for pages, which everyone may read: only asks"
-    )
+    allows = "what the key allows (default query; admin includes it)"
+    create.add_argument("--scope", action="append", choices=SCOPES, help=allows)
+    pages = "a key for pages, which everyone may read: only asks"
+    create.add_argument("--publishable", action="store_true", help=pages)
     create.add_argument("--origin", action="append", help="of the pages that may hold it, as https://docs.example.com")
-    create.add_argument(
-        "--collection", action="append", help="the publishable key may ask (default: all); whose changes are announced"
-    )
+    asks = "the publishable key may ask (default: all); whose changes are announced"
+    create.add_argument("--collection", action="append", help=asks)
     create.add_argument("--rate", type=int, help="requests per minute, 0: no limit (default: the service's)")
     create.add_argument("--expires-days", type=float, help="days until the key expires (default: never)")
     add_json(create)

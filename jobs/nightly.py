@@ -29,14 +29,7 @@ def arguments() -> argparse.ArgumentParser:
 
 def run(args: argparse.Namespace) -> int:
     collection, settings = load_collection(args.file), environment.read_configuration()
-    options = ReindexOptions(
-        wait=args.wait,
-        no_ray=args.no_ray,
-        ray_address=environment.ray_address(),
-        model_cache=environment.home() / "models",
-        relative_paths=not environment.in_ray_job(),
-        **environment.embedding_endpoint(),
-    )
+    options = ReindexOptions(wait=args.wait, no_ray=args.no_ray, **environment.indexing_options())
     evaluation = EvaluationOptions(ray_address=environment.ray_address(), no_ray=args.no_ray)
     with environment.open_store() as store, Messages() as messages:
         result = run_night(

@@ -6,7 +6,7 @@ Fetches start pages, sitemaps and llms.txt alone.
 import argparse
 
 from jobs.cli import DONE, add_file, add_json, command, finish, main, say
-from jobs.environment import embedding_endpoint, home, open_store, ray_address
+from jobs.environment import home, indexing_options, open_store
 from pipelines.indexing.collection import load_collection
 from pipelines.indexing.settings import ReindexOptions
 from pipelines.nights.plan import describe_night_plan, plan_night
@@ -21,7 +21,7 @@ def arguments() -> argparse.ArgumentParser:
 
 def run(args: argparse.Namespace) -> int:
     collection = load_collection(args.file)
-    options = ReindexOptions(ray_address=ray_address(), **embedding_endpoint())
+    options = ReindexOptions(**indexing_options())
     with open_store() as store:
         plan = plan_night(store, collection, options, home=home(), folder=args.file.parent, progress=say)
     finish(plan, args.json, describe_night_plan(plan))

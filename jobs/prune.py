@@ -14,9 +14,8 @@ from pipelines.lexical import remove_lexical_folders
 def arguments() -> argparse.ArgumentParser:
     parser = command("prune", __doc__)
     add_name(parser)
-    parser.add_argument(
-        "--keep", type=int, default=0, metavar="N", help="keep the N newest retired indexes (default 0)"
-    )
+    keep = "keep the N newest retired indexes (default 0)"
+    parser.add_argument("--keep", type=int, default=0, metavar="N", help=keep)
     add_wait(parser)
     add_json(parser)
     return parser
@@ -27,10 +26,8 @@ def run(args: argparse.Namespace) -> int:
     with open_store() as store, hold_known(store, args.collection, args.wait, say):
         pruned = store.prune(args.collection, args.keep)
         remove_lexical_folders(home(), store.url, pruned)
-    names = ", ".join(map(str, pruned)) or "nothing"
-    finish(
-        {"collection": args.collection, "pruned": pruned}, args.json, f"collection {args.collection}: pruned {names}"
-    )
+    text = f"collection {args.collection}: pruned {', '.join(map(str, pruned)) or 'nothing'}"
+    finish({"collection": args.collection, "pruned": pruned}, args.json, text)
     return DONE
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, get_args
 
 from jobs import cli
-from jobs.environment import embedding_endpoint, home, in_ray_job, open_store, ray_address
+from jobs.environment import indexing_options, open_store
 from pipelines.announcements import reindex_announced
 from pipelines.embedding.load import MODELS, Backend
 from pipelines.indexing.collection import CRAWL, INDEX, MAX_DELETE_RATIO, Collection, compose_collection
@@ -124,10 +124,7 @@ def options_of(flags: dict[str, Any], changes: PageChanges | None) -> ReindexOpt
         changes=changes,
         finish_in_s=flags["finish_in"] * 60,
         resources=BuildResources(flags["maintenance_work_mem"], flags["parallel_workers"]),
-        ray_address=ray_address(),
-        model_cache=home() / "models",
-        relative_paths=not in_ray_job(),
-        **embedding_endpoint(),
+        **indexing_options(),
     )
 
 
@@ -152,9 +149,8 @@ def run(args: argparse.Namespace) -> int:
     except NoSuchFolder as error:
         raise cli.BadInput(f"{args.target or 'flags'}: folders.path: {error}") from error
     if summary is None:
-        cli.finish(
-            {"collection": collection.name}, args.json, f"collection {collection.name}: no announced change is due"
-        )
+        text = f"collection {collection.name}: no announced change is due"
+        cli.finish({"collection": collection.name}, args.json, text)
         return cli.DONE
     cli.finish(summary.as_dict(), args.json, str(summary))
     return EXIT_CODES[summary.outcome]

@@ -49,7 +49,7 @@ def check_agent(agent: AgentSettings) -> Iterator[Finding]:
         server: Server | None = look_at(agent.base_url, agent.api_key)
     except NoAnswer as error:
         if error.status not in (404, 405, 501):  # a server may list nothing and answer all the same
-            yield failed(str(error), _remedy_for_list(error, names, agent))
+            yield failed(str(error), _remedy_for_list(error, names))
             return
         server = None
         yield warning(f"{agent.model}: {error}, so its models are not known", f"{names.url} usually ends with /v1")
@@ -63,7 +63,7 @@ def check_agent(agent: AgentSettings) -> Iterator[Finding]:
         if finding.state == "failed":
             return
     if server is not None:
-        yield _check_context(agent, server, names)
+        yield _check_context(agent, names)
 
 
 def _check_list(agent: AgentSettings, server: Server, names: SettingNames) -> Finding:
@@ -159,7 +159,7 @@ def _describe_speed(llm: LLM) -> Finding:
     return fine(said)
 
 
-def _check_context(agent: AgentSettings, server: Server, names: SettingNames) -> Finding:
+def _check_context(agent: AgentSettings, names: SettingNames) -> Finding:
     """Compare the context that is assumed with the server's, which an Ollama knows now that the model is loaded."""
     try:
         server = look_at(agent.base_url, agent.api_key)
@@ -185,7 +185,7 @@ def _check_context(agent: AgentSettings, server: Server, names: SettingNames) ->
     )
 
 
-def _remedy_for_list(error: NoAnswer, names: SettingNames, agent: AgentSettings) -> str:
+def _remedy_for_list(error: NoAnswer, names: SettingNames) -> str:
     if error.status in (401, 403):
         return f"set {names.key} to a key of this server"
     if "nothing listens" in str(error):

@@ -2,7 +2,6 @@
 
 import base64
 import contextlib
-import hashlib
 import io
 import time
 from collections.abc import Callable, Iterator
@@ -14,7 +13,7 @@ from pipelines.embedding import EmbeddingFailed, ModelNotFound, ModelUnsupported
 from pipelines.embedding.embedder import Embedder
 from pipelines.embedding.load import is_here, is_remote, load_embedder, prefixes_missing_from, runs_int8
 from pipelines.embedding.onnx.export import export_path
-from pipelines.embedding.tokens import INT8, PACKAGED, weights_digest
+from pipelines.embedding.tokens import INT8, PACKAGED, file_digest, weights_digest
 from pipelines.records import EmbeddingModel
 
 TEXT = "How do I find the documentation?"
@@ -100,9 +99,7 @@ def _package(model: str) -> Distribution | None:
 
 def _sha256(path: Path) -> str:
     """Return the digest of a file as a package's RECORD writes it."""
-    with path.open("rb") as file:
-        digest = hashlib.file_digest(file, "sha256").digest()
-    return base64.urlsafe_b64encode(digest).decode().rstrip("=")
+    return base64.urlsafe_b64encode(file_digest(path)).decode().rstrip("=")
 
 
 def _remedy_for(model: str) -> str:

@@ -165,10 +165,11 @@ def weights_digest(folder: Path) -> str:
     kinds = {".json", ".txt", ".model", ".safetensors", ".bin"}
     found = (path for path in folder.rglob("*") if path.suffix in kinds and path.is_file())
     files = sorted(path for path in found if path.name != CARD_FILE)
-    return digest(*(part for path in files for part in (str(path.relative_to(folder)), _file_digest(path))))
+    return digest(*(part for path in files for part in (str(path.relative_to(folder)), file_digest(path))))
 
 
-def _file_digest(path: Path) -> bytes:
+def file_digest(path: Path) -> bytes:
+    """Return the SHA-256 of a file."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").digest()
 

@@ -224,12 +224,9 @@ def _missing_parts(row: EvaluatedQuestion, answer: Answer) -> tuple[str, ...]:
 
 def _answer_row(answer: Answer) -> dict[str, Any]:
     return {
-        "text": answer.text,
-        "agent": answer.agent,
+        **{name: getattr(answer, name) for name in ("text", "agent", "known", "confidence")},
         "route": answer.route.why if answer.route else "",
-        "known": answer.known,
         "claims": asdict(answer.claims),
-        "confidence": answer.confidence,
         "degraded": list(answer.degraded),
         "citations": [asdict(citation) for citation in answer.citations],
         "sources": [hit.source for hit in answer.hits],
@@ -238,9 +235,5 @@ def _answer_row(answer: Answer) -> dict[str, Any]:
 
 
 def _judgement_row(judgement: Judgement) -> dict[str, Any]:
-    return {
-        "score": judgement.score,
-        "reasoning": judgement.reasoning,
-        "error": judgement.error,
-        "cost": judgement.usage.cost,
-    }
+    told = {name: getattr(judgement, name) for name in ("score", "reasoning", "error")}
+    return told | {"cost": judgement.usage.cost}

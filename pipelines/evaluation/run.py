@@ -129,11 +129,7 @@ def _begin(
 
 
 def _ask(
-    job: EvaluationJob,
-    examples: Sequence[Example],
-    store: Store,
-    options: EvaluationOptions,
-    progress: Progress,
+    job: EvaluationJob, examples: Sequence[Example], store: Store, options: EvaluationOptions, progress: Progress
 ) -> int:
     """Ask the examples that have no complete row yet; return how many have one."""
     known = store.evaluated_questions(job.evaluation)

@@ -179,12 +179,9 @@ def _count_pages(rows: Sequence[AskedQuestion], sites: Mapping[str, AskedSite]) 
 
 def _rated_down(row: AskedQuestion) -> dict[str, Any]:
     return {
-        "question": row.question,
-        "collection": row.collection,
+        **{name: getattr(row, name) for name in ("question", "collection", "agent", "known")},
         "day": _day(row.asked_at),
         "answer": row.answer[:ANSWER_CHARACTERS],
-        "agent": row.agent,
-        "known": row.known,
         "reasons": list(row.reasons),
         "comments": list(row.comments[:COMMENTS]),
         "sources": list(row.cited[:SOURCES]),

@@ -15,13 +15,7 @@ from psycopg.types.json import Jsonb
 
 from pipelines.records import Index, IndexSettings
 from pipelines.store.chunks import chunk_table, create_chunk_table, drop_index, vectors_of
-from pipelines.store.database.connection import (
-    EF_CONSTRUCTION,
-    LARGE_EF_CONSTRUCTION,
-    LARGE_GRAPH,
-    Connection,
-    statement,
-)
+from pipelines.store.database.connection import Connection, statement
 from pipelines.store.indexes import CHANGES_KEPT, NoSuchIndex, index_row
 from pipelines.store.runs import RunLock
 
@@ -32,6 +26,8 @@ MOST_VECTOR_DIMENSIONS, MOST_HALFVEC_DIMENSIONS = 2_000, 4_000
 # halfvec needs half the memory per vector at the same recall (measured by others on 1 M vectors): worth it for large
 # graphs.
 LARGE_INDEX_CHUNKS = 1_000_000
+# pgvector's `ef_construction`, and that of graphs of more than LARGE_GRAPH chunks: connection.py says what each finds.
+EF_CONSTRUCTION, LARGE_EF_CONSTRUCTION, LARGE_GRAPH = 64, 128, 50_000
 
 
 # What the last publishes into an index replaced is kept so long: each is at most a third of its rows (see

@@ -17,7 +17,7 @@ from pipelines.evaluation.questions.feedback import Feedback, question_key
 from pipelines.markdown.plain import plain_text
 from pipelines.records import Hit
 from pipelines.store import RecordedQuestion, Store
-from pipelines.training.folds import FOLDS, Places, group_folds, page_groups
+from pipelines.training.folds import FOLDS, group_folds, page_groups
 
 # Negatives are drawn from so many of the best wrong hits: the very best alone hold most of the unlabelled right ones
 # (Qu et al., RocketQA, 2021, find up to 70 % of top-ranked "negatives" to be right). Not tuned.
@@ -74,19 +74,12 @@ def pages_of(examples: Iterable[Example]) -> set[str]:
 def split(examples: Sequence[Example], corpus: Corpus, seed: int = 0) -> tuple[list[int], list[int]]:
     """Return the places of examples to learn from, and of one of FOLDS folds to judge by; no page has both.
 
-    Raises BadFolds.
-    """
-    held_out, *rest = page_folds(examples, corpus, seed)
-    return sorted(int(place) for fold in rest for place in fold), held_out.tolist()
-
-
-def page_folds(examples: Sequence[Example], corpus: Corpus, seed: int = 0) -> list[Places]:
-    """Return FOLDS arrays of places that share no page; pages with a copy of an answering text count as one.
-
-    Otherwise a text that is learned as an answer could stand, word for word, on a page that judges. Raises BadFolds.
+    Pages with a copy of an answering text count as one: otherwise a text that is learned as an answer could stand, word
+    for word, on a page that judges. Raises BadFolds.
     """
     widened = [replace(each, sources=tuple(sorted(corpus.pages_of(each)))) for each in examples]
-    return group_folds(page_groups(widened), FOLDS, seed)
+    held_out, *rest = group_folds(page_groups(widened), FOLDS, seed)
+    return sorted(int(place) for fold in rest for place in fold), held_out.tolist()
 
 
 def select_answered(examples: Sequence[Example], corpus: Corpus) -> list[Example]:

@@ -105,14 +105,11 @@ class CitedAnswer(ToolResult):
 
     @classmethod
     def of(cls, answer: Answer, conversation: str) -> Self:
+        same = ("id", "collection", "known", "confidence", "written_by")
         return cls(
-            id=answer.id,
+            **{name: getattr(answer, name) for name in same},
             conversation=conversation,
-            collection=answer.collection,
             answer=cut(clean(answer.text), ANSWER_TOKENS)[0],
-            known=answer.known,
-            confidence=answer.confidence,
-            written_by=answer.written_by,
             degraded=list(answer.degraded),
             sources=[CitedSource.model_validate(one, from_attributes=True) for one in answer.citations],
         )

@@ -22,9 +22,7 @@ INGRESS = "Raydex"
 LONGEST_S = 3600.0
 # A replica is replaced within a few seconds, most of which load its models.
 DIED = Failure(
-    503,
-    "the replica that had this question died, or none was available in time: ask again",
-    retry_after=RETRY_AFTER_S,
+    503, "the replica that had this question died, or none was available in time: ask again", retry_after=RETRY_AFTER_S
 )
 
 

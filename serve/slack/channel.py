@@ -13,11 +13,8 @@ from typing import Any
 import aiohttp
 from slack_sdk.errors import SlackApiError
 from slack_sdk.http_retry import HttpResponse, RetryIntervalCalculator
+from slack_sdk.http_retry import builtin_async_handlers as retry
 from slack_sdk.http_retry.async_handler import AsyncRetryHandler
-from slack_sdk.http_retry.builtin_async_handlers import (
-    AsyncConnectionErrorRetryHandler,
-    AsyncRateLimitErrorRetryHandler,
-)
 from slack_sdk.web.async_client import AsyncWebClient
 
 from pipelines.text.phrases import read_table
@@ -51,9 +48,9 @@ class _PassingFaults(AsyncRetryHandler):
 
 
 RETRY_HANDLERS = [
-    AsyncRateLimitErrorRetryHandler(MOST_LIMITED),
+    retry.AsyncRateLimitErrorRetryHandler(MOST_LIMITED),
     _PassingFaults(MOST_TRIES, _Pauses()),
-    AsyncConnectionErrorRetryHandler(MOST_TRIES, _Pauses(), [aiohttp.ClientError, TimeoutError]),
+    retry.AsyncConnectionErrorRetryHandler(MOST_TRIES, _Pauses(), [aiohttp.ClientError, TimeoutError]),
 ]
 
 

@@ -62,17 +62,14 @@ def compare_runs(
 def _number_places(runs: Sequence[Record]) -> list[list[str]]:
     """Return every [source, title] that was found, once; the runs' hits become [its number, rightness]."""
     places: dict[tuple[str, str], int] = {}
+
+    def numbered(row: Record) -> Record:
+        hits = [[places.setdefault((source, title), len(places)), right] for source, title, right in row["hits"]]
+        return {**row, "hits": hits}
+
     for run in runs:
         if run["state"] == "done":
-            run["found"] = [
-                {
-                    **row,
-                    "hits": [
-                        [places.setdefault((source, title), len(places)), right] for source, title, right in row["hits"]
-                    ],
-                }
-                for row in run["found"]
-            ]
+            run["found"] = list(map(numbered, run["found"]))
     return [list(place) for place in places]
 
 
@@ -138,9 +135,7 @@ def summarise_experiment(found: Mapping[str, Any]) -> dict[str, Any]:
     """Return an experiment without its questions."""
     leader = best_run(found["runs"], found["metric"])
     return {
-        "name": found["name"],
-        "metric": found["metric"],
-        "baseline": found["baseline"],
+        **{key: found[key] for key in ("name", "metric", "baseline")},
         "best": leader and leader["name"],
         "num_questions": found["dataset"]["questions"],
         "num_failed": sum(run["state"] == "failed" for run in found["runs"]),

@@ -32,12 +32,7 @@ class SweepIndexes:
     """
 
     def __init__(
-        self,
-        store: Store,
-        collection: str,
-        home: Path,
-        options: ReindexOptions,
-        progress: Progress = silent,
+        self, store: Store, collection: str, home: Path, options: ReindexOptions, progress: Progress = silent
     ) -> None:
         self._store, self._collection, self._home = store, collection, home
         self._options, self._progress = options, progress

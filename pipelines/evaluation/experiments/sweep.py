@@ -9,7 +9,7 @@ import itertools
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Annotated, Any, Self
 
@@ -263,8 +263,8 @@ def _drop_repeated(cells: Iterator[Cell]) -> Iterator[Cell]:
         key = json.dumps(cell.settings, sort_keys=True, default=str)
         earlier = kept.get(key)
         if earlier is None or (cell.name and not earlier.name):
-            kept[key] = Cell(cell.name, cell.settings, cell.varied or (earlier.varied if earlier else {}),
-                             cell.labels or (earlier.labels if earlier else {}))  # fmt: skip
+            base = earlier or cell
+            kept[key] = replace(cell, varied=cell.varied or base.varied, labels=cell.labels or base.labels)
         elif cell.name:
             raise BadSweep(f"runs {earlier.name!r} and {cell.name!r} have the same settings")
     yield from kept.values()
@@ -278,7 +278,7 @@ def _name_cells(cells: Iterator[Cell]) -> Iterator[Cell]:
         if name in taken:
             raise BadSweep(f"two runs are called {name!r}: give each its own name")
         taken.add(name)
-        yield Cell(name, cell.settings, cell.varied, cell.labels)
+        yield replace(cell, name=name)
 
 
 def _check_cells(cells: Sequence[Cell], environment: Mapping[str, Any], judge: str) -> None:

@@ -16,7 +16,6 @@ from pipelines.records import Answer
 from pipelines.text.cleaning import clean_for_model
 from pipelines.text.phrases import read_table
 
-LOWEST, HIGHEST = 1, 5  # the study's scale; higher is better in every dimension
 _TABLE = read_table(__name__)
 SYSTEM, REMINDER = _TABLE["system"], _TABLE["reminder"]
 SCHEMA = object_schema({"reasoning": {"type": "string"}, "score": {"type": "number"}})

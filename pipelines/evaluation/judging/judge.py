@@ -11,16 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from pipelines.evaluation.dataset import Example
-from pipelines.evaluation.judging.dimensions import (
-    HIGHEST,
-    LOWEST,
-    REMINDER,
-    SCHEMA,
-    SYSTEM,
-    Dimension,
-    NotJudgeable,
-    dimension_of,
-)
+from pipelines.evaluation.judging.dimensions import REMINDER, SCHEMA, SYSTEM, Dimension, NotJudgeable, dimension_of
 from pipelines.evaluation.judging.verdict import parse_verdict
 from pipelines.llm.retry import TRIES, ConcurrencyLimit, ask
 from pipelines.llm.session import ChatModel
@@ -71,15 +62,8 @@ class Judge:
             return await self._load(hash) or await self._ask(dimension, prompt, hash)
 
     async def _ask(self, dimension: Dimension, prompt: str, hash: str) -> Judgement:
-        reply = await ask(
-            self.llm,
-            prompt,
-            lambda text: parse_verdict(text, LOWEST, HIGHEST),
-            system=SYSTEM,
-            reminder=REMINDER,
-            schema=SCHEMA,
-            tries=self._tries,
-        )
+        told = {"system": SYSTEM, "reminder": REMINDER, "schema": SCHEMA}
+        reply = await ask(self.llm, prompt, parse_verdict, **told, tries=self._tries)
         judgement = Judgement(dimension.name, None, "", reply.error, reply.usage, self.llm.model, hash)
         if reply.value is not None:
             judgement = replace(judgement, score=reply.value.score, reasoning=reply.value.reasoning)

@@ -12,6 +12,8 @@ from pipelines.llm.replies import read_objects
 from pipelines.llm.retry import UnusableReply
 from pipelines.text.cleaning import clean_for_model
 
+LOWEST, HIGHEST = 1, 5  # the study's scale; higher is better in every dimension
+
 Score = int | float
 
 _NUMBER = r"(?P<number>-?\d+(?:\.\d+)?)(?:\s*/\s*(?P<of>\d+))?"
@@ -32,7 +34,7 @@ class Verdict:
     reasoning: str
 
 
-def parse_verdict(text: str, lowest: int = 1, highest: int = 5) -> Verdict:
+def parse_verdict(text: str, lowest: int = LOWEST, highest: int = HIGHEST) -> Verdict:
     """Return the verdict in `text`: a JSON object with `score`, however damaged, or `Score: 4/5`.
 
     Raises NoVerdict: no score, scores that differ, a score outside of `lowest` to `highest` or on another scale.

@@ -6,7 +6,6 @@ Verified answers come first, then headings as a reader would ask about them, the
 import asyncio
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from pipelines.answering.engine import QueryEngine
 from pipelines.answering.grounding.answerable import is_likely
@@ -92,5 +91,4 @@ def _candidates(store: Store, collection: str, most: int) -> Iterator[Example]:
 
 def _as_start(chunk: Hit) -> SectionStart:
     """Return the beginning of a section, with its own source as its URL."""
-    fields: dict[str, Any] = {"headings": chunk.headings, "text": plain_text(chunk.text), "language": chunk.language}
-    return SectionStart(chunk.source, chunk.title, **fields)
+    return SectionStart(chunk.source, chunk.title, chunk.headings, plain_text(chunk.text), language=chunk.language)

@@ -5,11 +5,7 @@ Knows Slack's Web API; not what the notice says.
 
 from slack_sdk import WebClient
 from slack_sdk.errors import SlackClientError
-from slack_sdk.http_retry.builtin_handlers import (
-    ConnectionErrorRetryHandler,
-    RateLimitErrorRetryHandler,
-    ServerErrorRetryHandler,
-)
+from slack_sdk.http_retry import builtin_handlers as retry
 
 from pipelines.nights.notices.notice import Notice, NotTold
 
@@ -19,7 +15,7 @@ MOST_TEXT = 3_900  # beyond 4,000 characters Slack cuts a message into several
 
 def post_slack(token: str, channel: str, notice: Notice, api_url: str) -> None:
     """Post a notice, its lines as they are. Raises NotTold."""
-    kinds = (ConnectionErrorRetryHandler, RateLimitErrorRetryHandler, ServerErrorRetryHandler)
+    kinds = (retry.ConnectionErrorRetryHandler, retry.RateLimitErrorRetryHandler, retry.ServerErrorRetryHandler)
     client = WebClient(token, base_url=api_url, retry_handlers=[kind(max_retry_count=TRIES) for kind in kinds])
     body = notice.text.replace("```", "'''")
     body = body if len(body) <= MOST_TEXT else f"{body[:MOST_TEXT]}…"

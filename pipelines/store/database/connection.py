@@ -33,11 +33,10 @@ Connection = psycopg.Connection[DictRow]
 REPETITIONS = 5
 # An attempt that is repeated waits no longer for a connection: the pool tries to connect once in that time.
 ATTEMPT_S = 1.0
-# pgvector's `ef_construction`, and that of graphs of more than LARGE_GRAPH chunks; `hnsw.ef_search`, and that for more
-# than HUGE_GRAPH. Found of the 10 nearest to 200 questions by 64 and 100: 0.999 among 10,000 chunks, 0.968 among
-# 100,000, 0.86 among 1,000,000; there 0.93 with 200, 0.95 with 300, and by 128 0.94 with 100, 0.96 with 150, 0.97 with
-# 200. A build by 128 takes twice as long, a search as long as its list.
-EF_CONSTRUCTION, LARGE_EF_CONSTRUCTION, LARGE_GRAPH = 64, 128, 50_000
+# pgvector's `hnsw.ef_search`, and that for more than HUGE_GRAPH chunks; publish.py has the `ef_construction` of graphs,
+# 64 and for large ones 128. Found of the 10 nearest to 200 questions by 64 and 100: 0.999 among 10,000 chunks, 0.968
+# among 100,000, 0.86 among 1,000,000; there 0.93 with 200, 0.95 with 300, and by 128 0.94 with 100, 0.96 with 150, 0.97
+# with 200. A build by 128 takes twice as long, a search as long as its list.
 EF_SEARCH, HUGE_EF_SEARCH, HUGE_GRAPH = 100, 220, 300_000
 
 

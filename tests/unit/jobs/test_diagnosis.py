@@ -294,6 +294,6 @@ def test_a_context_that_the_server_does_not_have(name: str, window: int, state: 
     agent = AgentSettings(name=name, model="m", base_url="http://127.0.0.1/v1", context_window=window)
     with ScriptedServer({"/v1/models": {"data": [{"id": "m", "max_model_len": 4_096}]}}) as server:
         agent = agent.model_copy(update={"base_url": f"{server.url}/v1"})
-        finding = endpoints._check_context(agent, endpoints.look_at(agent.base_url), endpoints.SettingNames.of(agent))
+        finding = endpoints._check_context(agent, endpoints.SettingNames.of(agent))
     assert finding.state == state and said in finding.found
     assert state == "ok" or "4096" in finding.remedy
