@@ -31,8 +31,6 @@ NO_PYTHON = 127  # of the shell: `ray start` ran without a `python` on PATH; the
 PASSED, PASSED_PREFIX, KEPT_HERE = ("DATABASE_URL", "OPENAI_BASE_URL", "OPENAI_API_KEY"), "RAYDEX_", {"RAYDEX_HOME"}
 # Parts of torch's build for CUDA. torch names the exact versions that it needs; its build for CPUs needs none.
 OF_TORCH = ("nvidia-", "cuda-", "triton")
-
-
 GOES_ON = "what was done is kept, and goes on when the same is submitted again"
 
 
@@ -158,18 +156,20 @@ class Job:
 
 async def follow(client: "JobSubmissionClient", job: str) -> int:
     """Print the log of a job until its end, and return its exit code. Raises NoCluster."""
+    from ray.exceptions import AuthenticationError
+
     say(f"raydex submit: job {job}; Ctrl-C leaves it running, `ray job stop {job}` ends it")
     try:
         async for lines in client.tail_job_logs(job):
             print(lines, end="", flush=True)
         ended = client.get_job_info(job)
-    except (ConnectionError, RuntimeError) as error:
+    except (AuthenticationError, ConnectionError, RuntimeError) as error:
         raise NoCluster(f"the cluster went away ({error}): {GOES_ON}") from error
     code = ended.driver_exit_code or 0
     if ended.status == "SUCCEEDED":
         return DONE
     if code < 0:
-        say(f"raydex submit: {signal.Signals(-code).name} killed the command; {GOES_ON}")
+        say(f"raydex submit: the command was ended ({signal.strsignal(-code) or f'signal {-code}'}); {GOES_ON}")
         return 128 - code
     if not code and ended.message:
         say(f"raydex submit: {ended.message}")

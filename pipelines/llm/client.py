@@ -148,7 +148,8 @@ class LLM:
             usage = self._usage(stopwatch.usage, messages, reply.text)
             protocol.note_reply(span, reply.text, usage, why)
         self._measure(stopwatch, messages, reply.text)
-        self._thinks = reply.unopened or (thinks and why == "length")
+        if schema is None or reply.unopened:  # where JSON is forced, nothing is thought
+            self._thinks = reply.unopened or (thinks and why == "length")
         if shown and reply.unopened and not thinks:
             raise self._errors.unopened(usage)
         if not reply.text.strip():

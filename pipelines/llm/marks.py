@@ -7,9 +7,9 @@ import regex
 
 from pipelines.text.phrases import read_phrases
 
-# A reply that ends with the same text so many times and characters goes on like that to its limit; the tables and
-# listings of a documentation repeat less.
-TIMES, REPEATED, LONGEST_PERIOD = 4, 400, 1_000
+# A reply that ends with the same text so many times and characters goes on like that to its limit. A table or listing
+# may repeat a line, and signs that only lay it out, without end.
+TIMES, REPEATED, LONGEST_PERIOD = 6, 1_200, 1_000
 
 _PHRASES = read_phrases(__name__)
 _KINDS = {
@@ -25,17 +25,17 @@ _MARK = regex.compile("|".join(f"(?P<{kind}>{form.pattern})" for kind, form in _
 class ReplyFilter:
     """Takes thoughts, marks and the blanks before an answer out of a reply while it comes; `text` is the answer so far.
 
-    Behind its first word a mark that stands in `prompt` is a word, as passages may be about templates. With `thinks`
-    the reply begins within thoughts, as where a template opens them itself; if they never end, it was all the answer.
-    `stopped` says that no more is of use: "stop" as another turn began, "length" as it repeats itself. `unopened` says
-    that thoughts ended which no mark had opened.
+    Behind its first word a mark that stands in `prompt` or within code is a word, as an answer may be about templates,
+    and so are thoughts that begin there and never end. With `thinks` the reply begins within thoughts, as where a
+    template opens them itself; if they never end, it was all the answer. `stopped` says that no more is of use: "stop"
+    as another turn began, "length" as it repeats itself. `unopened` says that thoughts ended which no mark had opened.
     """
 
     def __init__(self, prompt: str = "", thinks: bool = False) -> None:
         self.text, self.stopped, self.unopened = "", "", False
-        self._prompt, self._whole, self._held = prompt, "", ""
+        self._prompt, self._whole, self._held = prompt.lower(), "", ""
         self._until = "close" if thinks else ""  # the kind of the mark that ends the thoughts
-        self._assumed: str | None = "" if thinks else None  # the thoughts, while only `thinks` says that they are some
+        self._assumed: str | None = "" if thinks else None  # thoughts that may turn out to be none
 
     def feed(self, delta: str) -> str:
         """Return what of the answer has come with `delta`."""
@@ -77,20 +77,26 @@ class ReplyFilter:
         thinks = kind == "turn" and bool(_PHRASES["thinking"].match(label))
         if self._until:
             if kind == "close" or (kind == self._until and not thinks):
-                self.unopened = self.unopened or self._assumed is not None
+                self.unopened = self.unopened or (self._assumed is not None and not self.text)
                 self._until, self._assumed = "", None
             return ""
-        if self.text and mark[0] in self._prompt:
+        if self.text and self._is_word(mark):
             return self._say(mark[0])
         if kind == "close":
             self.unopened, self.text = self.unopened or bool(self.text), ""
         elif kind in ("turn", "end") and self.text:
             self.stopped = "stop"
         elif kind == "open" or thinks:
-            self._until = kind
+            self._until, self._assumed = kind, mark[0] if self.text else None
         elif kind == "turn" and not _PHRASES["speaker"].match(label):
             return self._say(label)
         return ""
+
+    def _is_word(self, mark: "regex.Match[str]") -> bool:
+        """Return whether an answer speaks of a mark behind its first word: in code, as its prompt does, or of HTML."""
+        alone = mark[0] if mark["label"] is None else mark[0][: mark.start("label") - mark.start()].rstrip()
+        spoken = self.text.count("`") % 2 == 1 or alone.lower() in self._prompt
+        return spoken or alone == "<s>" or (alone == "</s>" and "<s>" in self.text)
 
 
 def repeats(text: str) -> bool:
@@ -99,4 +105,9 @@ def repeats(text: str) -> bool:
         return False
     last = text[-20:]
     period = len(text) - len(last) - text.rfind(last, -LONGEST_PERIOD - len(last), -1)
-    return period <= LONGEST_PERIOD and text.endswith(text[-period:] * max(TIMES, REPEATED // period))
+    same = text[-period:]
+    return (
+        period <= LONGEST_PERIOD
+        and any(map(str.isalpha, same))
+        and text.endswith(same * max(TIMES, REPEATED // period))
+    )

@@ -41,8 +41,8 @@ def with_headers(send: Send, change: Callable[[MutableHeaders], None]) -> Send:
 class SecurityHeaders:
     """Completes the headers of every reply; `frame_ancestors` are the origins whose pages may frame it, or `self`.
 
-    A slash at the end of the path of a POST makes no difference; of another, as the links of a page start from its
-    path, it is redirected from, relatively.
+    A slash at the end of the path of a POST makes no difference. A GET with one is redirected to the path without it,
+    as the links of a page start from its path, by a relative address.
     """
 
     def __init__(self, app: ASGIApp, frame_ancestors: Sequence[str] = ()) -> None:
@@ -63,8 +63,9 @@ class SecurityHeaders:
     def _complete(self, path: str, headers: MutableHeaders) -> None:
         for name, value in self._defaults.items():
             headers.setdefault(name, value)
-        if path.endswith("/") and (leads_to := urlsplit(headers.get("Location", ""))).path:
-            sibling = f"../{leads_to.path.rpartition('/')[2]}"
+        leads_to, page = urlsplit(headers.get("Location", "")), path.rstrip("/")
+        if page != path and page and leads_to.path.endswith(page):
+            sibling = f"{'../' * (len(path) - len(page))}{page.rpartition('/')[2]}"
             headers["Location"] = leads_to._replace(scheme="", netloc="", path=sibling).geturl()
         policy = FRAME_ANCESTORS.sub("", headers.get(POLICY, NOTHING)).strip("; ") or NOTHING
         headers[POLICY] = f"{policy}; frame-ancestors {self._ancestors}"

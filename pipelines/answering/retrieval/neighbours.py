@@ -65,7 +65,9 @@ def join_chunks(text: str, following: str, overlap: int) -> str:
 
 def _goes_on(text: str) -> bool:
     """Return whether a chunk begins within the code that the chunk before begins."""
-    return sum(line.strip(MARKS).startswith(FENCE) for line in _divide(text)[0]) % 2 == 1
+    lines = [line.strip(MARKS) for line in text.split("\n")]
+    repeated = lines[: lines.index(OMITTED)] if OMITTED in lines else []
+    return sum(line.startswith(FENCE) for line in repeated) % 2 == 1
 
 
 def _divide(following: str) -> tuple[list[str], list[str]]:

@@ -146,7 +146,7 @@ def test_flags_after_the_verb_are_the_verbs():
     [
         ("SUCCEEDED", 0, "", 0, ""),
         ("FAILED", 3, "Job entrypoint command failed with exit code 3", 3, ""),
-        ("FAILED", -9, "Job entrypoint command failed with exit code -9", 137, "SIGKILL killed the command"),
+        ("FAILED", -9, "Job entrypoint command failed with exit code -9", 137, "the command was ended (Killed)"),
         ("STOPPED", None, "Job was intentionally stopped.", 1, "Job was intentionally stopped."),
     ],
 )

@@ -38,11 +38,15 @@ def test_thoughts_and_marks_are_taken_out_while_a_reply_comes(text: str, answer:
     assert (shown, reply.text, reply.stopped) == (answer, answer, stopped)
 
 
-def test_a_mark_of_which_the_passages_speak_is_a_word() -> None:
-    assert (
-        read("<|im_start|>assistant\nEnd it by <|im_end|>.", 3, prompt="… `<|im_end|>` ends …")[0]
-        == "End it by <|im_end|>."
-    )
+@pytest.mark.parametrize("size", [1, 3, 999])
+@pytest.mark.parametrize("text", [
+    "End it by <|im_end|>.", "Run seq <start> to count.", "In RSS a <channel> has items.", "Split it at `</think>`.",
+    "Use `<think>` for thoughts. Then stop.", "A <thinking> tag helps.", "```\n[INST]\n``` begins.",
+    "`<s>a</s>` is struck, and so is <s>b</s>.", "Say `<|eot_id|>`.",
+])  # fmt: skip
+def test_a_mark_of_which_an_answer_speaks_is_a_word(text: str, size: int) -> None:
+    shown, reply = read(f"<|im_start|>assistant\n{text}", size, prompt="… `<|IM_END|>` ends …")
+    assert (shown, reply.stopped, reply.unopened) == (text, "", False)
 
 
 @pytest.mark.parametrize(("text", "why", "answer", "thinks"), [
@@ -59,6 +63,6 @@ def test_thoughts_that_no_mark_opens_are_known_where_they_are_expected(
 @pytest.mark.parametrize("same", ["very ", "Use `ray.init` to start it. ", "- It starts.\n- It ends.\n" * 5])
 def test_a_reply_that_repeats_itself_is_stopped(same: str) -> None:
     shown, reply = read("Do it so: " + same * 400, 5)
-    assert reply.stopped == "length" and len(shown) < max(500, 5 * len(same))
-    listing = "".join(f"| {n} | `--flag-{n}` | no |\n" for n in range(99)) + same * 3 + "-" * 200
+    assert reply.stopped == "length" and len(shown) < max(1_300, 7 * len(same))
+    listing = "".join(f"| {n} | `--flag-{n}` | no |\n" for n in range(99)) + same * 3 + "-" * 2_000
     assert not read(listing, 5)[1].stopped
