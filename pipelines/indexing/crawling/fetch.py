@@ -194,8 +194,9 @@ class Fetcher:
 
 def _tls_reason(error: Exception) -> str:
     """Return why no TLS connection came about, in OpenSSL's words; "" for any other failure."""
-    causes = [failure.value for failure in getattr(error.__cause__, "reasons", ())]
-    said = [reason for cause in causes if isinstance(cause, SSL.Error) for *_, reason in cause.args[0]]
+    causes = [failure.value for failure in getattr(error.__cause__, "reasons", None) or ()]
+    told = [cause.args[0] for cause in causes if isinstance(cause, SSL.Error) and cause.args]
+    said = [reason for one in told if isinstance(one, list) for *_, reason in one]
     return f"TLS: {said[-1]}" if said else ""
 
 

@@ -41,11 +41,15 @@ def read_page(page: Page, html: Mapping[str, Any] = NO_SELECTORS) -> Document:
 
 
 def _language_of(document: Document) -> str:
-    """Return the language that most paragraphs at the beginning of a page are certainly in, "" if none is."""
+    """Return the language that more of the first paragraphs of a page are in than in any other, "" if none is certain.
+
+    A single one, as a name or a quotation, tells English alone.
+    """
     prose = (block.text for section in document.sections for block in section.blocks if block.kind == "prose")
     paragraphs = chain.from_iterable(text.split("\n\n") for text in prose)
     found = Counter(find_language(text[:LETTERS]) for text in islice(paragraphs, PARAGRAPHS))
-    return max(sorted(found.keys() - {"", "und"}), key=found.__getitem__, default="")
+    language = max(sorted(found.keys() - {"", "und"}), key=found.__getitem__, default="")
+    return language if language == "en" or found[language] > 1 else ""
 
 
 def reader_of(entry: formats.DocumentFormat, html: Mapping[str, Any] = NO_SELECTORS) -> Callable[[Page], Document]:

@@ -13,18 +13,20 @@ from pipelines.text.phrases import read_names, read_table
 _TABLE, _NAMES = read_table(__name__), read_names(__name__)
 _LINE = re.compile("|".join(_TABLE["lines"]))
 _CONDITION, _CELL, _CODE, _CALLOUT = (re.compile(_TABLE[name]) for name in ("condition", "cell", "code", "callout"))
+LONGEST_VALUE, DEEPEST, MOST_COLUMNS = 1_000, 20, 100  # of attributes, blocks within blocks, tables
 _ENDS = frozenset(("fence", "style", "id", "more", "mark", "term"))  # a paragraph without an empty line
 
 
 def from_asciidoc(text: str) -> str:
     """Return `text` as Markdown."""
     attributes: dict[str, str] = dict(_TABLE["attributes"])
-    return "\n".join(_Blocks(_wanted(text.expandtabs(4).splitlines(), attributes), attributes).markdown())
+    lines = text.translate({2: None, 3: None}).expandtabs(4).splitlines()
+    return "\n".join(_Blocks(_wanted(lines, attributes), attributes).markdown())
 
 
 def slug(title: str) -> str:
     """Return the id that Asciidoctor gives a section."""
-    return "_" + re.sub(r"[ .-]+", "_", re.sub(r"[^\w .-]", "", title.lower())).strip("_")
+    return "_" + re.sub(r"[ ._-]+", "_", re.sub(r"[^\w .-]", "", title.lower())).strip("_")
 
 
 def _wanted(lines: Iterable[str], attributes: dict[str, str]) -> Iterator[str]:
@@ -36,7 +38,8 @@ def _wanted(lines: Iterable[str], attributes: dict[str, str]) -> Iterator[str]:
                 yield line
             continue
         kind, names, inner = condition.groups()
-        hides = any(name in attributes for name in re.split("[,+]", names)) != (kind == "ifdef")
+        every = all if "+" in names else any
+        hides = every(name.lower() in attributes for name in re.split("[,+]", names)) != (kind == "ifdef")
         if kind == "endif":
             del hidden[-1:]
         elif not inner or kind == "ifeval":
@@ -48,8 +51,8 @@ def _wanted(lines: Iterable[str], attributes: dict[str, str]) -> Iterator[str]:
 class _Blocks:
     """Reads the blocks of a page, or of a block that has some: what is done, and the lists that are open."""
 
-    def __init__(self, lines: Iterable[str], attributes: dict[str, str]) -> None:
-        self._lines, self._attributes = iter(lines), attributes
+    def __init__(self, lines: Iterable[str], attributes: dict[str, str], depth: int = 0) -> None:
+        self._lines, self._attributes, self._depth = iter(lines), attributes, depth
         self._back: deque[str] = deque()  # lines that were looked at too early
         self._done: list[str] = []
         self._lists: list[tuple[str, str]] = []  # the mark of each, and how far its text is indented
@@ -72,9 +75,10 @@ class _Blocks:
         if "attribute" in said:
             self._set(said)
         elif "style" in said or "id" in said:
-            self._style = said.get("style", self._style)
-            named = re.match(r"[^,.%]*#([\w:-]+)", self._style)
+            style = said.get("style", "")
+            named = re.match(r"[^,.%]*#([\w:-]+)", style)
             self._id = said.get("id") or (named[1] if named else self._id)
+            self._style = f"{self._style},{style}" if self._style and re.match(r"[#.%]|\w+=", style) else style
         elif "title" in said:
             self._title = self._shown(said["title"])
         elif "more" in said:
@@ -89,9 +93,10 @@ class _Blocks:
             self._paragraph(said.get("boxed", line), said.get("box") or self._style)
 
     def _set(self, said: dict[str, str]) -> None:
-        self._attributes.pop(said["attribute"], None)
-        if "off" not in said:
-            self._attributes[said["attribute"]] = self._filled(said.get("value", ""))
+        name = said["attribute"].lower()
+        self._attributes.pop(name, None)
+        if not said.keys() & {"off", "unset"}:
+            self._attributes[name] = self._filled(said.get("value", ""))[:LONGEST_VALUE]
 
     def _heading(self, said: dict[str, str]) -> None:
         level = len(said["level"])
@@ -141,7 +146,8 @@ class _Blocks:
         elif fence[0] == "+":
             self._put([line or "<!-- -->" for line in lines])
         elif fence[0] != "/":
-            self._put(_Blocks(lines, self._attributes).markdown(), style)
+            inner = _Blocks(lines, self._attributes, self._depth + 1)
+            self._put(inner.markdown() if self._depth < DEEPEST else lines, style)
 
     def _code(self, lines: list[str], style: str, info: str) -> None:
         words = [word.strip() for word in style.split(",")]
@@ -153,13 +159,18 @@ class _Blocks:
     def _table(self, lines: list[str], style: str) -> None:
         first, _, rest = "\n".join(lines).strip("\n").partition("\n")
         texts = [re.sub(r"\\?\|", r"\\|", self._shown(cell)) for cell in _CELL.split(f"{first}\n{rest}")[1:]]
-        named = re.search(r"cols=\"?([^\"\]]+)", style)
-        told = named[1].rstrip(",").split(",") if named else []
-        count = sum(int(part.split("*")[0]) if re.match(r"\s*\d+\*", part) else 1 for part in told)
-        count = count or len(_CELL.findall(first)) or 1
+        if not texts:  # of comma-separated values, say
+            self._code(lines, "", "")
+            return
+        named = re.search(r"cols=(?:\"([^\"]+)|([^\",\]]+))", style)
+        told = re.split("[,;]", (named[1] or named[2]).strip(",; ")) if named else []
+        count = sum(int(times[1]) if (times := re.match(r"\s*(\d{1,3})\*", part)) else 1 for part in told)
+        if len(told) == 1 and (alone := re.fullmatch(r"\d{1,3}", told[0])):
+            count = int(alone[0])
+        count = min(count or len(_CELL.findall(first)), MOST_COLUMNS) or 1
         cells = [" ".join(text.split()) for text in texts]
         rows = [cells[place : place + count] for place in range(0, len(cells), count)]
-        headed = "header" in style or rest.startswith("\n")
+        headed = bool(re.search("(?<!no)header", style)) or rest.startswith("\n")
         written = [f"| {' | '.join(row)} |" for row in (rows if headed else [[""] * count, *rows])]
         self._put([*written[:1], "|" + "---|" * count, *written[1:]])
 

@@ -118,7 +118,7 @@ def _with_escapes(row: re.Match[str]) -> str:
 
 def _of_vue(text: str) -> str:
     """Return the text without expressions that a program fills in; code in a line shows them."""
-    return re.sub(r"(`+)[^\n]*?\1|\{\{[^{}\n]*\}\}", lambda found: found[0] if found[1] else "", text)
+    return re.sub(r"(?<!`)(`++)[^\n]*?\1|\{\{[^{}\n]*\}\}", lambda found: found[0] if found[1] else "", text)
 
 
 def _of_template(text: str) -> str:

@@ -32,6 +32,7 @@ _NOISY_PARTS = etree.XPath(
 )
 _PHRASES = read_phrases(__name__)
 _LAST, _LAST_PARTS = 40, 12  # elements in which the ending is looked for, and the most that one consists of
+_NEAR = 20  # elements behind an image in which its words may stand again
 _ARTICLES = "article"
 _MAIN = (
     "[role=main], main",
@@ -192,7 +193,8 @@ def _shown(element: Element) -> str:
         return LINE_BREAK
     if element.tag == "img":
         words = element.get("alt") or ""
-        repeated = _letters(words) == _letters(_text_after(element))  # beside an icon, or the caption of a figure
+        said = _letters(words)  # again beside an icon, or in the caption of a figure
+        repeated = bool(said) and said == _letters(_text_after(element))
         # docutils writes the address where no words are given
         return " " if repeated or words == element.get("src") else f" {words} "
     notes = _TEX(element)
@@ -200,13 +202,15 @@ def _shown(element: Element) -> str:
 
 
 def _text_after(element: Element) -> str:
-    """Return the next text behind an element, as far as it stands in one piece; "" where none follows."""
+    """Return the next text behind an element, as far as it stands in one piece; "" where none is near."""
     place: Element | None = element
-    while place is not None:
+    for _ in range(_NEAR):
+        if place is None:
+            break
         if text := (place.tail or "").strip():
             return text
         following = place.getnext()
-        if text := next(filter(str.strip, following.itertext()), "") if following is not None else "":
+        if text := next(filter(str.strip, islice(following.itertext(), _NEAR)), "") if following is not None else "":
             return text
         place = place.getparent() if following is None else following
     return ""
