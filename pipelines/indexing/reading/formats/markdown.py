@@ -37,7 +37,7 @@ _BOX_TITLE = re.compile(r"([\w-]+)\s*(?:\[(?P<bracket>.*)\]|\|\s*(?P<bar>.*)|(?P
 # Tags of Liquid (Jekyll, GitBook), shortcodes of Hugo, helpers of mdBook, and what begins an address. Code comes first:
 # what looks like a tag in it is none.
 _TEMPLATE = re.compile(
-    r"^[ \t]*(?P<fence>`{3,}|~{3,}).*?(?:^[ \t]*(?P=fence)|\Z)|(?P<tick>`+)[^\n]*?(?P=tick)"
+    r"^[ \t]*(?P<fence>`{3,}|~{3,}).*?(?:^[ \t]*(?P=fence)|\Z)|(?<!`)(?P<tick>`++)[^\n]*?(?P=tick)"
     r"|(?P<before>^[ \t]*)?(?P<tag>\{%(?:[^%\n]|\n(?!\n)){0,1000}+%\}"
     r"|\{\{[<%](?:[^{\n]|\n(?!\n)){0,1000}?[>%]\}\}|\{\{#[^{}\n]*\}\})"
     r"|(?P<address>\{\{-?[ \t]*(?:site\.(?:base)?url|"
