@@ -113,7 +113,7 @@ def test_thoughts_that_no_mark_opens_are_shown_in_no_answer() -> None:
 
 @pytest.mark.parametrize(("deltas", "text", "why"), [
     (["4 it", " is.<|im_", "end|>", "\n<|im_start|>user"] + ["\n5?"] * 9_000, "4 it is.", "stop"),
-    (["4 it is. "] * 9_000, "4 it is. " * 45, "length"),
+    (["4 it is. "] * 9_000, "4 it is. " * 134, "length"),
 ])  # fmt: skip
 def test_a_model_that_goes_on_without_end_is_left(deltas: list[str], text: str, why: str) -> None:
     with serve_replies(Reply(deltas=deltas, delay_s=0.001)) as server:
