@@ -17,7 +17,6 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from pipelines import tracing
-from pipelines.text.languages import LANGUAGES, without_region
 
 if TYPE_CHECKING:
     from pipelines.answering.settings import AnswerSettings
@@ -27,12 +26,6 @@ if TYPE_CHECKING:
 
 class BadVariable(ValueError):
     """An environment variable can't be used; the message names the setting and the problem."""
-
-
-def locale_language() -> str:
-    """Return the language of the terminal (BCP 47), "" if there are no texts in it."""
-    tag = without_region(next(filter(None, map(os.environ.get, ("LC_ALL", "LC_MESSAGES", "LANG"))), ""))
-    return tag if tag in LANGUAGES else ""
 
 
 def home() -> Path:

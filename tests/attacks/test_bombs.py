@@ -94,7 +94,7 @@ OFTEN = {
     "gzip, 512 MiB", "a line of 50 MB", "a head of endless lines", "endless chunks", "a byte a second", "10,000 links",
     "sitemap, XML entities", "100,000 divs deep", "XML entities", "an outside entity", "a line of 4 MB",
     "a line of 4 MB of text", "RST, file inclusion", "PDF of itself", "notebook nested 100,000 deep",
-    "Markdown, 100,000 quotes deep",
+    "Markdown, 100,000 quotes deep", "Markdown, 20,000 backticks in a line", "AsciiDoc, attributes of attributes",
 }  # fmt: skip
 
 
@@ -206,12 +206,17 @@ READ: dict[str, tuple[bytes, str]] = {
     "an outside entity": (OUTSIDE + b"]><html><body><p>&f; words</p></body></html>", "application/xhtml+xml"),
     "Markdown, 100,000 brackets": (b"[" * 100_000, "text/markdown"),
     "Markdown, 100,000 quotes deep": (b">" * 100_000 + b"x", "text/markdown"),
+    "Markdown, 20,000 backticks in a line": (b"a " + b"`" * 20_000 + b"a", "text/markdown"),
     "Markdown, 50,000 stars": (b"**a " * 50_000, "text/markdown"),
     "Markdown, 50,000 tags of templates": (b"{{< " * 50_000, "text/markdown"),
     "MDX, 50,000 braces": (b"{/* \n" * 50_000, "text/mdx"),
     "MkDocs, 100,000 blank lines": (b"x" + b" \n" * 100_000, "text/x-mkdocs"),
     "Markdown, 20,000 listings": (b"{% highlight a %}\n" * 20_000, "text/markdown"),
     "Markdown, 2,000 list levels": (b"".join(b" " * n + b"- x\n" for n in range(2_000)), "text/markdown"),
+    "AsciiDoc, attributes of attributes": (
+        b":a0: x\n" + b"".join(b":a%d: {a%d}{a%d}\n" % (n + 1, n, n) for n in range(99)) + b"\n{a99}", "text/asciidoc"
+    ),
+    "AsciiDoc, 400 blocks deep": (b"\n".join(b"=" * n for n in range(4, 400)) + b"\nx", "text/asciidoc"),
     "RST, nested quotes": (b"".join(b" " * n + b"x\n\n" for n in range(2_000)), "text/x-rst"),
     "RST, file inclusion": (b"W.\n\n.. include:: /etc/passwd\n\n.. raw:: html\n   :file: /etc/passwd\n", "text/x-rst"),
     "notebook of 100,000 cells": (
@@ -222,6 +227,8 @@ READ: dict[str, tuple[bytes, str]] = {
     "notebook nested 100,000 deep": (b"[" * 100_000, "application/x-ipynb+json"),
     "PDF of itself": (b"%PDF-1.7\n" + b"1 0 obj<</Kids[1 0 R]/Type/Pages/Count 9>>endobj\n" * 999, "application/pdf"),
 }  # fmt: skip
+# Pages may hold such, a file in base64 for instance, and are read.
+HARMLESS = {"a line of 4 MB", "a line of 4 MB of text", "Markdown, 20,000 backticks in a line"}
 
 
 @pytest.mark.parametrize("name", tiered(READ))
@@ -242,4 +249,4 @@ def test_a_reader_gives_its_text_or_says_why_not(reading, name):
         seconds = time.monotonic() - began
         assert reader(Page("https://docs.test/after", b"Some words.", "text/plain")).sections
     reading.append((name, held[:70], f"{seconds:.1f} s", f"{peak.mb:.0f} MB"))
-    assert peak.mb < MOST_READING_MB
+    assert peak.mb < MOST_READING_MB and (held == "1 sections" or name not in HARMLESS)

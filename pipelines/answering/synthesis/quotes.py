@@ -31,7 +31,7 @@ OMITTED = "…"
 MOST_CODE_LINES = 60  # longer code is cut: the source's own page has all of it
 # Of a longer table or list those rows are quoted that concern the question: a reader looks for one, not for all.
 MOST_ROWS = 8
-SHORT = 100  # words of a table or list that is quoted whole however many rows it has
+MOST_ROW_WORDS = 100  # words of a table or list that is quoted whole however many rows it has
 MEANT = 0.2  # share of the question's words that the best row has if one is meant; by hand
 CONCERNS = 0.5  # share of the best row's words that another one has
 FULL = 250  # words up to which quotes are filled: a cut often leaves out what decides
@@ -187,9 +187,9 @@ def _bound_block(block: MarkdownBlock, concern: Callable[[str], float]) -> Markd
 
 
 def _choose_rows(rows: Sequence[str], gap: str, concern: Callable[[str], float]) -> list[str]:
-    """Return up to MOST_ROWS rows in their order, with `gap` where others are left out; all if they are SHORT."""
+    """Return up to MOST_ROWS rows in their order, with `gap` where others are left out; all if they have few words."""
     plain = [plain_text(row) for row in rows]
-    if len(rows) <= MOST_ROWS or sum(len(row.split()) for row in plain) <= SHORT:
+    if len(rows) <= MOST_ROWS or sum(len(row.split()) for row in plain) <= MOST_ROW_WORDS:
         return list(rows)
     scores = [concern(row) for row in plain]
     least = CONCERNS * max(scores) if max(scores) >= MEANT else 0.0  # no row is meant: the first ones
