@@ -7,7 +7,6 @@ same database. Exit codes: 0 answered, 1 failed, 2 bad input.
 import argparse
 import asyncio
 import contextlib
-import os
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
@@ -19,7 +18,7 @@ from rich.markdown import Markdown
 from rich.markup import escape
 
 from jobs.cli import DONE, BadInput, add_collection, add_json, check_range, command, finish, main, say
-from jobs.environment import home, open_store, read_configuration, service_key
+from jobs.environment import home, locale_language, open_store, read_configuration, service_key
 from pipelines.answering.engine import QueryEngine
 from pipelines.answering.events import Delta
 from pipelines.answering.factory import make_engine, make_retriever
@@ -34,7 +33,7 @@ from pipelines.records import Answer, Hit
 from pipelines.service_client import AskFailed, ServiceClient
 from pipelines.store import NoSuchCollection
 from pipelines.text.detection import find_language
-from pipelines.text.languages import ENGLISH, LANGUAGES, choose_language, say_beside, without_region
+from pipelines.text.languages import ENGLISH, choose_language, say_beside
 from pipelines.text.remarks import make_remarks
 
 MOST_HITS = 100
@@ -88,12 +87,6 @@ def run(args: argparse.Namespace) -> int:
     else:
         show(reply, choose_language(find_language(args.question), language))
     return DONE
-
-
-def locale_language() -> str:
-    """Return the language of the terminal (BCP 47), "" if there are no texts in it."""
-    tag = without_region(next(filter(None, map(os.environ.get, ("LC_ALL", "LC_MESSAGES", "LANG"))), ""))
-    return tag if tag in LANGUAGES else ""
 
 
 def running_service() -> str | None:

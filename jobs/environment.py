@@ -28,6 +28,14 @@ class BadVariable(ValueError):
     """An environment variable can't be used; the message names the setting and the problem."""
 
 
+def locale_language() -> str:
+    """Return the language of the terminal (BCP 47), "" if there are no texts in it."""
+    from pipelines.text.languages import LANGUAGES, without_region
+
+    tag = without_region(next(filter(None, map(os.environ.get, ("LC_ALL", "LC_MESSAGES", "LANG"))), ""))
+    return tag if tag in LANGUAGES else ""
+
+
 def home() -> Path:
     """Return the folder of everything that Raydex keeps on this machine. Raises BadVariable for a relative one."""
     from platformdirs import user_data_path
