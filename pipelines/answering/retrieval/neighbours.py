@@ -11,6 +11,7 @@ from itertools import groupby
 from operator import attrgetter
 
 from pipelines.answering.hits import own_heading
+from pipelines.markdown.blocks import BlockKind, read_blocks
 from pipelines.markdown.writing import Part, write
 from pipelines.records import Hit
 
@@ -51,7 +52,7 @@ def join_chunks(text: str, following: str, overlap: int) -> str:
         before, _, last = text.rstrip().rpartition("\n")
         if not any(line.strip(MARKS).startswith(FENCE) for line in repeated):
             first = re.sub(r"(?<![^\s>])[-*](?= {3})", " ", rest[0])  # empty items: they open again what is open here
-            return "\n".join([text.rstrip(), first, *rest[1:]])
+            return "\n".join([text.rstrip(), *([""] if _is_paragraph(first) else []), first, *rest[1:]])
         if last.strip(MARKS).startswith(FENCE):  # the code goes on where it was closed
             return "\n".join([before, *rest])
     ending = _WORD.findall(text)[-overlap:] if overlap > 0 else []
@@ -61,6 +62,12 @@ def join_chunks(text: str, following: str, overlap: int) -> str:
         if ending[-length:] == beginning[:length]:
             return text.rstrip() + following[words[length - 1].end() :]
     return f"{text}\n\n{following}"
+
+
+def _is_paragraph(line: str) -> bool:
+    """Return whether a line begins one, and no item, row or listing that goes on."""
+    is_prose = [block.kind for block in read_blocks(line)] == [BlockKind.PROSE]
+    return is_prose and not line.strip(MARKS).startswith("|")
 
 
 def _goes_on(text: str) -> bool:

@@ -566,6 +566,7 @@ HEAD = "| name | size |\n| --- | --- |\n"
     (f"{HEAD}| a | 1 |", f"{HEAD}| b | 2 |", 0, f"{HEAD}| a | 1 |\n| b | 2 |"),
     ("Two steps:\n\n- one", "Two steps:\\\n…\n\n- two", 0, "Two steps:\n\n- one\n\n- two"),
     ("- Two:\n    - one", "- Two:\\\n    …\n-   - two\n    - three", 0, "- Two:\n    - one\n    - two\n    - three"),
+    ("Calls:\n\n`a()`\\\nOne.", "Calls:\\\n…\\\n`b()`\\\nTwo.", 0, "Calls:\n\n`a()`\\\nOne.\n\n`b()`\\\nTwo."),
     ("One is here.", "Two\n…\nmore", 0, "One is here.\n\nTwo\n…\nmore"),
 ])  # fmt: skip
 def test_what_two_chunks_share_is_not_doubled(one: str, other: str, overlap: int, text: str) -> None:
