@@ -75,6 +75,7 @@ def test_tags_of_templates_are_no_text_but_in_code():
             "Linux\n\nWords.\n\nmacOS\n\nMore.",
         ),
         ("::: code-group\n```js [a.js]\none\n```\n:::", "a.js:\n\none"),
+        ("```js{1,3}[a.js]\none\n```\n\n```js[b.js]\ntwo\n```", "a.js:\n\none\n\nb.js:\n\ntwo"),
         ("```rust,editable\n# fn main() {\nlet x = 1;\n#\n#[test]\n# }\n```", "let x = 1;\n#[test]"),
         ("{{#title A book}}\n\nOne {{#include a.md}} two, `{{#title}}`.", "One two, {{#title}}."),
         (
@@ -184,11 +185,12 @@ def test_mdx_leaves_the_text_in_and_around_its_components():
 def test_myst_keeps_code_and_words_of_roles_and_gives_labels_an_anchor():
     document = read(
         "# Page\n\n(own label)=\n## Section\n\n{ref}`Titled <x>`, {class}`~pkg.Short`, {py:func}`pkg.f`.\n\n"
+        "Run [](a_command) of [](../b/c.md#d), [](e/f.md) not `[](g)`, [](#h).\n\n"
         "% hidden\n\n```{code-block} python\n:linenos:\n\nx = 1\n```\n\n```{toctree}\nsub\n```\n\n"
         "```python\n{kept}\n```\n",
         "text/x-myst",
     )
-    assert words(document) == "Titled, Short, pkg.f.\n\nx = 1\n\n{kept}"
+    assert words(document) == "Titled, Short, pkg.f.\n\nRun a_command of d, f not [](g), h.\n\nx = 1\n\n{kept}"
     assert document.sections[0].anchors == ("page", "own-label", "section")
 
 

@@ -236,9 +236,9 @@ def _render_text(_renderer: Any, tokens: Sequence[Token], place: int, *_: Any) -
 def _render_fence(renderer: Any, tokens: Sequence[Token], place: int, *more: Any) -> str:
     """Write code below the name that its fence gives it: ```yaml title="compose.yaml"."""
     token, info = tokens[place], tokens[place].info
-    named = re.search(r"(?:^|\s)\[([^\[\]]+)\]", info)  # a tab of VitePress
+    named = re.search(r"(?:^[\w.:+-]*(?:\{[^}]*\})?|\s)\[([^\[\]]+)\]", info)  # a tab of VitePress
     title = named[1] if named else shown_words(info)
-    token.info = re.findall(r"^(?:\{[ \t.]*)?([^\s,:{}]*)", info)[0]  # ```rust,editable, ```js{1,3}, ```{.py #id}
+    token.info = re.findall(r"^(?:\{[ \t.]*)?([^\s,:{}\[]*)", info)[0]  # ```rust,editable, ```js{1,3}, ```{.py #id}
     if token.info == "rust":  # lines that only the compiler needs
         token.content = re.sub(r"^[ \t]*#(?:[ \t].*)?\n", "", token.content, flags=re.MULTILINE)
     above = f"<p>{escapeHtml(title)}:</p>\n" if title else ""

@@ -13,6 +13,7 @@ _FENCE = re.compile(r"^(?P<indent>[ \t]*)(?P<sign>`{3,}|~{3,}|:{3,})[ \t]*(?P<in
 _DIRECTIVE = re.compile(r"\{(?P<name>[\w:.+-]+)\}[ \t]*(?P<argument>.*)")
 _LABEL = re.compile(r"^\(([^()\n]+)\)=[ \t]*$")
 _ROLE = re.compile(r"\{([\w:+-]+)\}(`+)(.+?)\2(?!`)", re.DOTALL)
+_UNNAMED = re.compile(r"(?<![\w`!\]])\[\]\(([^()<>\s]+)\)")  # shows what it leads to
 _TITLED = re.compile(r"(.+?)\s*<([^<>]+)>", re.DOTALL)
 _OPTION = re.compile(r"^[ \t]*:[\w-]+:.*$")
 _NAMES = read_names(__name__)
@@ -78,7 +79,14 @@ def _plain(line: str) -> str:
     label = _LABEL.match(line)
     if label:
         return f'<a id="{re.sub(r"[^a-z0-9]+", "-", label[1].lower()).strip("-")}"></a>\n'
+    line = _UNNAMED.sub(_named, line) if "[](" in line else line
     return _ROLE.sub(_words, line) if "{" in line else line
+
+
+def _named(link: re.Match[str]) -> str:
+    """Return a link without words with the last name of its target; a label, which may be on any page, is no link."""
+    name = re.split("[/#]", link[1])[-1].removesuffix(".md")
+    return name if name == link[1] else f"[{name}]({link[1]})"
 
 
 def _words(role: re.Match[str]) -> str:
