@@ -25,6 +25,7 @@ from pipelines.answering.factory import make_engine, make_retriever
 from pipelines.answering.question import Question
 from pipelines.answering.retrieval.search import Retrieval
 from pipelines.answering.settings import EXTRACTIVE, AnswerSettings, change
+from pipelines.answering.writing.closest import describe_found
 from pipelines.answering.writing.stages.text import Code, Piece, Statement, TextReader
 from pipelines.files.services import find_services
 from pipelines.llm.session import LOADING, READING, Status
@@ -179,7 +180,7 @@ def as_reply(answer: Answer) -> dict[str, Any]:
     for reply_hit, hit in zip(reply["hits"], answer.hits, strict=True):
         reply_hit |= {"source": hit.source, "text": plain_text(hit.text), "context": plain_text(hit.context)}
     reply["answer"], reply["written_by"] = reply.pop("text"), answer.written_by
-    return reply | {"also_found": [name_section(hit) for hit in answer.also_found]}
+    return reply | {"also_found": describe_found(answer)}
 
 
 def name_section(hit: Hit) -> dict[str, Any]:
@@ -270,8 +271,9 @@ def show(reply: Mapping[str, Any], language: str = ENGLISH) -> None:
 
 
 def show_section(section: Mapping[str, Any]) -> str:
-    """Return the headings of a section, or its page's title, and its address."""
-    return f"{' › '.join(section['headings']) or section['title']}  {section['source']}"
+    """Return the headings of a section, or its page's title, its address, and what it says."""
+    name = f"{' › '.join(section['headings']) or section['title']}  {section['source']}"
+    return "\n      ".join(filter(None, [name, section.get("snippet", "")]))
 
 
 def remark(citation: Mapping[str, Any], reply: Mapping[str, Any], language: str) -> str:

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from pipelines.answering.retrieval.search import Retrieval
+from pipelines.answering.writing.closest import describe_found
 from pipelines.markdown.plain import plain_text
 from pipelines.records import Answer, CitedBy, Confidence, Route, Usage, WrittenBy
 from pipelines.text.cleaning import clean_for_storage
@@ -47,6 +48,12 @@ class SectionOut(_FromRecord):
     source: str
     title: str
     headings: list[str]
+
+
+class FoundOut(SectionOut):
+    """A section that was found and that no citation names; `snippet` is its sentence closest to the question."""
+
+    snippet: Text
 
 
 class HitOut(_FromRecord):
@@ -130,7 +137,7 @@ class AnswerOut(BaseModel):
     claims: ClaimsOut
     confidence: Confidence
     citations: list[CitationOut]
-    also_found: Annotated[list[SectionOut], Field(description="sections that were found and that no citation names")]
+    also_found: Annotated[list[FoundOut], Field(description="sections that were found and that no citation names")]
     as_of: Annotated[str, Field(description="the oldest of the times at which the cited pages were checked")]
     agent: str
     written_by: WrittenBy
@@ -151,7 +158,7 @@ class AnswerOut(BaseModel):
             "answer": answer.text,
             "written_by": answer.written_by,
             "as_of": answer.as_of,
-            "also_found": answer.also_found,
+            "also_found": describe_found(answer),
             **more,
         }
         if not prompts:

@@ -72,7 +72,10 @@ function addressOf(source) {
 export function alsoFound(sections) {
   if (!sections.length) return [];
   const items = sections.slice(0, MOST_FOUND).map(one =>
-    make("li", {}, makeLink(asCitation(one), {}, titleOf(one)), " ", make("span", {class: "place"}, placeOf(one))),
+    make("li", {},
+      make("p", {}, makeLink(asCitation(one), {}, titleOf(one)), " ", make("span", {class: "place"}, placeOf(one))),
+      make("p", {class: "says"}, one.snippet),
+    ),
   );
   return [make("section", {class: "found"}, make("p", {class: "label"}, say("also_found")), make("ul", {}, items))];
 }

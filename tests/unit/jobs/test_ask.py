@@ -124,13 +124,13 @@ def test_how_far_to_rely_on_an_answer_is_said(capsys: pytest.CaptureFixture[str]
     citation = {"n": 1, "title": "Page", "source": "https://d.test/#a", "supported": False, "by": "attributed"}
     claims = {"total": 3, "cited": 2, "supported": 1}
     answer = {"agent": "llm", "known": True, "confidence": "low", "claims": claims, "citations": [citation]}
-    ask.show(REPLY | answer | {"also_found": HITS["hits"]})
+    ask.show(REPLY | answer | {"also_found": [HITS["hits"][0] | {"snippet": "It says so."}]})
     out = capsys.readouterr().out
     assert (
         "Low confidence · 1 of 3 claims supported by a source\n" in out
         and "[1] Page · weak support · Source found" in out
     )
-    assert "Also found\n    Page › Part  https://d.test/#a\n\n" in out
+    assert "Also found\n    Page › Part  https://d.test/#a\n      It says so.\n\n" in out
     ask.show(REPLY)  # of a service that rates no answers
     assert "onfidence" not in capsys.readouterr().out
 

@@ -1,0 +1,17 @@
+"""What a section that was found and is not cited says about the question."""
+
+import pytest
+from kit.answering import make_hit
+
+from pipelines.answering.writing.closest import closest_sentence
+
+
+@pytest.mark.parametrize(("text", "said"), [
+    ("Nodes are machines. At most `max_workers` nodes start. More follows.", "At most max_workers nodes start."),
+    ("```yaml\nmax_workers: nodes\n```\n\n- one node\n- max_workers counts nodes", "max_workers counts nodes"),
+    ("| name | says |\n| --- | --- |\n| a | x |\n| max_workers | all nodes |", "max_workers | all nodes"),
+    (f"It has nodes and {'many, ' * 60}words.", f"It has nodes and {'many, ' * 29}many,…"),
+    ("Nothing of it is said here.", ""),
+])  # fmt: skip
+def test_it_is_the_sentence_item_or_row_with_most_words_of_the_question(text: str, said: str) -> None:
+    assert closest_sentence("How many nodes does max_workers count?", make_hit("https://d.test/a", text)) == said
