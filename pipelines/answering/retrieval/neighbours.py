@@ -51,7 +51,7 @@ def join_chunks(text: str, following: str, overlap: int) -> str:
     if rest and all(line.strip(MARKS) in text for line in repeated):
         before, _, last = text.rstrip().rpartition("\n")
         if not any(line.strip(MARKS).startswith(FENCE) for line in repeated):
-            first = re.sub(r"(?<![^\s>])[-*](?= {3})", " ", rest[0])  # empty items: they open again what is open here
+            first = _go_on(rest[0])
             return "\n".join([text.rstrip(), *([""] if _is_paragraph(first) else []), first, *rest[1:]])
         if last.strip(MARKS).startswith(FENCE):  # the code goes on where it was closed
             return "\n".join([before, *rest])
@@ -61,7 +61,13 @@ def join_chunks(text: str, following: str, overlap: int) -> str:
     for length in range(len(beginning), 0, -1):
         if ending[-length:] == beginning[:length]:
             return text.rstrip() + following[words[length - 1].end() :]
-    return f"{text}\n\n{following}"
+    return f"{text}\n\n{_go_on(following)}"
+
+
+def _go_on(following: str) -> str:
+    """Return what follows within the lists that its first line opens again, by empty items: they are open."""
+    first, *rest = following.split("\n")
+    return "\n".join([re.sub(r"(?<![^\s>])[-*](?= {3})", " ", first), *rest])
 
 
 def _is_paragraph(line: str) -> bool:

@@ -221,14 +221,19 @@ def _write_quote(quote: Quote, hit: Hit) -> str:
         following = passage.place + 1
         for block in passage.blocks:
             written.append(_write_block(block))
-            is_open = block.kind in SAID and not written[-1].endswith("```")
-            end = len(written) if is_open else end
+            end = len(written) if _takes_mark(block.kind, written[-1]) else end
     mark = f"[{quote.hit + 1}]"
-    if end:
+    if end == len(written) or (end and not written[end - 1].endswith(":")):
         written[end - 1] += f" {mark}"
-    else:
+    else:  # behind what the last sentence introduces
         written.append(mark)
     return "\n\n".join([f"**{write_markdown([Part('prose', own_heading(hit))])}**", *written])
+
+
+def _takes_mark(kind: BlockKind, written: str) -> bool:
+    """Return whether a mark may end a block: it is said, or a list, and no code or table is its last line."""
+    last = written.rpartition("\n")[2].lstrip(" >")
+    return kind in (*SAID, BlockKind.LIST) and not last.startswith(("```", "|"))
 
 
 def _write_block(block: MarkdownBlock) -> str:

@@ -11,7 +11,9 @@ from pipelines.answering.writing.closest import closest_sentence
     ("```yaml\nmax_workers: nodes\n```\n\n- one node\n- max_workers counts nodes", "max_workers counts nodes"),
     ("| name | says |\n| --- | --- |\n| a | x |\n| max_workers | all nodes |", "max_workers | all nodes"),
     (f"It has nodes and {'many, ' * 60}words.", f"It has nodes and {'many, ' * 29}many,…"),
-    ("Nothing of it is said here.", ""),
+    ("Nothing of it is said here.", "Nothing of it is said here."),
+    ("Here it counts nodes:\n\n- `max_workers`\n\n    ```\n    nodes\n    ```", "max_workers"),
+    ("```\nmax_workers\n```", ""),
 ])  # fmt: skip
 def test_it_is_the_sentence_item_or_row_with_most_words_of_the_question(text: str, said: str) -> None:
     assert closest_sentence("How many nodes does max_workers count?", make_hit("https://d.test/a", text)) == said

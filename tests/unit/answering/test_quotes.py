@@ -6,7 +6,16 @@ import pytest
 from kit.answering import extract, make_hit
 
 from pipelines.answering.synthesis.passages import split_passages
-from pipelines.answering.synthesis.quotes import FULL, MOST_CODE_LINES, MOST_PROSE_WORDS, MOST_ROWS, Quote, bound, fill
+from pipelines.answering.synthesis.quotes import (
+    FULL,
+    MOST_CODE_LINES,
+    MOST_PROSE_WORDS,
+    MOST_ROWS,
+    Quote,
+    bound,
+    fill,
+    write,
+)
 from pipelines.records import Hit
 
 HEAD = ["| setting | default | what it does |", "| --- | --- | --- |"]
@@ -59,6 +68,23 @@ def test_code_is_quoted_whole_unless_it_is_very_long(lines: int, whole: bool) ->
     text = f"To fill the table, run all of its steps:\n\n```python\n{code}\n```"
     made = answer("How do I fill the table?", make_hit("https://d.test/c#c", text, ("Fill",)))
     assert (code in made, "…\n```" not in made) == (whole, whole) and made.count("\n") < MOST_CODE_LINES + 9
+
+
+TABLE, CODE = "| a | b |\n| --- | --- |\n| one | two |", "```\nrun it\n```"
+NOTE = "> Note\n>\n> | a | b |\n> | --- | --- |\n> | one | two |"
+
+
+@pytest.mark.parametrize(("text", "end"), [
+    (f"It runs.\n\n{CODE}", f"It runs. [1]\n\n{CODE}"),
+    (f"Run this:\n\n{CODE}", f"Run this:\n\n{CODE}\n\n[1]"),
+    (f"It has these:\n\n{TABLE}", f"It has these:\n\n{TABLE}\n\n[1]"),
+    ("It has these:\n\n- one\n- two", "It has these:\n\n- one\n- two [1]"),
+    (f"Run it.\n\n{NOTE}", f"Run it. [1]\n\n{NOTE}"),
+])  # fmt: skip
+def test_the_mark_stands_behind_the_last_sentence_and_what_that_introduces(text: str, end: str) -> None:
+    [hit] = [make_hit("https://d.test/r#run", text, ("Run",))]
+    passages = tuple(split_passages(text))
+    assert write([Quote(0, passages, 1.0, 0.9, frozenset())], [hit]) == f"**Run**\n\n{end}"
 
 
 def test_a_long_definition_ends_after_a_whole_sentence() -> None:

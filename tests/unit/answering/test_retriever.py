@@ -567,6 +567,7 @@ HEAD = "| name | size |\n| --- | --- |\n"
     ("Two steps:\n\n- one", "Two steps:\\\n…\n\n- two", 0, "Two steps:\n\n- one\n\n- two"),
     ("- Two:\n    - one", "- Two:\\\n    …\n-   - two\n    - three", 0, "- Two:\n    - one\n    - two\n    - three"),
     ("Calls:\n\n`a()`\\\nOne.", "Calls:\\\n…\\\n`b()`\\\nTwo.", 0, "Calls:\n\n`a()`\\\nOne.\n\n`b()`\\\nTwo."),
+    ("1. Do:\n\n    - a", "-   > Mind.\n\n2. Go", 0, "1. Do:\n\n    - a\n\n    > Mind.\n\n2. Go"),
     ("One is here.", "Two\n…\nmore", 0, "One is here.\n\nTwo\n…\nmore"),
 ])  # fmt: skip
 def test_what_two_chunks_share_is_not_doubled(one: str, other: str, overlap: int, text: str) -> None:

@@ -75,6 +75,7 @@ def test_tags_of_templates_are_no_text_but_in_code():
             "Linux\n\nWords.\n\nmacOS\n\nMore.",
         ),
         ("::: code-group\n```js [a.js]\none\n```\n:::", "a.js:\n\none"),
+        ('```yaml tab="File"\none\n```', "File:\n\none"),
         ("```js{1,3}[a.js]\none\n```\n\n```js[b.js]\ntwo\n```", "a.js:\n\none\n\nb.js:\n\ntwo"),
         ("```rust,editable\n# fn main() {\nlet x = 1;\n#\n#[test]\n# }\n```", "let x = 1;\n#[test]"),
         ("{{#title A book}}\n\nOne {{#include a.md}} two, `{{#title}}`.", "One two, {{#title}}."),

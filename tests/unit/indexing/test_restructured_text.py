@@ -147,6 +147,12 @@ def test_code_is_marked_and_the_lines_of_a_block_stay_one_paragraph():
     ]  # fmt: skip
 
 
+def test_a_name_for_references_is_no_text_and_two_lines_of_a_cell_are_no_list():
+    table = "+-------+---+\n| f(a,  | B |\n|   bc) |   |\n+-------+---+\n| g()   | C |\n+-------+---+\n"
+    document = read(f"Page\n====\n\nText.\n\n.. setting:: size\n\nSize\n----\n\nWords.\n\n{table}")
+    assert words(document).split("\n") == ["Text.", "Words.", "f(a, bc) | B", "g() | C"]
+
+
 def test_what_docutils_cannot_read_stays_as_it_is_written():
     text = words(read("Page\n====\n\nA.\n\n+---+\n| broken table |\n\n.. list-table::\n\n   no list\n\n**open\n"))
     assert all(part in text for part in ("broken table", "no list", "**open"))

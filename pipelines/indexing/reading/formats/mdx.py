@@ -15,7 +15,7 @@ _ATTRIBUTE = re.compile(r"""([A-Za-z][\w-]*)\s*=\s*(?:"([^"]*)"|'([^']*)'|\{\s*[
 _COMMENT_ID = re.compile(r"\{/\*\s*(#[\w:.-]+)\s*\*/\}")
 _TEXT = re.compile(r"""\s*(?:"([^"]*)"|'([^']*)'|`([^`$]*)`)\s*""", re.DOTALL)
 # Attributes of components whose value a reader sees.
-_SHOWN = ("title", "label", "heading", "header", "summary", "caption", "description", "alt")
+_SHOWN = ("title", "label", "heading", "header", "summary", "caption", "tab", "description", "alt")
 _KEPT = {"id": "id", "name": "name", "href": "href", "alt": "alt", "className": "class", "class": "class"}
 _INLINE = frozenset(
     ("a", "abbr", "b", "br", "cite", "code", "del", "em", "i", "img", "ins", "kbd", "mark", "q", "s", "small", "span",

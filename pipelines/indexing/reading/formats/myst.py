@@ -5,6 +5,7 @@ A directive with text becomes a box or its text, one with code becomes code, a r
 
 import re
 from collections.abc import Iterator
+from pathlib import PurePosixPath
 from textwrap import dedent
 
 from pipelines.text.phrases import read_names
@@ -85,7 +86,7 @@ def _plain(line: str) -> str:
 
 def _named(link: re.Match[str]) -> str:
     """Return a link without words with the last name of its target; a label, which may be on any page, is no link."""
-    name = re.split("[/#]", link[1])[-1].removesuffix(".md")
+    name = PurePosixPath(link[1].rpartition("#")[2]).stem
     return name if name == link[1] else f"[{name}]({link[1]})"
 
 

@@ -62,7 +62,9 @@ class AnyDirective(Directive):  # type: ignore[misc]
             return [nodes.admonition("", *_bold(_BOXES[name]), *self._paragraph(argument), *content.children)]
         if ":" in name or name.startswith("auto") or name in _NAMES["objects"]:
             return [*_code(line.strip() for line in argument.split("\n")), *content.children]
-        return [*(() if name in _NAMES["untitled"] else _bold(argument)), *content.children]
+        # `.. setting:: name` above a heading is for those who refer to it.
+        refers = not self.content and not self.options and len(argument.split()) == 1
+        return [*(() if refers or name in _NAMES["untitled"] else _bold(argument)), *content.children]
 
     def _paragraph(self, text: str) -> list[nodes.Node]:
         """Return `text`, with its own mark-up, as a paragraph."""

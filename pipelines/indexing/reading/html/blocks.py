@@ -151,9 +151,9 @@ def _is_data_table(table: Element) -> bool:
 
 
 def _holds_blocks(table: Element) -> bool:
-    """Return whether a cell holds a listing of several lines or a definition list: neither fits into a row."""
+    """Return whether a cell holds a listing of several lines or a list of definitions: neither fits into a row."""
     listings = ("".join(inner.itertext()).strip() for inner in table.iter("pre"))
-    return any("\n" in text for text in listings) or next(table.iter("dl"), None) is not None
+    return any("\n" in text for text in listings) or any(len(list(one.iter("dt"))) > 1 for one in table.iter("dl"))
 
 
 def _rows(table: Element) -> list[list[Element]]:
@@ -205,7 +205,7 @@ def _side_by_side(cells: Sequence[str]) -> str:
 
 
 def _cell(cell: Element) -> str:
-    for block in cell.iter("div", "p", "li"):
+    for block in cell.iter("div", "p", "li", "dd"):
         block.tail = f" {block.tail or ''}"
         block.text = f" {block.text or ''}"
     return line_of(cell)
