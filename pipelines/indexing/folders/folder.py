@@ -31,7 +31,7 @@ from pipelines.records import Page, content_hash
 # What generators put beside their pages: copies of source files, assets.
 COPIES = tuple(f"/{folder}/" for generator in GENERATORS for folder in generator.copies.split())
 URL_STYLES = ("auto", *get_args(UrlStyle))
-_SITES = ("docs", "website", "site", "doc")  # folders of a checkout that hold its site
+_SITES = ("docs/", "website/", "site/", "doc/")  # folders of a checkout that hold its site
 _FILES = "http://folder.invalid"  # stands for the file system while links between files are resolved
 _MAX_CONFIG = 1_000_000  # bytes of a generator's configuration; the longest of many has 50,000
 
@@ -233,9 +233,9 @@ def _published_link(settings: FolderSettings, url: str) -> str:
 def _find_sources(read: Read, folder: str) -> SourceFolder | None:
     """Return the sources that `folder` holds or is a part of; None if no configuration says so.
 
-    In a checkout the configuration may lie one level below, in one of a few folders.
+    In a checkout the configuration may lie beside it or one level below, in one of a few folders.
     """
-    for place in (*upwards(folder), *(f"{folder.rstrip('/')}/{name}/" for name in _SITES)):
+    for place in (above + name for above in upwards(folder) for name in ("", *_SITES)):
         for generator in GENERATORS:
             sources = generator.sources(read, place) if generator.sources else None
             if sources is not None and sources.covers(folder):

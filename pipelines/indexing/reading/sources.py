@@ -18,8 +18,8 @@ from pipelines.indexing.reading.formats import MARKDOWN
 
 UrlStyle = Literal["keep", "html", "directory", "bare"]
 Read = Callable[[str], str | None]  # a path to its text, None if there is no such file
-# A docs folder lies at most so deep below the file that configures its site: website/docs/en, docs/en/docs.
-_LEVELS_UP = 3
+# A docs folder lies at most so deep below the file that configures its site: src/content/docs/en/guides.
+_LEVELS_UP = 6
 _INDEXES = ("index.md", "_index.md", "_index.html", "index.mdx", "SUMMARY.md", "layout.tsx", "layout.jsx", "_meta.js")
 _INDEX = (r"(^|/)(?:_?index|readme)$", r"\1")
 _PAGE = r"\]\(\s*<?([^()<>#]+\.md)\b"

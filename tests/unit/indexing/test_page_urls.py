@@ -253,6 +253,15 @@ def test_docusaurus_publishes_by_its_own_rules(website):
     assert part == {"api.md": BASE + "handbook/api/", "own.md": BASE + "handbook/api/other"}
 
 
+def test_a_configuration_lies_in_a_folder_beside_the_pages_or_far_above_them(tmp_path):
+    write(tmp_path, "docs/a.md", "website/docusaurus.config.mjs", "src/content/docs/en/guides/b.mdx")
+    (tmp_path / "website" / "docusaurus.config.mjs").write_text("presets: [['c', {docs: {path: '../docs'}}]]")
+    assert urls(tmp_path / "docs", BASE + "docs/") == {"a.md": BASE + "docs/a"}
+    (tmp_path / "astro.config.ts").write_text("starlight({title: 'Docs'})")
+    found = urls(tmp_path / "src" / "content" / "docs" / "en" / "guides", BASE + "en/guides/")
+    assert found == {"b.mdx": BASE + "en/guides/b/"}
+
+
 def test_docusaurus_may_have_its_docs_at_the_root_and_slashes_at_the_end(website):
     (website / "docusaurus.config.ts").write_text((DOCUSAURUS % "/").replace("// trailing", "trailing"))
     found = urls(website / "docs")
