@@ -98,7 +98,8 @@ def service(setup: Mapping[str, str], settings: Mapping[str, Any], log: Path) ->
     """Yield the URL and the process of `raydex serve` with a set-up; what it says is in `log`."""
     port = free_port()
     ours = {"DATABASE_URL": settings["database_url"]}
-    ours |= {f"RAYDEX_{k.upper()}": str(v) for k, v in settings.items() if k != "database_url"}
+    texts = {k: v if isinstance(v, str) else json.dumps(v) for k, v in settings.items() if k != "database_url"}
+    ours |= {f"RAYDEX_{k.upper()}": text for k, text in texts.items()}
     inherited = {k: v for k, v in os.environ.items() if not k.startswith(("RAY_SERVE_", "RAYDEX_"))}
     with log.open("w") as lines:
         process = subprocess.Popen(

@@ -58,7 +58,8 @@ class Quote:
     """Passages of hit n (from 0) that follow each other in its section.
 
     `score` ranks them, `support` is how well they answer the question (0 to 1), `words` are theirs and their headings'.
-    `headed` is the share of the question's words, if it has several, that the headings have.
+    `headed` is the share of the question's words, if it has several, that the headings have. `begins` and `ends` tell
+    whether it does so where what the section says begins and ends.
     """
 
     hit: int
@@ -67,6 +68,8 @@ class Quote:
     support: float
     words: frozenset[str]
     headed: float = 0.0
+    begins: bool = True
+    ends: bool = True
 
 
 def in_order(quotes: Sequence[Quote], hits: Sequence[Hit]) -> tuple[tuple[Quote, ...], tuple[Hit, ...]]:
@@ -105,7 +108,8 @@ def _fill(quote: Quote, section: Sequence[Passage], most: int) -> Quote:
             passages[passage.place] = passage
     ordered = [passages[place] for place in sorted(passages)]
     behind = _without_label([passage for passage in ordered if passage.place > last])
-    return replace(quote, passages=(*(passage for passage in ordered if passage.place <= last), *behind))
+    chosen = (*(passage for passage in ordered if passage.place <= last), *behind)
+    return replace(quote, passages=chosen, begins=first <= said[0], ends=chosen[-1].place >= said[-1])
 
 
 def _add_below(quote: Quote, hit: Hit) -> Quote:
@@ -213,7 +217,7 @@ def _whole_sentences(prose: str) -> str:
 
 
 def _write_quote(quote: Quote, hit: Hit) -> str:
-    written: list[str] = []
+    written = [] if quote.begins else [OMITTED]
     end = 0  # of the last sentence
     following = quote.passages[0].place
     for passage in quote.passages:
@@ -227,7 +231,8 @@ def _write_quote(quote: Quote, hit: Hit) -> str:
         written[end - 1] += f" {mark}"
     else:  # behind what the last sentence introduces
         written.append(mark)
-    return "\n\n".join([f"**{write_markdown([Part('prose', own_heading(hit))])}**", *written])
+    title = f"**{write_markdown([Part('prose', own_heading(hit))])}**"
+    return "\n\n".join([title, *written, *([] if quote.ends else [OMITTED])])
 
 
 def _takes_mark(kind: BlockKind, written: str) -> bool:

@@ -24,19 +24,22 @@ def describe_found(answer: Answer) -> list[dict[str, Any]]:
 
 
 def closest_sentence(question: str, hit: Hit) -> str:
-    """Return the sentence, item or row of a hit that has most words of the question, the first of them."""
+    """Return the item, row or sentence (with those behind it) of a hit that has most words of the question."""
     asked = frozenset(terms(question)) - STOP_TERMS
-    texts = list(itertools.chain.from_iterable(map(_texts, read_blocks(hit.text))))
-    told = [text for text in texts if not text.endswith(":")] or texts
-    return snippet(max(told, key=lambda text: len(asked & frozenset(terms(text))), default=""), LENGTH)
+    told = [one for one in itertools.chain(*map(_texts, read_blocks(hit.text))) if not one[0].endswith(":")]
+    return snippet(max(told, key=lambda one: len(asked & frozenset(terms(one[0]))), default=("", ""))[1], LENGTH)
 
 
-def _texts(block: MarkdownBlock) -> list[str]:
+def _texts(block: MarkdownBlock) -> list[tuple[str, str]]:
+    """Return the texts of a block that may be close to a question, each with what is shown of it."""
     match block.kind:
         case BlockKind.CODE:
-            return []
+            texts = []
         case BlockKind.LIST:
-            return [plain_text(item).lstrip("-*+ ").partition("\n")[0] for item in block.items]
+            texts = [plain_text(item).lstrip("-*+ ").partition("\n")[0] for item in block.items]
         case BlockKind.TABLE:
-            return [plain_text("\n".join([*block.rows[:2], row])).rpartition("\n")[2] for row in block.rows[2:]]
-    return [sentence for sentence in split_sentences(block.plain) if len(sentence.split()) >= FEW]
+            texts = [plain_text("\n".join([*block.rows[:2], row])).rpartition("\n")[2] for row in block.rows[2:]]
+        case _:
+            sentences = [sentence for sentence in split_sentences(block.plain) if len(sentence.split()) >= FEW]
+            return [(sentence, " ".join(sentences[n:])) for n, sentence in enumerate(sentences)]
+    return [(text, text) for text in texts]

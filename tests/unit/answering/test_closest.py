@@ -7,7 +7,7 @@ from pipelines.answering.writing.closest import closest_sentence
 
 
 @pytest.mark.parametrize(("text", "said"), [
-    ("Nodes are machines. At most `max_workers` nodes start. More follows.", "At most max_workers nodes start."),
+    ("Of nodes. At most `max_workers` start. Not all of these do.", "At most max_workers start. Not all of these do."),
     ("```yaml\nmax_workers: nodes\n```\n\n- one node\n- max_workers counts nodes", "max_workers counts nodes"),
     ("| name | says |\n| --- | --- |\n| a | x |\n| max_workers | all nodes |", "max_workers | all nodes"),
     (f"It has nodes and {'many, ' * 60}words.", f"It has nodes and {'many, ' * 29}many,…"),
