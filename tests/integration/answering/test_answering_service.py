@@ -234,7 +234,7 @@ def test_planted_pages_change_nothing(deployed: Deployed) -> None:
     reply = deployed.ask("What about mandarins?", k=3)
     assert len(reply["hits"]) == 3 and all("/planted" in hit["source"] for hit in reply["hits"])
     assert any("evil.test" in request.text for request in deployed.strong.asked)
-    said = json.dumps({k: v for k, v in reply.items() if k not in ("hits", "citations")})
+    said = json.dumps({k: v for k, v in reply.items() if k not in ("hits", "citations", "also_found")})
     assert "evil.test" not in re.sub("`[^`]*`", "", said) and "q=leak" not in said and "<img" not in said
     streamed = [data["text"] for name, data in deployed.stream("What about mandarins?", k=3) if name == "delta"]
     assert "evil.test" not in re.sub("`[^`]*`", "", "".join(streamed))

@@ -51,7 +51,7 @@ def test_no_command_repeats_the_password_of_a_misspelt_url(verb, tmp_path, capfd
     (tmp_path / "x.yaml").write_text("name: x\nsites:\n  - start_urls: [https://x.test/]\n")
     monkeypatch.setenv("RAYDEX_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("RAYDEX_DEBUG", "1")  # tracebacks too
-    monkeypatch.setattr("pipelines.store.DATABASE_PATIENCE_S", 1.0)
+    monkeypatch.setattr("pipelines.store.DATABASE_PATIENCE_S", 0.1)
     for name, url in MISSPELT.items():
         if verb in WAITING and name == "no such host":
             continue
