@@ -1,6 +1,7 @@
 """Describes the sections that an answer does not cite: what each says about the question."""
 
 import itertools
+import re
 from typing import Any
 
 from pipelines.answering.hits import snippet
@@ -10,6 +11,8 @@ from pipelines.markdown.blocks import BlockKind, MarkdownBlock, read_blocks
 from pipelines.markdown.plain import plain_text
 from pipelines.records import Answer, Hit
 
+_MARKER = re.compile(r"\s*(?:[-*+]|\d+[.)])\s+")
+_NOTE = re.compile(r"^> ?", re.MULTILINE)
 FEW = 4  # words of a sentence that may say something
 LENGTH = 200  # characters of what is shown: two lines of a page
 
@@ -26,7 +29,8 @@ def describe_found(answer: Answer) -> list[dict[str, Any]]:
 def closest_sentence(question: str, hit: Hit) -> str:
     """Return the item, row or sentence (with those behind it) of a hit that has most words of the question."""
     asked = frozenset(terms(question)) - STOP_TERMS
-    told = [one for one in itertools.chain(*map(_texts, read_blocks(hit.text))) if not one[0].endswith(":")]
+    texts = list(itertools.chain(*map(_texts, read_blocks(hit.text))))
+    told = [one for one in texts if not one[0].endswith(":")] or texts
     return snippet(max(told, key=lambda one: len(asked & frozenset(terms(one[0]))), default=("", ""))[1], LENGTH)
 
 
@@ -36,9 +40,12 @@ def _texts(block: MarkdownBlock) -> list[tuple[str, str]]:
         case BlockKind.CODE:
             texts = []
         case BlockKind.LIST:
-            texts = [plain_text(item).lstrip("-*+ ").partition("\n")[0] for item in block.items]
+            texts = [_MARKER.sub("", plain_text(item)).partition("\n")[0] for item in block.items]
         case BlockKind.TABLE:
             texts = [plain_text("\n".join([*block.rows[:2], row])).rpartition("\n")[2] for row in block.rows[2:]]
+        case BlockKind.NOTE:
+            inner = read_blocks(_NOTE.sub("", block.text))
+            return [text for one in inner for text in _texts(one)]
         case _:
             sentences = [sentence for sentence in split_sentences(block.plain) if len(sentence.split()) >= FEW]
             return [(sentence, " ".join(sentences[n:])) for n, sentence in enumerate(sentences)]

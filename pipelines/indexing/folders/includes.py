@@ -113,9 +113,10 @@ def _places(text: str) -> Iterator[tuple[re.Match[str], dict[str, str]]]:
     imported = dict(re.findall(_TABLE["imports"], text, re.MULTILINE))
     for place in _PLACE.finditer(text):
         said = {re.sub(r"_\d+$", "", name): value for name, value in place.groupdict().items() if value}
-        if name := said.get("component"):
-            said["file"] = imported.get(name, "")
-        if not name or said["file"]:
+        for how, name in (("file", said.get("component")), ("code", said.get("listing"))):
+            if name:
+                said[how] = imported.get(name, "")
+        if said.get("fence") or said.get("file") or said.get("code"):
             yield place, said
 
 

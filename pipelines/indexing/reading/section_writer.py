@@ -4,6 +4,7 @@ Three structures occur in documentation and may be nested: containers with an id
 (Markdown and most other sites), and entries of definition lists (APIs, settings, glossaries). Knows no tree.
 """
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
@@ -19,6 +20,7 @@ from pipelines.markdown.text import LIST, Text, below, in_list, join_texts, mark
 from pipelines.records import Block, Section
 
 _TITLED, _UNTITLED, _ROW = 7, 8, 9  # levels below all headings, of sections that begin at a name in the text
+_UNFILLED = re.compile(r"\{\{|%7B%7B", re.IGNORECASE)
 _PICTURES = (".png", ".svg", ".jpg", ".jpeg", ".gif", ".webp")
 _BESIDE = 0.1  # of the characters of an index: what it is, and how to use it
 
@@ -362,7 +364,12 @@ _WRITERS: dict[type, Callable[[SectionWriter, Any], None]] = {
 
 
 def _target(url: str, href: str) -> str:
-    """Return where a link on the page at `url` leads, "" if to a picture, or to no page of the Web."""
+    """Return where a link on the page at `url` leads, "" if to a picture, or to no page of the Web.
+
+    Nor does one that a template has yet to fill in: `/docs/{{version}}/queues`.
+    """
+    if _UNFILLED.search(href):
+        return ""
     try:
         target = urljoin(url, href.strip())
     except ValueError:

@@ -12,6 +12,9 @@ from pipelines.answering.writing.closest import closest_sentence
     ("| name | says |\n| --- | --- |\n| a | x |\n| max_workers | all nodes |", "max_workers | all nodes"),
     (f"It has nodes and {'many, ' * 60}words.", f"It has nodes and {'many, ' * 29}many,…"),
     ("Nothing of it is said here.", "Nothing of it is said here."),
+    ("> Note\n>\n> It counts all nodes.\n>\n> ```\n> x\n> ```", "It counts all nodes."),
+    ("- `-nodes`, the number", "-nodes, the number"),
+    ("What counts nodes is this:\n\n```\nx\n```", "What counts nodes is this:"),
     ("Here it counts nodes:\n\n- `max_workers`\n\n    ```\n    nodes\n    ```", "max_workers"),
     ("```\nmax_workers\n```", ""),
 ])  # fmt: skip

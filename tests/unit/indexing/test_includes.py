@@ -101,6 +101,13 @@ def test_a_component_that_is_imported_from_a_page_is_its_text(repository):
     assert Includes(LocalFileSystem(), str(repository))("a.mdx", b"<Other />\n") == b"<Other />\n"
 
 
+def test_a_file_that_is_imported_by_the_raw_loader_is_code(repository):
+    said = "import A from '!!raw-loader!../../../src/a.py'\n\n<CodeBlock language={'py'}>{A}</CodeBlock>\n\n"
+    said += "<CodeBlock>{B}</CodeBlock>\n"
+    shown = said.replace("<CodeBlock language={'py'}>{A}</CodeBlock>", block(ALL.strip()))
+    assert filled(repository, said) == shown
+
+
 def test_an_include_of_nothing_goes_but_for_one_that_an_example_shows(repository):
     text = '{* gone.py *}\nProse.\n\n```html\n{% include "header.html" %}\n```\n'
     assert filled(repository, text) == '\nProse.\n\n```html\n{% include "header.html" %}\n```\n'

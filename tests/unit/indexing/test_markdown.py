@@ -3,6 +3,7 @@
 import pytest
 
 from pipelines.indexing.reading.read import read_page
+from pipelines.markdown.text import marks_of
 from pipelines.records import Document, Page
 
 
@@ -52,6 +53,17 @@ def test_headings_have_the_ids_of_the_generator(kind, anchors):
 )
 def test_a_box_keeps_its_title_and_its_words(kind, text):
     assert words(read(f"Before.\n\n{text}\n\nAfter.\n", kind)) == "Before.\n\nBoxed title\n\nBoxed words.\n\nAfter."
+
+
+def test_a_link_that_a_template_has_yet_to_fill_in_is_its_words():
+    text = (
+        read("See [queues](/docs/{{version}}/queues#a) and [all](/docs/all).", "text/markdown")
+        .sections[0]
+        .blocks[0]
+        .text
+    )
+    assert text == "See queues and all."
+    assert [mark.target.rpartition("/")[2] for mark in marks_of(text) if mark.kind == "link"] == ["all"]
 
 
 def test_tags_of_templates_are_no_text_but_in_code():
