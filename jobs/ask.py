@@ -25,12 +25,12 @@ from pipelines.answering.factory import make_engine, make_retriever
 from pipelines.answering.question import Question
 from pipelines.answering.retrieval.search import Retrieval
 from pipelines.answering.settings import EXTRACTIVE, AnswerSettings, change
-from pipelines.answering.writing.closest import describe_found
+from pipelines.answering.writing.closest import describe_found, name_section
 from pipelines.answering.writing.stages.text import Code, Piece, Statement, TextReader
 from pipelines.files.services import find_services
 from pipelines.llm.session import LOADING, READING, Status
 from pipelines.markdown.plain import plain_text
-from pipelines.records import Answer, Hit
+from pipelines.records import Answer
 from pipelines.service_client import AskFailed, ServiceClient
 from pipelines.store import NoSuchCollection
 from pipelines.text.detection import find_language
@@ -181,11 +181,6 @@ def as_reply(answer: Answer) -> dict[str, Any]:
         reply_hit |= {"source": hit.source, "text": plain_text(hit.text), "context": plain_text(hit.context)}
     reply["answer"], reply["written_by"] = reply.pop("text"), answer.written_by
     return reply | {"also_found": describe_found(answer)}
-
-
-def name_section(hit: Hit) -> dict[str, Any]:
-    """Return what names the section of a hit."""
-    return {"source": hit.source, "title": hit.title, "headings": hit.headings}
 
 
 def say_status(name: str, body: Mapping[str, Any]) -> None:

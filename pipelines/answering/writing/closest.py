@@ -20,10 +20,12 @@ LENGTH = 200  # characters of what is shown: two lines of a page
 def describe_found(answer: Answer) -> list[dict[str, Any]]:
     """Return the source, title, headings and closest sentence of each section that was found and is not cited."""
     asked = next(iter(answer.queries), answer.question)
-    return [
-        {"source": hit.source, "title": hit.title, "headings": hit.headings, "snippet": closest_sentence(asked, hit)}
-        for hit in answer.also_found
-    ]
+    return [name_section(hit) | {"snippet": closest_sentence(asked, hit)} for hit in answer.also_found]
+
+
+def name_section(hit: Hit) -> dict[str, Any]:
+    """Return what names the section of a hit."""
+    return {"source": hit.source, "title": hit.title, "headings": hit.headings}
 
 
 def closest_sentence(question: str, hit: Hit) -> str:
@@ -44,8 +46,7 @@ def _texts(block: MarkdownBlock) -> list[tuple[str, str]]:
         case BlockKind.TABLE:
             texts = [plain_text("\n".join([*block.rows[:2], row])).rpartition("\n")[2] for row in block.rows[2:]]
         case BlockKind.NOTE:
-            inner = read_blocks(_NOTE.sub("", block.text))
-            return [text for one in inner for text in _texts(one)]
+            return [text for one in read_blocks(_NOTE.sub("", block.text)) for text in _texts(one)]
         case _:
             sentences = [sentence for sentence in split_sentences(block.plain) if len(sentence.split()) >= FEW]
             return [(sentence, " ".join(sentences[n:])) for n, sentence in enumerate(sentences)]

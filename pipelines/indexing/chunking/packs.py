@@ -95,6 +95,9 @@ def _with_repeated(parts: list[Part], repeated: Repeated) -> list[Part]:
         first = first._replace(text=join_texts([repeated.overlap, first.text]))
     elif repeated.text and first.kind == "table":
         first = first._replace(header=repeated.scope[0] if repeated.scope else first.header, gap="\n")
+    elif repeated.text and first.kind == "code" and first.gap and not repeated.scope:  # a listing of its own
+        omitted = Part("prose", Text(OMITTED, [Mark(0, len(OMITTED), "paragraph", "", first.within)]), GAP)
+        return [*_leads(repeated), omitted, first._replace(gap="\n"), *rest]
     elif repeated.text and first.kind == "code":
         first = first._replace(text="\n".join((*repeated.scope, OMITTED, first.text)), gap=GAP)
     elif repeated.text:

@@ -23,6 +23,7 @@ TEXTS = (*PAGES, TEXT)
 # To look for one counts as so many bytes: to seek 10,000 that are not there took 1.4 s.
 MOST_BYTES, DEPTH, MOST_PARTS, SOUGHT_BYTES = 4_000_000, 5, 50, 400
 _TABLE = read_table(__name__)
+_IMPORTED = {"component": "file", "listing": "code"}
 _FORMS = "|".join(re.sub(r"\(\?P([<=]\w+)", rf"(?P\1_{n}", form) for n, form in enumerate(_TABLE["forms"]))
 _PLACE = re.compile(
     rf"^(?P<indent>[ \t]*)(?:(?:{_FORMS})[ \t\r]*$|(?P<fence>`{{3,}}|~{{3,}})(?P<info>.*))", re.MULTILINE
@@ -113,9 +114,7 @@ def _places(text: str) -> Iterator[tuple[re.Match[str], dict[str, str]]]:
     imported = dict(re.findall(_TABLE["imports"], text, re.MULTILINE))
     for place in _PLACE.finditer(text):
         said = {re.sub(r"_\d+$", "", name): value for name, value in place.groupdict().items() if value}
-        for how, name in (("file", said.get("component")), ("code", said.get("listing"))):
-            if name:
-                said[how] = imported.get(name, "")
+        said |= {how: imported.get(said[name], "") for name, how in _IMPORTED.items() if name in said}
         if said.get("fence") or said.get("file") or said.get("code"):
             yield place, said
 

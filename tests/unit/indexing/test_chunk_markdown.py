@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from pipelines.answering.retrieval.neighbours import join_chunks
 from pipelines.indexing.chunking.page_cutter import PageCutter
 from pipelines.records import IndexSettings, Page, digest
 
@@ -80,3 +81,11 @@ def test_code_stands_in_its_item_and_a_note_is_quoted() -> None:
         "- Install [`raydex`](https://docs.example/raydex.html#x):\n\n    ```bash\n    pip install raydex\n    ```\n\n"
         "> Note\n>\n> It is small.\n\nterm:\\\nFirst.\n\n\nSecond."
     )
+
+
+def test_a_listing_of_its_own_is_no_part_of_the_one_before() -> None:
+    lines = {name: "\n".join(f"{name} = {n}" for n in range(20)) for name in "ab"}
+    listings = "".join(f"<pre>{text}</pre>" for text in lines.values())
+    one, two = texts(f"<p>Write one of these:</p>{listings}", 110)
+    assert two.startswith("Write one of these:\n\n…\n") and "b = 0" in two
+    assert join_chunks(one, two, 0).count("```") == 4

@@ -153,6 +153,16 @@ def test_a_name_for_references_is_no_text_and_two_lines_of_a_cell_are_no_list():
     assert words(document).split("\n") == ["Text.", "Words.", "f(a, bc) | B", "g() | C"]
 
 
+def test_code_has_its_language():
+    text = (
+        ".. code-block:: yaml\n   :caption: C\n\n   a: b\n\n.. code:: html+twig\n\n   {{ a }}\n\n.. ipython::\n\n   1\n"
+    )
+    blocks = read(f"Page\n====\n\n{text}").sections[0].blocks
+    assert [(block.text, block.language) for block in blocks if block.kind == "code"] == [
+        ("a: b", "yaml"), ("{{ a }}", "html+twig"), ("1", "")
+    ]  # fmt: skip
+
+
 def test_what_docutils_cannot_read_stays_as_it_is_written():
     text = words(read("Page\n====\n\nA.\n\n+---+\n| broken table |\n\n.. list-table::\n\n   no list\n\n**open\n"))
     assert all(part in text for part in ("broken table", "no list", "**open"))

@@ -53,7 +53,10 @@ class AnyDirective(Directive):  # type: ignore[misc]
             return self._paragraph(self.options.get("synopsis", ""))
         if name in _NAMES["code"]:
             lines = list(self.content) or argument.split("\n") * (name in ("productionlist", "plot"))
-            return [*self._paragraph(self.options.get("caption", "")), *_code(lines)]
+            return [
+                *self._paragraph(self.options.get("caption", "")),
+                *_code(lines, argument if name.startswith(("code", "source")) else ""),
+            ]
         content = nodes.Element()
         self.state.nested_parse(self.content, self.content_offset, content)
         if name in _CHANGES:
@@ -85,9 +88,9 @@ def _bold(words: str) -> list[nodes.Node]:
     return [nodes.paragraph("", "", nodes.strong("", words))] if words else []
 
 
-def _code(lines: Iterator[str] | list[str]) -> list[nodes.Node]:
-    text = "\n".join(lines)
-    return [nodes.literal_block(text, text)] if text else []
+def _code(lines: Iterator[str] | list[str], language: str = "") -> list[nodes.Node]:
+    text, named = "\n".join(lines), language and "-" not in language
+    return [nodes.literal_block(text, text, classes=[f"highlight-{language}"] if named else [])] if text else []
 
 
 def read_role(
