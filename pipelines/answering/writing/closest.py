@@ -1,7 +1,6 @@
 """Describes the sections that an answer does not cite: what each says about the question."""
 
 import itertools
-import re
 from typing import Any
 
 from pipelines.answering.hits import snippet
@@ -11,9 +10,7 @@ from pipelines.markdown.blocks import BlockKind, MarkdownBlock, read_blocks
 from pipelines.markdown.plain import plain_text
 from pipelines.records import Answer, Hit
 
-_MARKER = re.compile(r"\s*(?:[-*+]|\d+[.)])\s+")
-_NOTE = re.compile(r"^> ?", re.MULTILINE)
-FEW = 4  # words of a sentence that may say something
+FEW = 4  # words of a sentence that may say something; sentences that are shown of a paragraph at most
 LENGTH = 200  # characters of what is shown: two lines of a page
 
 
@@ -42,12 +39,14 @@ def _texts(block: MarkdownBlock) -> list[tuple[str, str]]:
         case BlockKind.CODE:
             texts = []
         case BlockKind.LIST:
-            texts = [_MARKER.sub("", plain_text(item)).partition("\n")[0] for item in block.items]
+            plain = [plain_text(item).partition("\n")[0] for item in block.items]
+            texts = [text.partition(" ")[2] for text in plain]  # behind its marker
         case BlockKind.TABLE:
             texts = [plain_text("\n".join([*block.rows[:2], row])).rpartition("\n")[2] for row in block.rows[2:]]
         case BlockKind.NOTE:
-            return [text for one in read_blocks(_NOTE.sub("", block.text)) for text in _texts(one)]
+            said = "\n".join(line.lstrip("> ") for line in block.text.split("\n"))
+            return [text for one in read_blocks(said) for text in _texts(one)]
         case _:
             sentences = [sentence for sentence in split_sentences(block.plain) if len(sentence.split()) >= FEW]
-            return [(sentence, " ".join(sentences[n:])) for n, sentence in enumerate(sentences)]
+            return [(sentence, " ".join(sentences[n : n + FEW])) for n, sentence in enumerate(sentences)]
     return [(text, text) for text in texts]

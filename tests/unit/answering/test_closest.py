@@ -3,7 +3,7 @@
 import pytest
 from kit.answering import make_hit
 
-from pipelines.answering.writing.closest import closest_sentence
+from pipelines.answering.writing.closest import LENGTH, closest_sentence
 
 
 @pytest.mark.parametrize(("text", "said"), [
@@ -20,3 +20,10 @@ from pipelines.answering.writing.closest import closest_sentence
 ])  # fmt: skip
 def test_it_is_the_sentence_item_or_row_with_most_words_of_the_question(text: str, said: str) -> None:
     assert closest_sentence("How many nodes does max_workers count?", make_hit("https://d.test/a", text)) == said
+
+
+@pytest.mark.parametrize(
+    "text", ["", "-", "- ", "1. ", "> ", f"{'> ' * 3000}nodes", "|", "```", "- ![](x)", "| a |\n| - |"]
+)
+def test_whatever_a_section_holds_it_is_named(text: str) -> None:
+    assert len(closest_sentence("How many nodes?", make_hit("https://d.test/a", text))) <= LENGTH
