@@ -1,5 +1,7 @@
 """The chat page for whoever reads it: screen readers, keyboards, phones, dark rooms, no motion."""
 
+from dataclasses import replace
+
 import pytest
 from kit.browser import needs_browser
 from kit.chat import Site
@@ -61,8 +63,11 @@ def test_axe_finds_nothing(site: Site, width: int, dark: bool) -> None:
 
 
 def test_nothing_is_wider_than_a_phone(site: Site) -> None:
-    site.engine.says = RICH
+    site.engine.says, text = RICH, "It says very much of what was asked for. " * 9
+    other = replace(site.engine.hit, anchors=("b",), sources=(), headings=("A long title " * 9, "Other"), text=text)
+    site.engine.changes = {"hits": (site.engine.hit, other)}
     page = site.open_and_ask("A_question_that_is_one_very_long_word_" * 3, width=360, height=700)
+    assert page.evaluate("document.querySelector('.found li').getBoundingClientRect().right <= innerWidth")
     too_wide = "(at => at.scrollWidth > at.clientWidth)(document.querySelector('{}'))"
     shown = {at: page.evaluate(too_wide.format(at)) for at in (".thread", "html", ".code pre")}
     assert shown == {".thread": False, "html": False, ".code pre": True}
