@@ -59,7 +59,7 @@ class Quote:
 
     `score` ranks them, `support` is how well they answer the question (0 to 1), `words` are theirs and their headings'.
     `headed` is the share of the question's words, if it has several, that the headings have. `begins` and `ends` tell
-    whether it does so where what the section says begins and ends.
+    that nothing of the section is left out before and behind them.
     """
 
     hit: int

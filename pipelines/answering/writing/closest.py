@@ -3,9 +3,9 @@
 import itertools
 from typing import Any
 
+from pipelines.answering.grounding.words import content_words, words_of
 from pipelines.answering.hits import snippet
 from pipelines.answering.synthesis.passages import split_sentences
-from pipelines.lexical import STOP_TERMS, terms
 from pipelines.markdown.blocks import BlockKind, MarkdownBlock, read_blocks
 from pipelines.markdown.plain import plain_text
 from pipelines.records import Answer, Hit
@@ -27,10 +27,10 @@ def name_section(hit: Hit) -> dict[str, Any]:
 
 def closest_sentence(question: str, hit: Hit) -> str:
     """Return the item, row or sentence (with those behind it) of a hit that has most words of the question."""
-    asked = frozenset(terms(question)) - STOP_TERMS
+    asked = content_words(question)
     texts = list(itertools.chain(*map(_texts, read_blocks(hit.text))))
     told = [one for one in texts if not one[0].endswith(":")] or texts
-    return snippet(max(told, key=lambda one: len(asked & frozenset(terms(one[0]))), default=("", ""))[1], LENGTH)
+    return snippet(max(told, key=lambda one: len(asked & words_of(one[0])), default=("", ""))[1], LENGTH)
 
 
 def _texts(block: MarkdownBlock) -> list[tuple[str, str]]:
@@ -47,6 +47,6 @@ def _texts(block: MarkdownBlock) -> list[tuple[str, str]]:
             said = "\n".join(line.lstrip("> ") for line in block.text.split("\n"))
             return [text for one in read_blocks(said) for text in _texts(one)]
         case _:
-            sentences = [sentence for sentence in split_sentences(block.plain) if len(sentence.split()) >= FEW]
+            sentences = [sentence for sentence in split_sentences(block.plain) if len(words_of(sentence)) >= FEW]
             return [(sentence, " ".join(sentences[n : n + FEW])) for n, sentence in enumerate(sentences)]
     return [(text, text) for text in texts]

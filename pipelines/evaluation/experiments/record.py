@@ -108,13 +108,16 @@ def _values(examples: Sequence[Example], questions: Mapping[str, Any]) -> dict[s
     """Return the score of every question by metric, None where it has none; metrics that have means alone left out."""
     scores = [questions.get(example.id, {}).get("scores", {}) for example in examples]
     names = dict.fromkeys(name for row in scores for name in row if _is_kept(name))
-    rows = {name: [row.get(name) for row in scores] for name in names}
-    return {name: [score if score is None else round(score, DECIMALS) for score in row] for name, row in rows.items()}
+    return {name: [_round(row.get(name)) for row in scores] for name in names}
 
 
 def _is_kept(column: str) -> bool:
     metric = METRICS.get(column.partition("@")[0])
     return metric is None or metric.by_question
+
+
+def _round(value: float | None) -> float | None:
+    return None if value is None else round(value, DECIMALS)
 
 
 def _outcome(question: Mapping[str, Any] | None, example: Example) -> Record:

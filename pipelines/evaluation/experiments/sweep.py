@@ -60,6 +60,10 @@ def _as_list(value: Any) -> Any:
     return value if isinstance(value, list) else [value]
 
 
+def _dimension(name: str) -> str:
+    return dimension_of(name).name
+
+
 Text = Annotated[str, Field(pattern=r"\S")]
 Texts = Annotated[list[Text], Field(min_length=1), BeforeValidator(_as_list)]
 Settings = Annotated[dict[str, Any], BeforeValidator(lambda value: {} if value is None else value)]
@@ -77,9 +81,7 @@ class SweepFile(BaseModel):
     ks: Annotated[list[Annotated[int, Field(ge=1, le=100)]], Field(min_length=1), BeforeValidator(_as_list)] = list(KS)
     answers: bool = False
     judge: str = ""
-    dimensions: Annotated[
-        list[Annotated[str, AfterValidator(lambda name: dimension_of(name).name)]], Field(min_length=1)
-    ] = ["quality"]
+    dimensions: Annotated[list[Annotated[str, AfterValidator(_dimension)]], Field(min_length=1)] = ["quality"]
     base: Settings = {}
     grid: Annotated[list[Grid], BeforeValidator(_as_list)] = []
     runs: list[Settings] = []

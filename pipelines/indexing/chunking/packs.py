@@ -96,8 +96,7 @@ def _with_repeated(parts: list[Part], repeated: Repeated) -> list[Part]:
     elif repeated.text and first.kind == "table":
         first = first._replace(header=repeated.scope[0] if repeated.scope else first.header, gap="\n")
     elif repeated.text and first.kind == "code" and first.gap and not repeated.scope:  # a listing of its own
-        omitted = Part("prose", Text(OMITTED, [Mark(0, len(OMITTED), "paragraph", "", first.within)]), GAP)
-        return [*_leads(repeated), omitted, first._replace(gap="\n"), *rest]
+        return [*_leads(repeated), Part("prose", _omitted(first.within), GAP), first._replace(gap="\n"), *rest]
     elif repeated.text and first.kind == "code":
         first = first._replace(text="\n".join((*repeated.scope, OMITTED, first.text)), gap=GAP)
     elif repeated.text:
@@ -109,6 +108,10 @@ def _leads(repeated: Repeated) -> Iterator[Part]:
     leads = list(repeated.leads)
     if leads and repeated.kind == "prose":  # the sign of what is left out belongs to the item or note before it
         within = next((mark.within for mark in marks_of(leads[-1]) if mark.kind == "paragraph"), ())
-        leads.append(Text(OMITTED, [Mark(0, len(OMITTED), "paragraph", "", within)]))
+        leads.append(_omitted(within))
     if leads:
         yield Part("prose", join_texts(leads, "\n"), GAP)
+
+
+def _omitted(within: tuple[int, ...]) -> Text:
+    return Text(OMITTED, [Mark(0, len(OMITTED), "paragraph", "", within)])

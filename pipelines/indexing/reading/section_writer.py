@@ -4,14 +4,13 @@ Three structures occur in documentation and may be nested: containers with an id
 (Markdown and most other sites), and entries of definition lists (APIs, settings, glossaries). Knows no tree.
 """
 
-import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from itertools import chain
 from typing import Any
-from urllib.parse import urljoin
+from urllib.parse import unquote, urljoin
 
 from pipelines.indexing.reading.html import blocks, items
 from pipelines.indexing.reading.html.flow import MUCH, TextRun, words_from
@@ -20,7 +19,6 @@ from pipelines.markdown.text import LIST, Text, below, in_list, join_texts, mark
 from pipelines.records import Block, Section
 
 _TITLED, _UNTITLED, _ROW = 7, 8, 9  # levels below all headings, of sections that begin at a name in the text
-_UNFILLED = re.compile(r"\{\{|%7B%7B", re.IGNORECASE)
 _PICTURES = (".png", ".svg", ".jpg", ".jpeg", ".gif", ".webp")
 _BESIDE = 0.1  # of the characters of an index: what it is, and how to use it
 
@@ -368,7 +366,7 @@ def _target(url: str, href: str) -> str:
 
     Nor does one that a template has yet to fill in: `/docs/{{version}}/queues`.
     """
-    if _UNFILLED.search(href):
+    if "{{" in unquote(href):
         return ""
     try:
         target = urljoin(url, href.strip())

@@ -22,6 +22,11 @@ def test_it_is_the_sentence_item_or_row_with_most_words_of_the_question(text: st
     assert closest_sentence("How many nodes does max_workers count?", make_hit("https://d.test/a", text)) == said
 
 
+def test_a_language_without_spaces_has_sentences_too() -> None:
+    hit = make_hit("https://d.test/a", "集群由节点组成。\n\n最多启动四个工作节点。")
+    assert closest_sentence("最多可以启动多少个工作节点？", hit) == "最多启动四个工作节点。"
+
+
 @pytest.mark.parametrize(
     "text", ["", "-", "- ", "1. ", "> ", f"{'> ' * 3000}nodes", "|", "```", "- ![](x)", "| a |\n| - |"]
 )

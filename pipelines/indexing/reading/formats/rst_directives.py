@@ -89,6 +89,7 @@ def _bold(words: str) -> list[nodes.Node]:
 
 
 def _code(lines: Iterator[str] | list[str], language: str = "") -> list[nodes.Node]:
+    # A class names what stands behind its last "-".
     text, named = "\n".join(lines), language and "-" not in language
     return [nodes.literal_block(text, text, classes=[f"highlight-{language}"] if named else [])] if text else []
 
