@@ -1,0 +1,14 @@
+"""A name means one thing."""
+
+import ast
+from collections import Counter
+
+from test_architecture import CODE, files, tree_of
+
+
+def test_a_class_name_has_one_meaning():
+    names = Counter(
+        node.name for path in files(*CODE) for node in ast.walk(tree_of(path)) if isinstance(node, ast.ClassDef)
+    )
+    twice = {name for name, count in names.items() if count > 1}
+    assert not twice, f"rename all but one of these classes: {twice}"
