@@ -4,9 +4,10 @@ Knows the protocol and how servers differ in it; knows no prompts, no hits and n
 """
 
 import asyncio
+import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
@@ -14,12 +15,12 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from pipelines import tracing
 from pipelines.llm import protocol
-from pipelines.llm.errors import ErrorTranslator, LLMKeyRefused, check_key
+from pipelines.llm.errors import ContextTooLong, ErrorTranslator, LLMKeyRefused, check_key
 from pipelines.llm.marks import ReplyFilter
 from pipelines.llm.pace import Stopwatch, pace_of
 from pipelines.llm.tokens import make_counter
+from pipelines.proxies import direct_mounts
 from pipelines.records import FINISHED, Message, Usage
-from pipelines.text.server_errors import message_of
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
@@ -31,6 +32,8 @@ FRAMING = 8
 
 # A server that asks for more before the next try is busy: another agent answers sooner.
 LONGEST_RETRYING_S = 60.0
+
+log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -91,7 +94,7 @@ class LLM:
         self._api_key = check_key(api_key.strip(), model)
         self._errors = ErrorTranslator(model, base_url, self._api_key, settings.context_window)
         self._count = lru_cache(maxsize=64)(make_counter(settings.tokenizer))  # packing counts a prompt many times
-        self._unknown: frozenset[str] = frozenset()  # request fields that this server has refused
+        self._unknown: frozenset[str] = frozenset()  # what of a request this server has refused
         self._thinks = False  # whether its replies begin with thoughts that no mark opens
         self._clients: dict[asyncio.AbstractEventLoop, AsyncOpenAI] = {}
 
@@ -140,6 +143,8 @@ class LLM:
                 charged = reply.text or isinstance(error, TimeoutError)
                 usage = self.estimate(messages, reply.text) if charged else Usage(calls=1)
                 failure = self._errors.translate(error, usage)
+                if isinstance(failure, ContextTooLong):
+                    self._learn(failure.limit)
                 # A server may repeat the key when it refuses it: then not even the traceback quotes the server.
                 raise failure from (None if isinstance(failure, LLMKeyRefused) else error)
             why = reply.stopped or why
@@ -166,6 +171,15 @@ class LLM:
         """Estimate the cost of a call whose server does not report it: every prompt token and those of `text`."""
         prompt = sum(self.count(message.content) + FRAMING for message in messages)
         return self._price(prompt, self.count(text) if text else 0)
+
+    def _learn(self, limit: int | None) -> None:
+        """Take the context window to be `limit` tokens where its server says so: the next request fits at once."""
+        if limit is None or limit >= self.context_window:
+            return
+        log.warning("%s takes %d tokens, not %d: set context_window", self._errors.name, limit, self.context_window)
+        self.context_window = limit
+        self.max_tokens = min(self.max_tokens, limit // 2)
+        self._errors = replace(self._errors, context_window=limit)
 
     # ------------------------------------------------------------------------------------------ requests
 
@@ -201,7 +215,7 @@ class LLM:
             timeout=Timeout(None, connect=min(CONNECT_S, self.settings.first_token_s)),
             max_retries=0,
             # Its own default closes itself from whichever loop runs when it is collected.
-            http_client=DefaultAsyncHttpxClient(),
+            http_client=DefaultAsyncHttpxClient(mounts=direct_mounts(self.base_url)),
         )
 
     async def _open(
@@ -209,7 +223,7 @@ class LLM:
     ) -> tuple[Iterator[Any], AsyncGenerator[Any, None]]:
         """Return the chunks up to the first token, which has come, and the rest: until then a failure is retried."""
         stopwatch.start()
-        chunks = protocol.chunks(await self._post(request, tracing.headers(span)))
+        chunks = protocol.chunks((await self._post(request, tracing.headers(span))).response)
         head = []
         async for chunk in chunks:
             head.append(chunk)
@@ -236,16 +250,16 @@ class LLM:
             return await anext(chunks, None)
 
     async def _send(self, request: protocol.Request, send: Callable[[protocol.Request], Awaitable[T]]) -> T:
-        """Send with retries; fields that the server refuses are left out, from then on too."""
-        from openai import BadRequestError, UnprocessableEntityError
+        """Send with retries; what the server refuses of a request is left out, from then on too."""
+        from openai import APIError
 
         unknown = self._unknown
         while True:
             adapted = protocol.leave_out(request, unknown)
             try:
                 reply = await self._retry(send, adapted)
-            except (BadRequestError, UnprocessableEntityError) as error:
-                refused = protocol.refused_field(message_of(error), request, unknown)
+            except APIError as error:
+                refused = protocol.refused_part(error, request, unknown)
                 if not refused:
                     raise
                 unknown = unknown | {refused}

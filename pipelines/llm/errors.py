@@ -2,14 +2,10 @@
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from pipelines.llm import protocol
+from pipelines.llm import limits, protocol
 from pipelines.records import Usage
 from pipelines.text.server_errors import message_of
-
-if TYPE_CHECKING:
-    from openai import APIStatusError
 
 QUOTED = 500  # characters of a server's message in an error
 
@@ -43,7 +39,9 @@ class LLMEmpty(LLMFailed):
 
 
 class ContextTooLong(LLMFailed):
-    """The server counts more tokens than the model's context window holds."""
+    """The server counts more tokens than the model's context window holds; `limit` is what it takes, if it says so."""
+
+    limit: int | None = None
 
 
 class KeyUnusable(ValueError):
@@ -73,14 +71,16 @@ class ErrorTranslator:
             case openai.APITimeoutError() | TimeoutError():
                 what = message if isinstance(error, TimeoutError) else "did not accept a connection in time"
                 return LLMTimeout(f"{self.name} {what}", usage)
-            case openai.APIError() if protocol.is_about_length(error):
-                window = f"taken to have {self.context_window} tokens of context"
-                return ContextTooLong(f"{self.name}, {window}: {message}", usage)
-            case openai.APIStatusError():
-                return self._refusal(error, message, usage)
             case openai.APIConnectionError():
                 cause = self._quote(str(error.__cause__ or error))
                 return LLMUnreachable(f"{self.name} cannot be reached: {cause}", usage)
+            case openai.APIError() if protocol.is_about_length(error):
+                window = f"taken to have {self.context_window} tokens of context"
+                too_long = ContextTooLong(f"{self.name}, {window}: {message}", usage)
+                too_long.limit = limits.stated_limit(message)
+                return too_long
+            case openai.APIError() if status := protocol.status_of(error):
+                return self._refusal(status, message, usage)
             case _ if isinstance(error, (openai.APIError, *protocol.UNREADABLE)):
                 return LLMFailed(f"{self.name} answered with an error or with no chat completion: {message}", usage)
             case _:
@@ -99,9 +99,8 @@ class ErrorTranslator:
             f"{self.name} thinks aloud before it answers, without a mark where that begins: {advice}", usage
         )
 
-    def _refusal(self, error: "APIStatusError", message: str, usage: Usage) -> LLMFailed:
+    def _refusal(self, status: int, message: str, usage: Usage) -> LLMFailed:
         """Return the kind of an HTTP status of 400 and above."""
-        status = error.status_code
         if status in (401, 403):
             return LLMKeyRefused(f"{self.name} refuses the API key (HTTP {status}): check it", usage)
         if status == 429 or status >= 500:

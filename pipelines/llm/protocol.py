@@ -3,21 +3,24 @@
 Knows requests, replies and the `openai` client's errors; no model, no price and no prompt.
 """
 
+import asyncio
 import json
 import re
-from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from pipelines import tracing
+from pipelines.llm import limits, sse
 from pipelines.records import FINISHED, Message, Usage
 from pipelines.text.phrases import read_phrases
 from pipelines.text.retry_after import parse_retry_after
-from pipelines.text.server_errors import message_of
+from pipelines.text.server_errors import message_of, words_of
 
 if TYPE_CHECKING:
-    from openai import AsyncStream
+    import httpx
+    from openai import APIError
     from tenacity import RetryCallState
 
 Request = dict[str, Any]
@@ -26,6 +29,11 @@ Request = dict[str, Any]
 FIRST_WAIT_S, LONGEST_WAIT_S = 0.5, 8.0
 # What reading a reply raises that is no chat completion.
 UNREADABLE = (ValueError, TypeError, AttributeError, LookupError)
+# The name under which a client remembers that a model takes no system message.
+SYSTEM_ROLE = "system role"
+LONGEST_MESSAGE = 4_000  # characters of a server's message that are looked at
+# How long the end of a stream is waited for after its last message, so that its connection can be used again.
+DRAIN_S = 0.5
 
 
 def joined(messages: Sequence[Message]) -> str:
@@ -64,23 +72,59 @@ def json_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def leave_out(request: Request, unknown: frozenset[str]) -> Request:
-    """Return the request without fields that its server refuses; `max_tokens` is sent under its newer name."""
+    """Return the request without what its server refuses.
+
+    `max_tokens` is sent under its newer name, and what the system says at the beginning of the first user message.
+    """
     adapted = {name: value for name, value in request.items() if name not in unknown}
     if "max_tokens" in unknown:
         adapted["max_completion_tokens"] = request["max_tokens"]
     if "stream" in unknown:
         adapted.pop("stream_options", None)
+    if SYSTEM_ROLE in unknown:
+        adapted["messages"] = _without_system(request["messages"])
     return adapted
 
 
-def refused_field(message: str, request: Request, unknown: frozenset[str]) -> str:
+def _without_system(messages: Sequence[Mapping[str, str]]) -> list[dict[str, str]]:
+    """Return the messages with the system's text in front of the first user's."""
+    system = "\n\n".join(message["content"] for message in messages if message["role"] == "system")
+    others = [dict(message) for message in messages if message["role"] != "system"]
+    first = next((message for message in others if message["role"] == "user"), None)
+    if first and system:
+        first["content"] = f"{system}\n\n{first['content']}"
+    return others
+
+
+def refused_part(error: "APIError", request: Request, unknown: frozenset[str]) -> str:
+    """Return what of a request a server does not take, which it may be sent without: a field or the system role."""
+    message = message_of(error)
+    if SYSTEM_ROLE not in unknown and has_system(request) and refuses_system(error):
+        return SYSTEM_ROLE
+    if status_of(error) not in (400, 422) or is_about_length(error):
+        return ""
+    return _refused_field(message, request, unknown)
+
+
+def has_system(request: Request) -> bool:
+    """Return whether the request has a system message."""
+    return any(message["role"] == "system" for message in request["messages"])
+
+
+def refuses_system(error: Exception) -> bool:
+    """Return whether a server says that its model takes no system message.
+
+    Gemma's template does (vLLM with 400, llama.cpp with 500), o1-mini, Gemini for Gemma, Bedrock for Titan.
+    """
+    return bool(_PHRASES["system"].search(message_of(error)[:LONGEST_MESSAGE]))
+
+
+def _refused_field(message: str, request: Request, unknown: frozenset[str]) -> str:
     """Return the field that a 400 is about: one it names, else the schema, which many servers refuse in other words.
 
     OpenAI's reasoning models refuse `max_tokens` and `temperature`, older servers `stream_options`, some a stream with
     a schema: then it is better to keep the schema.
     """
-    if _PHRASES["length"].search(message):
-        return ""
     optional = [name for name in _OPTIONAL if name in request and name not in unknown]
     named = [name for name in optional if re.search(rf"\b{name}(?:ing|ed)?\b", message, re.IGNORECASE)]
     return next(iter(named or [name for name in optional if name == "response_format"]), "")
@@ -92,8 +136,24 @@ _OPTIONAL = ("stream_options", "stream", "response_format", "max_tokens", "tempe
 
 def is_about_length(error: Exception) -> bool:
     """Return whether the server refuses the request because it is too long, by its status or in a stream."""
-    status = getattr(error, "status_code", 400)
-    return status in (400, 413, 422) and bool(_PHRASES["length"].search(message_of(error)))
+    return limits.is_about_length(message_of(error)[:LONGEST_MESSAGE], status_of(error))
+
+
+def status_of(error: Exception) -> int:
+    """Return the HTTP status of an error, or the one that its body names; 0 for an error without.
+
+    A server that has begun a stream, and some that have not, report their errors with status 200.
+    """
+    status = getattr(error, "status_code", None)
+    if isinstance(status, int):
+        return status
+    body = getattr(error, "body", None)
+    for name in ("code", "status", "status_code", "error_code"):
+        value = body.get(name) if isinstance(body, Mapping) else None
+        if str(value).isdecimal() and 400 <= int(str(value)) < 600:
+            return int(str(value))
+    message = f"{message_of(error)} {json.dumps(body, default=str)}"[:LONGEST_MESSAGE] if body else message_of(error)
+    return 429 if _PHRASES["limited"].search(message) else 503 if _PHRASES["overloaded"].search(message) else 0
 
 
 def delta_of(chunk: Any) -> tuple[str, str, str]:
@@ -106,9 +166,12 @@ def delta_of(chunk: Any) -> tuple[str, str, str]:
 
 
 def _text(content: Any) -> str:
-    """Return the text of a content; Mistral sends one with thoughts in parts, of which those of text have a `text`."""
-    parts = content if isinstance(content, list) else [{"text": content}]
-    return "".join(part.get("text") or "" for part in parts)
+    """Return the text of a content.
+
+    It may come in parts: Mistral's have a `text` where they are no thoughts, those of others are texts themselves.
+    """
+    parts = content if isinstance(content, list) else [content]
+    return "".join(part if isinstance(part, str) else (part or {}).get("text") or "" for part in parts)
 
 
 def has_token(chunk: Any) -> bool:
@@ -139,26 +202,63 @@ def finish_reason(ended: str | None) -> str:
 _CUT_OFF = frozenset({"length", "model_length", "max_tokens", "abort", "error"})
 
 
-async def chunks(reply: "AsyncStream[Any]") -> AsyncGenerator[Any, None]:
-    """Yield the chunks of a stream; closing the generator closes it. A server that does not stream sends one, whole.
+async def chunks(response: "httpx.Response") -> AsyncGenerator[Any, None]:
+    """Yield the chunks of a reply; closing the generator closes it. A server that does not stream sends one, whole.
 
-    Raises ValueError for a whole reply that is no chat completion, and for one without any chunk.
+    What the reply is, its first bytes tell: media types are wrong too often. Raises APIError for an error that comes
+    with status 200, and ValueError for what is no chat completion.
     """
-    from openai.types.chat import ChatCompletion
+    from openai.types.chat import ChatCompletion, ChatCompletionChunk
 
-    kind, came = reply.response.headers.get("content-type", ""), False
-    async with reply:
-        if "json" in kind:
-            body = json.loads(await reply.response.aread())
-            if not (isinstance(body, dict) and body.get("choices")):
-                raise ValueError(f"it sent {str(body)[:200]!r}")
-            yield ChatCompletion.construct(**body)
+    try:
+        streams, body = await sse.sniff(response.aiter_bytes())
+        if not streams:
+            whole = json.loads(b"".join([piece async for piece in body]))
+            if not (isinstance(whole, dict) and whole.get("choices")):
+                raise _reported(response, whole)
+            yield ChatCompletion.construct(**whole)
             return
-        async for chunk in reply:
+        came = False
+        async for message in _messages(response, body):
             came = True
-            yield chunk
-    if not came:
-        raise ValueError(f"it answers with {kind or 'nothing'}, without any chunk of a stream")
+            yield ChatCompletionChunk.construct(**message)
+        if not came:
+            kind = response.headers.get("content-type", "nothing")
+            raise ValueError(f"it answers with {kind}, without any chunk of a stream")
+    finally:
+        await response.aclose()
+
+
+async def _messages(response: "httpx.Response", body: AsyncIterator[bytes]) -> AsyncGenerator[dict[str, Any], None]:
+    """Yield the JSON objects of a stream up to its end. Raises APIError for an error among them."""
+    async for event in sse.events(body):
+        data = event.data.strip()
+        if data.startswith("[DONE]"):
+            with suppress(TimeoutError):
+                async with asyncio.timeout(DRAIN_S):
+                    _ = [piece async for piece in body]
+            return
+        if event.name == "error" and not data.startswith("{"):
+            raise _reported(response, data)
+        if data.startswith("{"):  # servers keep a connection open by other data: "ping"
+            message = json.loads(data)
+            if message.get("error") or event.name == "error" or message.get("type") == "error":
+                raise _reported(response, message)
+            yield message
+
+
+def _reported(response: "httpx.Response", said: Any) -> Exception:
+    """Return the error that a server reports in the body of a reply: in its words, if it has any."""
+    from openai import APIError
+
+    error = (
+        next((said[name] for name in ("error", "errors") if said.get(name)), said) if isinstance(said, dict) else said
+    )
+    error = error[0] if isinstance(error, list) and error else error
+    words = words_of(error)
+    if not words:
+        return ValueError(f"it sent {str(said)[:200]!r}")
+    return APIError(words, response.request, body=error if isinstance(error, dict) else {"message": words})
 
 
 # ---------------------------------------------------------------------------------------------- retries
@@ -171,21 +271,28 @@ def is_passing(error: BaseException) -> bool:
     """
     import openai
 
-    if isinstance(error, openai.APIStatusError):
-        status = error.status_code
+    if isinstance(error, openai.APIConnectionError):
+        return not isinstance(error, openai.APITimeoutError)
+    if isinstance(error, openai.APIError):
+        status = status_of(error)
         passing = status in (408, 409, 429) or (status >= 500 and status not in (504, 524))
-        return passing and error.code != "insufficient_quota"
+        return passing and error.code != "insufficient_quota" and not refuses_system(error)
     if isinstance(error, openai.OpenAIError):
-        return isinstance(error, openai.APIConnectionError) and not isinstance(error, openai.APITimeoutError)
+        return False
     return isinstance(error, Exception) and not isinstance(error, (TimeoutError, *UNREADABLE))
 
 
 def wait(state: "RetryCallState") -> float:
-    """Return the seconds until the next try: those of Retry-After, else doubling with jitter over the upper half."""
+    """Return the seconds until the next try: those that the server says, else doubling with jitter.
+
+    It says them in Retry-After, or in the body of its refusal.
+    """
     from tenacity import wait_exponential, wait_random
 
     error = state.outcome.exception() if state.outcome else None
     after = _retry_after(getattr(getattr(error, "response", None), "headers", {}))
+    if after is None and isinstance(error, Exception):
+        after = limits.seconds_to_wait(_whole_reply(error)[:LONGEST_MESSAGE])
     if after is not None:
         return after + wait_random(0, 0.1 * after)(state)  # so that refused clients do not all return at once
     doubling = wait_exponential(multiplier=FIRST_WAIT_S, max=LONGEST_WAIT_S)(state)
@@ -198,3 +305,9 @@ def _retry_after(headers: Mapping[str, str]) -> float | None:
         return max(0.0, float(headers["retry-after-ms"]) / 1000)
     except (KeyError, ValueError):
         return parse_retry_after(headers.get("retry-after", ""))
+
+
+def _whole_reply(error: Exception) -> str:
+    """Return what a server said in an error, with all fields of its JSON."""
+    response, body = getattr(error, "response", None), getattr(error, "body", None)
+    return f"{message_of(error)} {response.text if response is not None else json.dumps(body, default=str)}"

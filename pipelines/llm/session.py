@@ -67,7 +67,8 @@ class LLMSession:
     At most `at_once` calls run at a time. A stream counts until it is closed, so nothing may call while one is open
     where `at_once` is 1. `usage` is the sum so far and `exchanges` are the prompts with their replies, in order of
     completion; both include calls that failed or were cancelled, with the text that had come until then. `tell` is
-    called with the Status of each call; `passages` is how many its prompt holds, if its writer says so.
+    called with the Status of each call; `passages` is how many its prompt holds, if its writer says so. Prompts are
+    made for `window` tokens, by default the model's context window.
     """
 
     def __init__(
@@ -79,8 +80,10 @@ class LLMSession:
         history: Sequence[Message] = (),
         at_once: int = AT_ONCE,
         tell: Callable[[Status], None] = lambda status: None,
+        window: int | None = None,
     ) -> None:
         self.llm = llm
+        self.window = window or llm.context_window
         self.passages = 0
         self._tell = tell
         self.usage = Usage()
@@ -92,6 +95,10 @@ class LLMSession:
     def overhead(self) -> int:
         """Count the tokens of all but the prompt's text: system, history, prefix, and the framing of each message."""
         return _count(self.llm, self._messages(""))
+
+    def needed(self) -> int:
+        """Count the tokens of the last call: its prompt, and the answer that it had room for."""
+        return _count(self.llm, self.exchanges[-1].messages) + self.llm.max_tokens
 
     def room(self, prompt: str) -> int | None:
         """Return how many tokens beside `prompt` are read in the model's `context_seconds`.

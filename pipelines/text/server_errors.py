@@ -1,4 +1,18 @@
-"""What a server says in an error of the `openai` client, which reads one form of replies alone."""
+"""What a server says in an error, in whatever form: the `openai` client reads only one."""
+
+from typing import Any
+
+# Where servers put the words of an error, the one that says most first.
+_WORDS = ("message", "error_msg", "msg", "detail", "error", "title", "status_msg", "type")
+
+
+def words_of(error: Any) -> str:
+    """Return the words of an error that a server reports as JSON or text; "" if it has none."""
+    if isinstance(error, dict):
+        return next((words for name in _WORDS if (words := words_of(error.get(name)))), "")
+    if isinstance(error, list):
+        return words_of(error[0]) if error else ""
+    return " ".join(error.split()) if isinstance(error, str) else ""
 
 
 def message_of(error: Exception) -> str:

@@ -67,8 +67,8 @@ class Reply:
     sent before the text, each after `delay_s`, as reasoning models do. `reported` goes into the last chunk of a stream,
     beside or into `usage`. `hang` sends nothing until the client goes, in a
     stream after `drop_after` deltas; without `hang`, `drop_after` deltas end in a torn connection. `raw` is sent as
-    the body as it is. `usage` False leaves token counts out. `content` None stands for `"content": null`. With a
-    `finish_reason` of None a stream just ends, as behind a proxy that gave up.
+    the body as it is, with `media_type` if given. `usage` False leaves token counts out. `content` None stands for
+    `"content": null`. With a `finish_reason` of None a stream just ends, as behind a proxy that gave up.
     """
 
     text: str | None = "Scripted answer."
@@ -86,6 +86,7 @@ class Reply:
     usage: bool = True
     finish_reason: str | None = "stop"
     refusal: str | None = None
+    media_type: str = ""
 
     @property
     def whole(self) -> str | None:
@@ -227,7 +228,9 @@ class _Handler(BaseHTTPRequestHandler):
             self._json(200, _embeddings(request.body))
             return
         reply = self.llm.reply_to(request)
-        if reply.status != 200:
+        if reply.raw is not None and (reply.status != 200 or reply.media_type):
+            self._send(reply.status, reply.raw, {"Content-Type": reply.media_type or "application/json"})
+        elif reply.status != 200:
             self._refuse(reply)
         elif request.path.endswith("/rerank"):
             self._wait(reply.delay_s)

@@ -35,7 +35,7 @@ class PromptPacker:
         prompts.check(task.variables)
         self._session, llm = session, session.llm
         count = lru_cache(32)(llm.count)  # packing and sending count the same texts
-        self.window = Window.of(llm.context_window, llm.context_share, llm.max_tokens, session.overhead(), count)
+        self.window = Window.of(session.window, llm.context_share, llm.max_tokens, session.overhead(), count)
         self._prompts, self._names, self._structured = prompts, names, structured
         self._refusal = refusal(task)
         self._variables = {name: clean_for_model(value) for name, value in task.variables.items()}

@@ -3,6 +3,7 @@
 Knows tasks and synthesizers, not how the hits were found nor where an agent runs.
 """
 
+import logging
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
@@ -21,8 +22,9 @@ from pipelines.answering.synthesis.packing import refusal
 from pipelines.answering.synthesis.prompts import DEFAULT, Prompts
 from pipelines.answering.synthesis.quotes import Quote, in_order, is_answer, supports, write
 from pipelines.answering.writing.stages.refusals import gives_up
-from pipelines.llm.errors import LLMFailed
+from pipelines.llm.errors import ContextTooLong, LLMFailed
 from pipelines.llm.session import AT_ONCE, ChatModel, LLMSession, Status
+from pipelines.llm.window import WindowTooSmall
 from pipelines.records import SUMMARY, Exchange, Message, Usage
 
 # The passages are what to answer from, earlier turns only what to refer to: at most this share of the window.
@@ -31,6 +33,10 @@ LONGEST_REFUSAL = 400  # characters: later text is not looked at
 LONGEST_SUMMARY = 1_000  # characters below a quotation; a small model that repeats itself would go on to its limit
 
 ENDS = (".", "!", "?", "\n")  # of a sentence or line
+# How often a question is asked whose prompt is too long for the server: the last time with an eighth of the window.
+FITTING_TRIES = 4
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,32 +108,68 @@ class LLMAgent:
         return pull(partial(self._write, task))
 
     async def _write(self, task: Task, send: Callable[[AgentPart], None]) -> None:
-        session = LLMSession(
+        window, result, shown = self._llm.context_window, AgentResult(), False
+
+        def show(part: AgentPart) -> None:
+            nonlocal shown
+            shown = shown or (isinstance(part, str) and bool(part))
+            send(part)
+
+        for _ in range(FITTING_TRIES):
+            session, failed, shorter = self._session(task, send, window), "", None
+            try:
+                await self._send_text(task, session, show)
+            except LLMFailed as error:
+                failed, shorter = str(error), self._shorter(session, error)
+            except WindowTooSmall:
+                if not result.failed:  # the settings are why, not what the server takes
+                    raise
+                break
+            exchanges = (*result.exchanges, *session.exchanges)
+            result = AgentResult(result.usage + session.usage, exchanges, failed)
+            if shorter is None or shown:
+                break
+            log.info("%s: asked again with at most %d tokens", failed, shorter)
+            window = shorter
+        send(result)
+
+    def _session(self, task: Task, send: Callable[[AgentPart], None], window: int) -> LLMSession:
+        return LLMSession(
             self._llm,
             system=self._system or self._prompts.render("system", refusal(task), task.variables),
             assistant=self._assistant,
-            history=self._recent(task.history),
+            history=self._recent(task.history, window),
             at_once=self._at_once,
             tell=lambda status: send(replace(status, agent=self.name)),
+            window=window,
         )
-        text = failed = ""
-        try:
-            synthesizer = self._own or self._by_mode(task.mode)
-            async with aclosing(synthesizer.synthesize(task, session)) as deltas:
-                async for delta in deltas:
-                    send(delta)
-                    text += delta
-                    if len(text) < LONGEST_REFUSAL and may_refuse(task.mode) and gives_up(text):
-                        break  # nothing that follows would be shown, and a slow model may write for long
-                    if task.form == SUMMARY and len(text) > LONGEST_SUMMARY and delta.rstrip(" ").endswith(ENDS):
-                        break
-        except LLMFailed as error:
-            failed = str(error)
-        send(AgentResult(session.usage, tuple(session.exchanges), failed))
 
-    def _recent(self, history: Sequence[Message]) -> Sequence[Message]:
+    async def _send_text(self, task: Task, session: LLMSession, send: Callable[[AgentPart], None]) -> None:
+        """Send the deltas of the answer, as far as they may be shown. Raises LLMFailed and TemplateError."""
+        synthesizer, text = self._own or self._by_mode(task.mode), ""
+        async with aclosing(synthesizer.synthesize(task, session)) as deltas:
+            async for delta in deltas:
+                send(delta)
+                text += delta
+                if len(text) < LONGEST_REFUSAL and may_refuse(task.mode) and gives_up(text):
+                    break  # nothing that follows would be shown, and a slow model may write for long
+                if task.form == SUMMARY and len(text) > LONGEST_SUMMARY and delta.rstrip(" ").endswith(ENDS):
+                    break
+
+    def _shorter(self, session: LLMSession, error: LLMFailed) -> int | None:
+        """Return the window to ask again with after a prompt of `session` failed; None if its length was not why.
+
+        It is what the server said that it takes. If that is no less, our count of tokens differs from the server's, or
+        it said nothing: then half of what was asked for.
+        """
+        if not isinstance(error, ContextTooLong):
+            return None
+        learned = self._llm.context_window
+        return learned if learned < session.window else min(session.window, session.needed()) // 2
+
+    def _recent(self, history: Sequence[Message], window: int) -> Sequence[Message]:
         """Return the newest turns that leave the passages their room, from a question on, as some templates want."""
-        left = int(self._llm.context_window * HISTORY_SHARE)
+        left = int(window * HISTORY_SHARE)
         for n, message in enumerate(reversed(history)):
             left -= self._llm.count(message.content)
             if left < 0:

@@ -1,0 +1,79 @@
+"""Reads server-sent events from the body of an HTTP reply, as the HTML standard defines them.
+
+Knows bytes and events; no protocol that is spoken in them.
+"""
+
+import re
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from dataclasses import dataclass, field
+
+_LINE_END = re.compile(rb"\r\n|\n|\r(?=.)", re.DOTALL)  # a CR at the end may be the first half of CRLF
+_BOM = b"\xef\xbb\xbf"
+_FIELD = re.compile(rb"\s*(?:data|event|id|retry)?[ \t]*(?::|$)")
+_ENOUGH = 16  # bytes that show whether a body is a stream of events: longer than any field's name
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One event: its name ("" if it has none) and its data, the lines joined."""
+
+    name: str
+    data: str
+
+
+async def events(body: AsyncIterator[bytes]) -> AsyncGenerator[Event, None]:
+    """Yield the events of a body that have data. Comments, ids, `retry` and events without data are no messages."""
+    decoder = _Decoder()
+    async for piece in body:
+        for event in decoder.feed(piece):
+            yield event
+    for event in decoder.feed(b"\n\n"):  # some servers close the connection without the last blank line
+        yield event
+
+
+async def sniff(body: AsyncIterator[bytes]) -> tuple[bool, AsyncGenerator[bytes, None]]:
+    """Return whether `body` is a stream of events, whatever its media type says, and the whole body."""
+    start = b""
+    async for piece in body:
+        start += piece
+        if len(start.removeprefix(_BOM).lstrip()) >= _ENOUGH:
+            break
+    return bool(_FIELD.match(start.removeprefix(_BOM))) and bool(start.strip()), _rejoin(start, body)
+
+
+async def _rejoin(start: bytes, rest: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
+    yield start
+    async for piece in rest:
+        yield piece
+
+
+@dataclass(slots=True)
+class _Decoder:
+    """Turns bytes, cut anywhere, into events."""
+
+    _left: bytes = b""
+    _name: str = ""
+    _data: list[str] = field(default_factory=list)
+    _begun: bool = False
+
+    def feed(self, piece: bytes) -> Iterator[Event]:
+        """Yield the events that end within `piece`."""
+        pieces = _LINE_END.split(self._left + piece)
+        self._left = pieces.pop()
+        for line in pieces:
+            bare = line if self._begun else line.removeprefix(_BOM)
+            self._begun = True
+            if bare:
+                self._add(bare.decode(errors="replace"))
+                continue
+            event, self._name, self._data = Event(self._name, "\n".join(self._data)), "", []
+            if event.data.strip():
+                yield event
+
+    def _add(self, line: str) -> None:
+        name, _, value = line.partition(":")
+        value = value.removeprefix(" ")
+        if name == "data":
+            self._data.append(value)
+        elif name == "event":
+            self._name = value

@@ -1,0 +1,47 @@
+"""Server-sent events are read as the HTML standard defines them, however their bytes are cut."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Iterable
+
+import pytest
+
+from pipelines.llm.sse import Event, events, sniff
+
+STREAM = (
+    "\ufeff: hello\r\nretry: 3000\r\n\r\nid: 7\n\nevent: ping\n\ndata:\n\n"
+    "data: é\ndata: b\n\nevent: x\rdata:c\r\rdata: d"
+)
+READ = [Event("", "é\nb"), Event("x", "c"), Event("", "d")]
+
+
+async def come(pieces: Iterable[bytes]) -> AsyncGenerator[bytes, None]:
+    for piece in pieces:
+        yield piece
+
+
+def read(pieces: Iterable[bytes]) -> list[Event]:
+    async def collect() -> list[Event]:
+        return [event async for event in events(come(pieces))]
+
+    return asyncio.run(collect())
+
+
+def test_events_without_data_are_no_messages_at_any_cut_of_the_bytes() -> None:
+    whole = STREAM.encode()
+    assert read([whole]) == READ
+    assert read([bytes([byte]) for byte in whole]) == READ
+    for at in range(len(whole)):
+        assert read([whole[:at], whole[at:]]) == READ
+
+
+@pytest.mark.parametrize(("body", "streams"), [
+    ("data: {}", True), (": comment", True), ("\n\nid: 1", True), ("\ufeffevent:x", True), ("retry", True),
+    ('{"choices": []}', False), ('[{"error": {}}]', False), ("<html>", False), ("Internal error", False), ("", False),
+    ("database: down", False),
+])  # fmt: skip
+def test_the_first_bytes_tell_a_stream_from_a_whole_reply(body: str, streams: bool) -> None:
+    async def both() -> tuple[bool, bytes]:
+        is_stream, rest = await sniff(come(bytes([byte]) for byte in body.encode()))
+        return is_stream, b"".join([piece async for piece in rest])
+
+    assert asyncio.run(both()) == (streams, body.encode())
