@@ -9,7 +9,7 @@ from typing import Any
 
 import httpx
 
-from pipelines.llm.servers.http import is_loopback
+from pipelines.proxies import is_near
 
 # A model may write for as long as it takes; the service sends a heartbeat every 15 s.
 SILENCE_S = 60.0
@@ -38,7 +38,7 @@ class ServiceClient:
         self.url = url.rstrip("/")
         headers = {"Authorization": f"Bearer {key}"} if key else {}
         timeout = httpx.Timeout(SILENCE_S, connect=CONNECT_S)
-        proxies = not (here or is_loopback(self.url))
+        proxies = not (here or is_near(self.url))
         self._http = httpx.AsyncClient(base_url=self.url, headers=headers, timeout=timeout, trust_env=proxies)
 
     async def aclose(self) -> None:

@@ -13,6 +13,7 @@ from pipelines import tracing
 from pipelines.embedding.embedder import Embedder, EmbeddingFailed
 from pipelines.embedding.families import family_of
 from pipelines.embedding.tokens import ModelNotFound, TokenCounter
+from pipelines.proxies import direct_mounts
 from pipelines.text.cleaning import clean_for_tokenizer
 from pipelines.text.phrases import read_table
 from pipelines.text.server_errors import message_of
@@ -55,7 +56,7 @@ class OpenAIEmbedder(Embedder):
         self, counter: TokenCounter, base_url: str | None, api_key: str | None, retries: int = RETRIES
     ) -> None:
         super().__init__(counter)
-        from openai import OpenAI
+        from openai import DefaultHttpxClient, OpenAI
 
         # One's own server often needs no key, but the client requires one.
         key = api_key or ("none" if base_url else None)
@@ -63,7 +64,8 @@ class OpenAIEmbedder(Embedder):
             raise EmbeddingFailed(
                 f"{counter.model} needs an API key: set OPENAI_API_KEY, or OPENAI_BASE_URL to a server without keys"
             )
-        self._client = OpenAI(base_url=base_url, api_key=key, timeout=TIMEOUT_S, max_retries=retries)
+        http = DefaultHttpxClient(mounts=direct_mounts(base_url or ""))
+        self._client = OpenAI(base_url=base_url, api_key=key, timeout=TIMEOUT_S, max_retries=retries, http_client=http)
         self._name, self._batch = counter.model.partition(":")[2], BATCH
         self.dimension = self.dimension or self._request(["dimension"]).shape[1]
 

@@ -13,7 +13,7 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
 from mcp.types.version import LATEST_MODERN_VERSION
 
-from pipelines.llm.servers.http import is_loopback
+from pipelines.proxies import is_near
 from serve.failure import MCP_PATH
 from serve.mcp.server import Context, list_tools, tool_error
 
@@ -78,7 +78,7 @@ class Forwarder:
     @asynccontextmanager
     async def _client(self) -> AsyncIterator[Client]:
         """Yield a client of the service. Raises ServiceAway and MCPError."""
-        timeout, proxies = httpx2.Timeout(CONNECT_S, read=SILENCE_S), not is_loopback(self._url)
+        timeout, proxies = httpx2.Timeout(CONNECT_S, read=SILENCE_S), not is_near(self._url)
         try:
             async with httpx2.AsyncClient(headers=self._headers, timeout=timeout, trust_env=proxies) as http:
                 transport = streamable_http_client(f"{self._url}{MCP_PATH}", http_client=http)

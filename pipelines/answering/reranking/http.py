@@ -13,6 +13,7 @@ from weakref import WeakKeyDictionary
 
 from pipelines import tracing
 from pipelines.answering.reranking.base import RerankFailed, by_score, document
+from pipelines.proxies import direct_mounts
 from pipelines.records import Hit
 from pipelines.text.cleaning import clean_for_tokenizer
 
@@ -81,7 +82,9 @@ class HTTPReranker:
         loop = asyncio.get_running_loop()
         if loop not in self._clients:
             headers = {"Authorization": f"Bearer {self._key}"} if self._key else {}
-            self._clients[loop] = httpx.AsyncClient(headers=headers, timeout=self.timeout_s)
+            self._clients[loop] = httpx.AsyncClient(
+                headers=headers, timeout=self.timeout_s, mounts=direct_mounts(self.url)
+            )
         return self._clients[loop]
 
     def _scores(self, answer: Any, count: int) -> dict[int, float]:

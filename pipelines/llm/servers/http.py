@@ -1,4 +1,4 @@
-"""Asks a server for JSON: within a time limit, without redirects, and on loopback without a proxy.
+"""Asks a server for JSON: within a time limit, without redirects, and without a proxy if it is near.
 
 Knows HTTP and what goes wrong with it; no model.
 """
@@ -11,6 +11,7 @@ from concurrent.futures import Future, wait
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
+from pipelines.proxies import direct_mounts
 from pipelines.text.phrases import read_table
 
 T = TypeVar("T")
@@ -109,9 +110,9 @@ def _send(url: str, key: str, body: Mapping[str, Any] | None, timeout_s: float) 
 
     headers = {"Authorization": f"Bearer {key}"} if key else {}
     method = "GET" if body is None else "POST"
-    tls, proxies = url.startswith("https:"), not is_loopback(url)  # without TLS no certificates, which load slowly
+    tls = url.startswith("https:")  # without TLS no certificates, which load slowly
     with (
-        httpx.Client(timeout=timeout_s, follow_redirects=False, verify=tls, trust_env=proxies) as client,
+        httpx.Client(timeout=timeout_s, follow_redirects=False, verify=tls, mounts=direct_mounts(url)) as client,
         client.stream(method, url, json=body, headers=headers) as response,
     ):
         text = bytearray()

@@ -14,17 +14,22 @@ ROOT = Path(__file__).parents[3]
 CODE = ("pipelines", "serve", "jobs")
 
 # What each part of pipelines may import. evaluation, training and nights stand above everything.
-BASE = {"fetched", "files", "markdown", "records", "text", "standalone", "tracing", "logs", "llm", "embedding", "store"}
-NOTHING = ("fetched", "files", "markdown", "ray_internals", "records", "signing", "standalone", "text", "tracing")
+BASE = {
+    "embedding", "fetched", "files", "llm", "logs", "markdown", "proxies", "records", "standalone", "store", "text",
+    "tracing",
+}  # fmt: skip
+NOTHING = (
+    "fetched", "files", "markdown", "proxies", "ray_internals", "records", "signing", "standalone", "text", "tracing",
+)  # fmt: skip
 MAY_USE = dict.fromkeys(NOTHING, frozenset()) | {
     "logs": {"tracing"},
-    "llm": {"records", "text", "tracing"},
-    "embedding": {"files", "records", "text", "tracing"},
+    "llm": {"proxies", "records", "text", "tracing"},
+    "embedding": {"files", "proxies", "records", "text", "tracing"},
     "store": {"fetched", "files", "markdown", "records", "text"},
     "keeper": {"files", "store"},
     "embedded": {"files", "keeper", "store"},
     "cluster": {"files", "ray_internals"},
-    "service_client": {"llm"},
+    "service_client": {"llm", "proxies"},
     "lexical": {"files", "markdown", "records", "store", "text"},
     "indexing": BASE | {"cluster"},
     "announcements": {"indexing", "store", "text"},
