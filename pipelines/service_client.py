@@ -24,11 +24,20 @@ class AskFailed(RuntimeError):
 
     `kind` is what the service says of it (docs/api.md), UNREACHABLE or CUT. `seconds` is how long to wait before asking
     again may help, None if it will not. `status` is that of a reply which refuses (0: none came), `said` what it says.
+    `limit` is how many characters the question may have, None where that is not why.
     """
 
-    def __init__(self, kind: str, message: str, seconds: float | None = None, status: int = 0, said: str = "") -> None:
+    def __init__(
+        self,
+        kind: str,
+        message: str,
+        seconds: float | None = None,
+        status: int = 0,
+        said: str = "",
+        limit: int | None = None,
+    ) -> None:
         super().__init__(message)
-        self.kind, self.seconds, self.status, self.said = kind, seconds, status, said
+        self.kind, self.seconds, self.status, self.said, self.limit = kind, seconds, status, said, limit
 
 
 class ServiceClient:
@@ -54,7 +63,7 @@ class ServiceClient:
                 async for name, data in _read_events(response.aiter_lines()):
                     if name == "error":
                         kind, said = data.get("kind", ""), f"{self.url} failed: {data['error']}"
-                        raise AskFailed(kind, said, data.get("retry_after"))
+                        raise AskFailed(kind, said, data.get("retry_after"), limit=_limit_in(data))
                     yield name, data
                     if name == "answer":
                         return
@@ -104,4 +113,10 @@ def refusal(response: httpx.Response) -> AskFailed:
     wait = response.headers.get("retry-after", "")
     status, seconds = response.status_code, float(wait) if wait.isdecimal() else None
     hint = "; set RAYDEX_KEY to a key of the service" if status == 401 else ""
-    return AskFailed(str(body.get("kind") or KINDS.get(status, "")), f"{status}: {said}{hint}", seconds, status, said)
+    kind = str(body.get("kind") or KINDS.get(status, ""))
+    return AskFailed(kind, f"{status}: {said}{hint}", seconds, status, said, _limit_in(body))
+
+
+def _limit_in(body: Mapping[str, Any]) -> int | None:
+    limit = body.get("limit")
+    return limit if isinstance(limit, int) else None

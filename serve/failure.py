@@ -1,13 +1,16 @@
 """A failed request as an HTTP reply, in the service's own shape or in OpenAI's.
 
-Knows neither routes nor exceptions: guards, routes and the proxy say what failed.
+A browser that opens an address gets it as a page. Knows neither routes nor exceptions: guards, routes and the proxy say
+what failed.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from starlette.responses import JSONResponse
+from starlette.responses import JSONResponse, Response
 from starlette.types import Scope
+
+from serve.web.failure_page import failure_page, wants_page
 
 # An embedded Postgres that was killed is back within a second or two.
 RETRY_AFTER_S = 2
@@ -17,6 +20,8 @@ KINDS = {
     503: "unavailable",
 }  # fmt: skip
 MCP_PATH = "/mcp"
+V1_ROUTES = "use POST /v1/chat/completions, POST /v1/embeddings or GET /v1/models"
+MOST_PATH = 200  # characters of a path that a message repeats
 RPC_CODE = -32_000  # of the codes that JSON-RPC leaves to servers
 OPENAI_CODES = {401: "invalid_api_key", 429: "rate_limit_exceeded", 503: "unavailable"}
 
@@ -27,7 +32,7 @@ class Failure:
 
     `param` is the field at fault and `choices` are its valid values, `retry_after` is seconds to wait, `request` the
     request's id in the log, `headers` are further headers of the reply. `kind` is what a client tells failures apart
-    by; by default that of the status in KINDS, else "invalid".
+    by; by default that of the status in KINDS, else "invalid". `limit` is how many characters the field may have.
     """
 
     status: int
@@ -38,6 +43,7 @@ class Failure:
     request: str | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
     kind: str = ""
+    limit: int | None = None
 
     @property
     def body(self) -> dict[str, object]:
@@ -45,11 +51,15 @@ class Failure:
         more = {
             "field": self.param,
             "choices": list(self.choices),
+            "limit": self.limit,
             "retry_after": self.retry_after,
             "request": self.request,
         }
-        kind = self.kind or KINDS.get(self.status, "invalid")
-        return {"error": self.error, "kind": kind, **{name: value for name, value in more.items() if value}}
+        return {"error": self.error, "kind": self._kind, **{name: value for name, value in more.items() if value}}
+
+    @property
+    def _kind(self) -> str:
+        return self.kind or KINDS.get(self.status, "invalid")
 
     @property
     def openai_body(self) -> dict[str, object]:
@@ -69,18 +79,26 @@ class Failure:
         """The reply in the shape of JSON-RPC, of which clients of the Model Context Protocol show the message."""
         return {"jsonrpc": "2.0", "id": None, "error": {"code": RPC_CODE, "message": self.error, "data": self.body}}
 
-    def response(self, scope: Scope) -> JSONResponse:
-        """Return the reply to the request of `scope`.
+    def response(self, scope: Scope) -> Response:
+        """Return the reply to the request of `scope`: a page to a browser that opens an address, else JSON.
 
         Under /v1/ an invalid request is 400, as OpenAI's clients expect, and 422 elsewhere.
         """
         wait = {} if self.retry_after is None else {"Retry-After": str(self.retry_after)}
         headers = {**self.headers, **wait}
+        if wants_page(scope):
+            return failure_page(scope, self.status, self._kind, self.error, headers)
         if path_of(scope) == MCP_PATH:
             return JSONResponse(self.rpc_body, self.status, headers)
         if not is_openai(path_of(scope)):
             return JSONResponse(self.body, self.status, headers)
         return JSONResponse(self.openai_body, 400 if self.status == 422 else self.status, headers)
+
+
+def not_served(method: str, path: str, headers: Mapping[str, str] | None = None, status: int = 404) -> Failure:
+    """Return the failure of a request that no route answers."""
+    served = V1_ROUTES if is_openai(path) else "/docs shows what is"
+    return Failure(status, f"{method} {path[:MOST_PATH]} is not served: {served}", headers=headers or {})
 
 
 def is_openai(path: str) -> bool:

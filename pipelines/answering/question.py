@@ -9,7 +9,14 @@ from pipelines.records import Filters, Message
 
 
 class QuestionTooLong(ValueError):
-    """A question has more characters than the engine takes."""
+    """A question has `characters`, and at most `most` are answered; `whose` says to whom that limit applies."""
+
+    def __init__(self, characters: int, most: int, whose: str = "") -> None:
+        who = f" {whose}" if whose else ""
+        super().__init__(
+            f"the question has {characters:,} characters, and at most {most:,} are answered{who}: shorten it"
+        )
+        self.most = most
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +64,4 @@ class EngineSettings:
 def check_length(question: str, most: int) -> None:
     """Raise QuestionTooLong if `question` has more than `most` characters."""
     if len(question) > most:
-        raise QuestionTooLong(
-            f"the question has {len(question):,} characters, and at most {most:,} are answered: shorten it"
-        )
+        raise QuestionTooLong(len(question), most)

@@ -2,7 +2,6 @@
 
 import logging
 import uuid
-from dataclasses import replace
 from typing import Any
 
 from fastapi import FastAPI, Request
@@ -19,7 +18,7 @@ from pipelines.answering.writing.agents import StepUnavailable
 from pipelines.insights.insights import BadPeriod
 from pipelines.store import NoLiveIndex, NoSuchCollection, StoreUnavailable, UnusableDatabase
 from pipelines.text.cleaning import clean_for_storage
-from serve.failure import RETRY_AFTER_S, Failure, is_openai, path_of
+from serve.failure import RETRY_AFTER_S, Failure, not_served, path_of
 from serve.telemetry import CLIENT_LEFT, request_id
 
 log = logging.getLogger(__name__)
@@ -31,8 +30,6 @@ MOST_MESSAGE_CHARACTERS = 1_000
 TAGS = ("function-", "list[")
 # What is said of a path that nothing serves; under /v1 of every other one, such as /v1/responses and /v1/completions.
 NO_ROUTE = ("Not Found", "Method Not Allowed")
-V1_ROUTES = "use POST /v1/chat/completions, POST /v1/embeddings or GET /v1/models"
-
 
 NO_OBJECT = "body: send a JSON object, with the header `content-type: application/json`"
 
@@ -58,7 +55,7 @@ def failure_of(error: Exception) -> Failure:  # noqa: PLR0911
         case BadPeriod():
             return Failure(422, message, "since")
         case QuestionTooLong():
-            return Failure(413, message, "question", kind="too_long")
+            return Failure(413, message, "question", kind="too_long", limit=error.most)
         case ModeNeedsModel():
             return Failure(400, message, "mode", error.choices)
         case UnknownMode():
@@ -83,9 +80,7 @@ def handle_errors(app: FastAPI) -> None:
     async def reply_failure(request: Request, error: Exception) -> Response:
         failure, path = failure_of(error), path_of(request.scope)
         if isinstance(error, HTTPException) and error.detail in NO_ROUTE:
-            served = V1_ROUTES if is_openai(path) else "/docs shows what is"
-            said = f"{request.method} {path} is not served: {served}"
-            failure = replace(failure, error=said, headers=error.headers or {})
+            failure = not_served(request.method, path, error.headers, error.status_code)
         return failure.response(request.scope)
 
     async def reply_nothing(request: Request, error: Exception) -> Response:

@@ -194,7 +194,7 @@ class FeedbackOut(BaseModel):
 class ErrorOut(BaseModel):
     """Every error: what is wrong, its kind, the `field` at fault, its `choices`, the id of the `request` in the log.
 
-    `retry_after` is in how many seconds the same request may succeed.
+    `retry_after` is in how many seconds the same request may succeed, `limit` how many characters the field may have.
     """
 
     model_config = ConfigDict(json_schema_extra=examples_of("ErrorOut"))
@@ -209,11 +209,13 @@ class ErrorOut(BaseModel):
         "no_index",
         "not_found",
         "invalid",
+        "too_long",
         "unavailable",
         "model",
         "internal",
     ]
     field: str | None = None
     choices: list[str] | None = None
+    limit: int | None = None
     retry_after: int | None = None
     request: str | None = None

@@ -105,8 +105,6 @@ class SearchIn(BaseModel):
         """Why a reader without a key may not ask this; "" if one may."""
         for field in sorted(self.model_fields_set - READER_FIELDS):
             return f"{field}: this field needs an API key"
-        if len(self.question) > MOST_READER_CHARACTERS:
-            return f"question: without an API key it may have {MOST_READER_CHARACTERS:,} characters"
         return ""
 
     def to_question(self) -> Question:

@@ -8,10 +8,10 @@ from fastapi import Request
 from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 
-from pipelines.answering.question import Question
+from pipelines.answering.question import Question, QuestionTooLong
 from pipelines.answering.retrieval.live import CollectionNotNamed, choose_collection
 from pipelines.store import Key, Store, key_hash
-from serve.api.requests import FeedbackIn, SearchIn
+from serve.api.requests import MOST_READER_CHARACTERS, FeedbackIn, SearchIn
 from serve.guard.cors import RENEW
 from serve.guard.keys import key_of
 from serve.guard.origin import bearer_token, origin_of
@@ -90,10 +90,12 @@ def meant_collection(rows: Sequence[Mapping[str, Any]], default: str) -> str:
 
 
 def check_reader(question: SearchIn | FeedbackIn, request: Request) -> bool:
-    """Return whether one asks who may only ask. Raises HTTPException for what needs a secret key."""
+    """Return whether one asks who may only ask. Raises HTTPException for what needs a secret key, QuestionTooLong."""
     key = key_of(request.scope)
     if key is None or key.may("query"):
         return False
     if question.beyond_readers:
         raise HTTPException(403, question.beyond_readers)
+    if isinstance(question, SearchIn) and len(question.question) > MOST_READER_CHARACTERS:
+        raise QuestionTooLong(len(question.question), MOST_READER_CHARACTERS, "without a secret API key")
     return True

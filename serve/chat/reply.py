@@ -138,7 +138,9 @@ class AnswerView(Generic[M]):
 def explain(error: AskFailed, language: str) -> str:
     """Return why the service did not answer, and what to do, as a reader of a chat needs it."""
     if error.kind in ADVISED:
-        return "\n".join(say_beside(name, language) for name in (error.kind, f"{error.kind}_why"))
+        most = [say_beside("too_long_most", language, most=error.limit)] if error.limit else []
+        why = " ".join([*most, say_beside(f"{error.kind}_why", language)])
+        return f"{say_beside(error.kind, language)}\n{why}"
     if error.kind in PASSING | NOT_SET_UP:
         return say_beside(error.kind if error.kind in PASSING else "not_set_up", language)
     what, why = ("invalid", error.said) if 400 <= error.status < 500 else ("failed", say_beside("failed_why", language))

@@ -4,6 +4,10 @@ A path that is not listed needs query: a new route is closed to readers until it
 """
 
 import re
+from collections.abc import Sequence
+
+from starlette.routing import BaseRoute, Match
+from starlette.types import Scope
 
 from pipelines.store import ASK, CHANGES
 
@@ -39,3 +43,9 @@ def scope_of(path: str) -> str:
 def is_question(method: str, path: str) -> bool:
     """Return whether a request makes the service search, or write an answer."""
     return method == "POST" and not QUICK.fullmatch(path)
+
+
+def is_served(routes: Sequence[BaseRoute], scope: Scope) -> bool:
+    """Return whether a route answers a path, by any method, with a slash at its end or without."""
+    bare = {**scope, "path": scope["path"].rstrip("/") or "/"}
+    return any(route.matches(one)[0] is not Match.NONE for route in routes for one in (scope, bare))

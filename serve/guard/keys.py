@@ -7,16 +7,17 @@ replica's port can be reached past any proxy. Pure ASGI: streams are not buffere
 import re
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
 from starlette.datastructures import Headers
+from starlette.routing import BaseRoute
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from pipelines.signing import SIGNATURE_HEADER
 from pipelines.store import ASK, CHANGES, KEY_PREFIX, PUBLISHABLE_PREFIX, Key, Store, StoreUnavailable, key_hash
-from serve.failure import MCP_PATH, RETRY_AFTER_S, Failure, path_of
-from serve.guard.access import ANNOUNCING, SESSION_PATH, is_open, scope_of
+from serve.failure import MCP_PATH, RETRY_AFTER_S, Failure, not_served, path_of
+from serve.guard.access import ANNOUNCING, SESSION_PATH, is_open, is_served, scope_of
 from serve.guard.origin import bearer_token, is_foreign, is_local, is_of_page, origin_of
 from serve.guard.sessions import NO_KEY, SESSION_PREFIX, Session, SessionTokens
 from serve.threads import DatabaseThreads
@@ -98,7 +99,8 @@ class KeyCheck:
     Where keys are not `required`, requests from this machine need none; where the service is `public`, nobody needs one
     to ask. A Bearer token that is none of Raydex is then ignored, since some clients always send one. A page that
     changes something sends a key or a session: it can't be made to by another page (CSRF). `trusted` are the origins
-    whose pages may do what the service's own may. `bound` is the host that the service listens on.
+    whose pages may do what the service's own may. `bound` is the host that the service listens on. A refused request
+    for a path that none of the `routes` answers learns only that.
     """
 
     def __init__(
@@ -111,9 +113,10 @@ class KeyCheck:
         public: bool = False,
         bound: str = "127.0.0.1",
         trusted: Collection[str] = (),
+        routes: Sequence[BaseRoute] = (),
     ) -> None:
         self._app, self._keys, self._required, self._bound, self._public = app, keys, required, bound, public
-        self._sessions, self._trusted = sessions, frozenset(trusted)
+        self._sessions, self._trusted, self._routes = sessions, frozenset(trusted), routes
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan" or (scope["type"] == "http" and is_open(path_of(scope), scope["query_string"])):
@@ -121,6 +124,8 @@ class KeyCheck:
         elif scope["type"] != "http":
             await send({"type": "websocket.close", "code": 1008})
         elif refusal := await self._check(scope):
+            if self._routes and not is_served(self._routes, scope):  # no secret: every service has the same routes
+                refusal = not_served(scope["method"], path_of(scope))
             await refusal.response(scope)(scope, receive, send)
         else:
             await self._app(scope, receive, send)

@@ -98,7 +98,7 @@ def protect(
     """
     if "*" in policy.cors_origins:
         raise UnsafePolicy("cors_origins is `*`: name the origins, or give their pages publishable keys")
-    threads = DatabaseThreads()
+    threads, routes = DatabaseThreads(), getattr(app, "routes", ())
     app = QuestionLimit(app, policy.at_once)
     app = BodyLimit(app, policy.max_body_bytes)
     app = RateLimit(app, store, threads, rates_of(policy))
@@ -110,6 +110,7 @@ def protect(
         public=policy.public,
         bound=policy.host,
         trusted=policy.cors_origins,
+        routes=routes,
     )
     app = Telemetry(app, metrics, reply_id)
     app = CrossOrigin(app, BoundOrigins(store, threads), policy.cors_origins)

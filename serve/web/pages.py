@@ -3,9 +3,6 @@
 Each may run what comes with it, and nothing else.
 """
 
-import base64
-import hashlib
-import re
 from importlib import resources
 
 from fastapi import FastAPI
@@ -13,6 +10,7 @@ from fastapi.responses import HTMLResponse, Response
 from starlette.exceptions import HTTPException
 
 from pipelines.insights.report import live_page
+from serve.web.policy import content_security_policy
 from serve.web.static import FILES, VERSION, add_files
 
 # Swagger UI comes with the package fastapi-offline: no other host is asked for it.
@@ -63,21 +61,3 @@ def versioned(page: str, up: str = "") -> str:
     modules = sorted(name for name in FILES if name.startswith(("chat/", "vendor/")) and name.endswith(".js"))
     preloads = "".join(f'  <link rel="modulepreload" href="web/{name}">\n' for name in modules)
     return page.replace("</head>", f"{preloads}</head>").replace('="web/', f'="{up}web/{VERSION}/')
-
-
-def content_security_policy(page: str, also: str = "") -> str:
-    """Return the policy that lets `page` run its own script and style, by their hashes, and call its own service.
-
-    `also` is where further scripts and styles may come from.
-    """
-    script, style = (f"{_hashes(page, tag)} {also}".strip() for tag in ("script", "style"))
-    return (
-        f"default-src 'none'; script-src {script}; style-src {style}; connect-src 'self'; img-src data:; "
-        f"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-    )
-
-
-def _hashes(page: str, tag: str) -> str:
-    texts = re.findall(rf"<{tag}>(.*?)</{tag}>", page, re.DOTALL)
-    digests = [base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in texts]
-    return " ".join(f"'sha256-{digest}'" for digest in digests)

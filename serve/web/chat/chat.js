@@ -101,6 +101,9 @@ class Chat {
     if (place) this.#open({...kept, place});
     else this.#start();
     if (this.options.autofocus) this.focus();
+    // Whether the page is loaded again, left, or put away by a phone, which may never come back to it.
+    for (const leaves of ["pagehide", "visibilitychange"])
+      window.addEventListener(leaves, () => this.pending && this.#save(), true);
     this.ready = this.load();
   }
 
@@ -118,19 +121,21 @@ class Chat {
     else if (this.conversation.place) await this.places.choose(this.conversation.place);
   }
 
-  /** Ask a question in this conversation. */
-  async ask(question) {
+  /** Ask a question in this conversation. The turns that it `replaces` stay until its answer is whole. */
+  async ask(question, replaces = []) {
     this.stop();
-    if (this.turns.at(-1)?.failed) this.turns.pop().element.remove();
+    this.#remove(this.turns.filter(({failed, text}) => failed && !text));
+    this.#replace(replaces);
     const turn = this.#add(new Turn(question, this.#handlers()));
     this.#scrollTo(turn);
     this.composer.send(question);
     const pending = (this.pending = new AbortController());
     turn.begin();
     this.#context();
+    this.#save();
     try {
       await this.ready;
-      const after = this.turns.flatMap(({answer}) => answer?.id ?? []).slice(-100); // the service takes no more
+      const after = this.#kept.flatMap(({answer}) => answer?.id ?? []).slice(-100); // the service takes no more
       const {aboutPage} = this.composer;
       const follows = {conversation: this.conversation.server, after, aboutPage, signal: pending.signal};
       for await (const [name, data] of this.client.ask(question, follows)) {
@@ -138,11 +143,13 @@ class Chat {
         turn.take(name, data);
       }
       this.composer.sent();
+      this.#remove(replaces);
       this.#answered(turn);
     } catch (error) {
       if (pending.signal.aborted) return;
       turn.fail(error);
       this.composer.restore(question);
+      this.#save();
       this.say("");
     } finally {
       if (this.pending === pending) this.#rest();
@@ -155,6 +162,7 @@ class Chat {
     this.pending.abort();
     this.turns.at(-1).stop();
     this.composer.sent();
+    this.#save();
     this.#rest();
   }
 
@@ -215,13 +223,14 @@ class Chat {
     this.stop();
     this.conversation = {id, server, place};
     this.history.openId = id;
-    this.turns = [];
+    this.turns = this.replaced = [];
     this.thread.replaceChildren();
     this.#toggleSide(false);
-    for (const {question, answer, rating} of turns) {
+    for (const {question, answer, rating, ...begun} of turns) {
       const turn = this.#add(new Turn(question, this.#handlers()));
       turn.rating = rating;
-      turn.show(answer);
+      if (answer) turn.show(answer);
+      else turn.resume(begun);
     }
     if (turns.length) this.#scrollTo(this.turns.at(-1));
     this.#context();
@@ -255,6 +264,10 @@ class Chat {
     };
   }
 
+  get #kept() {
+    return this.turns.filter(turn => !this.replaced.includes(turn));
+  }
+
   get #enterKey() {
     return this.options.keys ? key => this.#useKey(key) : null;
   }
@@ -267,13 +280,23 @@ class Chat {
   /** Ask in place of a turn; what followed it goes with it. */
   #askAnew(turn, question) {
     this.stop();
-    const gone = this.turns.splice(this.turns.indexOf(turn));
-    gone.forEach(({element}) => element.remove());
-    this.ask(question);
+    this.ask(question, this.turns.slice(this.turns.indexOf(turn)));
+  }
+
+  #remove(turns) {
+    this.turns = this.turns.filter(turn => !turns.includes(turn));
+    for (const {element} of turns) element.remove();
+  }
+
+  /** Note which turns the answer that comes will stand for: meanwhile nothing is done with them. */
+  #replace(turns) {
+    this.replaced = turns;
+    for (const turn of this.turns) turn.element.inert = turns.includes(turn);
   }
 
   #rest() {
     this.pending = null;
+    this.#replace([]);
     this.composer.setBusy(false);
     this.#context();
   }
@@ -284,10 +307,11 @@ class Chat {
     this.#save();
   }
 
+  /** Keep the conversation: of an answer that is not whole, the question and what has come. */
   #save() {
     const turns = this.turns
-      .filter(turn => turn.answer)
-      .map(({question, answer, rating}) => ({question, rating, answer: keep(answer)}));
+      .filter(turn => turn.answer || turn.text || turn.cut || !turn.failed)
+      .map(turn => ({question: turn.question, rating: turn.rating, ...(turn.answer ? {answer: keep(turn.answer)} : turn.begun)}));
     if (!turns.length) return;
     const {id, server} = this.conversation;
     this.history.save({id, server, title: shorten(turns[0].question), at: Date.now(), place: this.places.place, turns});
@@ -296,7 +320,7 @@ class Chat {
 
   /** Say what the next question follows. */
   #context() {
-    const last = this.turns.findLast(turn => turn.answer);
+    const last = this.#kept.findLast(turn => turn.answer);
     if (!last?.answer.known) return this.composer.setContext();
     const leave = iconButton("close", say("ask_other"), () => this.begin());
     const question = make("q", {dir: "auto", lang: ""}, shorten(last.question));

@@ -15,21 +15,23 @@ const KINDS = {
 
 /**
  * Why a request failed. `kind` is the service's own (`no_key`, `rate`, `no_index`, …; see docs/api.md), or
- * `unreachable` (no service answers), or `cut` (the stream ended too early); `seconds` is how long to wait.
+ * `unreachable` (no service answers), `cut` (the stream ended too early) or `reloaded` (the page was loaded again before it
+ * ended); `seconds` is how long to wait, `limit` how many characters a question may have.
  */
 export class ServiceError extends Error {
-  constructor(kind, message, seconds = 0) {
+  constructor(kind, message, seconds = 0, limit = 0) {
     super(message);
     this.name = "ServiceError";
     this.kind = kind;
     this.seconds = seconds;
+    this.limit = limit;
   }
 
   /** Return the error of a body such as `{error, kind?, retry_after?}`. */
   static of(body, kind = "failed", seconds = 0) {
     const why = typeof body?.error === "string" ? body.error : body?.error?.message;
     const said = body?.request ? `${say("failed_why")} (${body.request})` : why; // a reader can only report it
-    return new ServiceError(body?.kind ?? kind, said ?? say("failed_why"), body?.retry_after ?? seconds);
+    return new ServiceError(body?.kind ?? kind, said ?? say("failed_why"), body?.retry_after ?? seconds, body?.limit);
   }
 }
 

@@ -4,17 +4,23 @@ import {make, withCode} from "./dom.js";
 import {say} from "./texts.js";
 
 /** The kinds of errors that there is advice on, in the texts of the same names. */
-const ADVISED = new Set(["bad_key", "cut", "gone", "model", "no_key", "rate", "too_long", "unavailable", "unreachable"]);
+const ADVISED = new Set([
+  "bad_key", "cut", "gone", "model", "no_key", "rate", "reloaded", "too_long", "unavailable", "unreachable",
+]);
+/** The headline of a kind that has none of its own. */
+const HEADLINES = {reloaded: "cut"};
 /** Those on which the service says more. A reader of another site can't mend its key: what it says is for those who can. */
 const EXPLAINED = new Set(["forbidden", "invalid", "no_index", "not_set_up"]);
+/** The same request fails again: to ask once more is no help. */
+const FINAL = new Set(["forbidden", "gone", "invalid", "not_found", "too_long"]);
 const CREATE_KEY = "raydex keys create NAME";
 /** Nothing is broken: there is something to do, or to wait for. */
-const CALM = new Set(["gone", "model", "no_index", "no_key", "rate", "too_long", "unavailable"]);
+const CALM = new Set(["gone", "model", "no_index", "no_key", "rate", "reloaded", "too_long", "unavailable"]);
 
 /**
  * Return an element for a ServiceError. `again` asks once more, null where that is no use; `enterKey` is called with an
  * API key, null where readers have none. Where the service says how long to wait, the seconds are counted down, and
- * asking again waits for them.
+ * asking again waits for them; where the same request can only fail again, it is not offered.
  */
 export function showFailure(error, {again, enterKey}) {
   const keyed = ["no_key", "bad_key"].includes(error.kind);
@@ -23,12 +29,17 @@ export function showFailure(error, {again, enterKey}) {
   const box = make(
     "div",
     {class: CALM.has(error.kind) ? "failure calm" : "failure", role: "alert"},
-    make("strong", {}, say(advised || EXPLAINED.has(kind) ? kind : "failed")),
-    make("p", {}, withCode(advised ? say(`${kind}_why`, {command: CREATE_KEY}) : sentence(error.message))),
+    make("strong", {}, say(advised || EXPLAINED.has(kind) ? (HEADLINES[kind] ?? kind) : "failed")),
+    make("p", {}, withCode(advised ? advice(kind, error.limit) : sentence(error.message))),
   );
   if (keyed && enterKey) box.append(askForKey(enterKey));
-  else if (again) box.append(...askAgain(again, error.seconds));
+  else if (again && !FINAL.has(kind)) box.append(...askAgain(again, error.seconds));
   return box;
+}
+
+function advice(kind, limit) {
+  const why = say(`${kind}_why`, {command: CREATE_KEY});
+  return limit ? `${say("too_long_most", {most: limit})} ${why}` : why;
 }
 
 /** Return a form that takes an API key. */

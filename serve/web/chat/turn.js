@@ -1,6 +1,7 @@
 /** One question and its answer: sources first, then the text as it comes, then what can be done with it. */
 
 import {markClaims} from "./claims.js";
+import {ServiceError} from "./client.js";
 import {confirmOn, copyText} from "./copying.js";
 import {iconButton, make, withCode} from "./dom.js";
 import {showFailure} from "./failure.js";
@@ -25,6 +26,7 @@ export class Turn {
     this.on = on;
     this.answer = null;
     this.failed = false;
+    this.stopped = false;
     this.rating = 0;
     this.text = "";
     this.citations = new Map();
@@ -84,6 +86,7 @@ export class Turn {
 
   /** Say that the answer was stopped; what came of it stays. */
   stop() {
+    this.stopped = true;
     this.#settle();
     this.foot.replaceChildren(
       make("p", {class: "mark"}, say(this.text ? "stopped_answer" : "stopped")),
@@ -91,8 +94,23 @@ export class Turn {
     );
   }
 
+  /** What has come of an answer that is not whole, to be kept. */
+  get begun() {
+    return {text: this.text, sources: [...this.citations], stopped: this.stopped};
+  }
+
+  /** Show what came of an answer before the page was loaded again. */
+  resume({text, sources, stopped}) {
+    this.text = text;
+    this.citations = new Map(sources);
+    this.#showSources(say("found"));
+    if (stopped) this.stop();
+    else this.fail(new ServiceError("reloaded", ""));
+  }
+
   fail(error) {
     this.failed = true;
+    this.cut = ["cut", "reloaded"].includes(error.kind); // as a page that is being left finds, too
     this.#settle();
     this.foot.replaceChildren(showFailure(error, {again: () => this.on.again(this), enterKey: this.on.enterKey}));
   }

@@ -131,3 +131,84 @@ def test_where_nothing_may_be_stored_one_can_ask_all_the_same(site: Site) -> Non
     site.browser.do(lambda page: page.add_init_script(forbid_all))
     page = site.open_and_ask()
     assert "read_csv" in page.text(".answer")
+
+
+HALF = 'event: hits\ndata: {"hits": []}\n\nevent: delta\ndata: {"text": "The first half"}\n\n'
+STREAM = {"content-type": "text/event-stream"}
+
+
+def test_a_page_that_is_loaded_again_in_the_middle_of_an_answer_keeps_what_came(site: Site) -> None:
+    site.engine.says, site.engine.holds_at = "Call `read_csv` [1], and more.", 15
+    page = site.open()
+    site.send()
+    page.wait_for("document.querySelector('.answer')?.textContent.includes('read_csv')")
+    page = site.open()
+    assert page.text(".question") == QUESTION and "Call read_csv" in page.text(".answer")
+    assert "broke off" in page.text(".failure") and "loaded again" in page.text(".failure")
+    assert page.count(".answer .number") == page.count(".sources li") == 1
+    site.engine.gate.set()
+    page.click(AGAIN)
+    page.wait_for(f"!!{LAST}.querySelector('.thumbs')")
+    assert page.count(".turn") == 1 and "and more" in page.text(".answer")
+    assert site.open().count(".failure") == 0
+
+
+def test_a_page_that_is_loaded_again_before_anything_came_keeps_the_question(site: Site) -> None:
+    page = site.open_and_ask()
+    site.engine.holds_at = 0
+    site.send("And parquet?")
+    page.wait_for("document.querySelectorAll('.turn').length === 2")
+    page = site.open()
+    assert page.evaluate(f"{LAST}.querySelector('.question').textContent") == "And parquet?"
+    assert page.count(".thumbs") == 1, "the turn before stays"
+
+
+def test_an_answer_that_was_stopped_is_there_after_a_reload(site: Site) -> None:
+    site.engine.says, site.engine.holds_at = "Call `read_csv` [1], and more.", 15
+    page = site.open()
+    site.send()
+    page.wait_for("document.querySelector('.answer')?.textContent.includes('read_csv')")
+    page.press("Escape")
+    page = site.open()
+    assert "Call read_csv" in page.text(".answer") and "You stopped" in page.text(".foot")
+    assert page.count(".failure") == 0
+
+
+def test_asking_again_after_a_broken_stream_keeps_what_came_until_the_answer_is_whole(site: Site) -> None:
+    page = site.open()
+    site.reply("/query/stream", 200, HALF, **STREAM)
+    site.ask()
+    site.recover()
+    site.reply("/query/stream", 503, body("unavailable"))
+    page.click(AGAIN)
+    page.wait_for("document.querySelectorAll('.failure').length === 2")
+    assert page.text(".turn:first-child .answer") == "The first half"
+    site.recover()
+    site.engine.holds_at = 7
+    page.click(f".turn:last-child {AGAIN}")
+    page.wait_for(f"{LAST}.querySelector('.answer').textContent.includes('Call')")
+    assert page.text(".turn:first-child .answer") == "The first half" and page.count(".turn") == 2
+    site.engine.gate.set()
+    page.wait_for(f"!!{LAST}.querySelector('.thumbs')")
+    assert page.count(".turn") == 2, "only the empty turn is replaced: what came before it is not"
+
+
+@pytest.mark.parametrize("again", ["Ask again", "Edit and ask again"])
+def test_an_answer_that_is_asked_for_again_stays_until_another_is_whole(site: Site, again: str) -> None:
+    page = site.open_and_ask()
+    site.reply("/query/stream", 503, body("unavailable"))
+    page.click(f".turn [aria-label='{again}']")
+    if again != "Ask again":
+        page.click(".editor .primary")
+    page.wait_for("!!document.querySelector('.failure')")
+    assert "read_csv" in page.text(".turn:first-child .answer") and page.count(".turn") == 2
+    assert site.open().count(".turn") == 1, "what did not come is not kept"
+
+
+@pytest.mark.parametrize(("status", "kind"), [(413, "too_long"), (422, "invalid"), (403, "forbidden")])
+def test_what_can_only_fail_again_is_not_offered(site: Site, status: int, kind: str) -> None:
+    page = site.open()
+    site.reply("/query/stream", status, body(kind, **({"limit": 2000} if kind == "too_long" else {})))
+    site.ask()
+    assert page.count(AGAIN) == 0 and page.evaluate(BOX) == QUESTION
+    assert kind != "too_long" or "at most 2,000 characters. Shorten it" in page.text(".failure")

@@ -47,13 +47,22 @@ def test_a_reader_asks_without_a_key(store: GuardedStore) -> None:
 
 @pytest.mark.parametrize(("field", "value"), [
     ("prompts", True), ("mode", "compact"), ("context", ["x"]), ("variables", {"a": "b"}), ("k", 100),
-    ("history", [{"role": "assistant", "content": "I obey."}]), ("question", "x" * (MOST_READER_CHARACTERS + 1)),
+    ("history", [{"role": "assistant", "content": "I obey."}]),
 ])  # fmt: skip
 @pytest.mark.parametrize("path", ["/query", "/query/stream"])
 def test_what_costs_the_operator_needs_a_key(store, path, field, value):
     asking, body = client(store), {**QUESTION, field: value}
     refused = asking.post(path, json=body)
     assert refused.status_code == 403 and field in refused.json()["error"] and "API key" in refused.json()["error"]
+    assert asking.post(path, json=body, headers=bearer(SECRET)).status_code == 200
+
+
+@pytest.mark.parametrize("path", ["/query", "/query/stream", "/search"])
+def test_a_reader_is_told_how_long_a_question_may_be(store: GuardedStore, path: str) -> None:
+    asking, body = client(store), {"question": "x" * (MOST_READER_CHARACTERS + 1)}
+    refused = asking.post(path, json=body)
+    assert refused.status_code == 413 and "API key" in refused.json()["error"]
+    assert refused.json()["kind"] == "too_long" and refused.json()["limit"] == MOST_READER_CHARACTERS
     assert asking.post(path, json=body, headers=bearer(SECRET)).status_code == 200
 
 
