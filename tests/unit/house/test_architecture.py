@@ -19,14 +19,15 @@ BASE = {
     "tracing",
 }  # fmt: skip
 NOTHING = (
-    "fetched", "files", "markdown", "proxies", "ray_internals", "records", "signing", "standalone", "text", "tracing",
+    "fetched", "files", "markdown", "proxies", "ray_internals", "records", "server_account", "signing", "standalone",
+    "text", "tracing",
 )  # fmt: skip
 MAY_USE = dict.fromkeys(NOTHING, frozenset()) | {
     "logs": {"tracing"},
     "llm": {"proxies", "records", "text", "tracing"},
     "embedding": {"files", "proxies", "records", "text", "tracing"},
     "store": {"fetched", "files", "markdown", "records", "text"},
-    "keeper": {"files", "store"},
+    "keeper": {"files", "server_account", "store"},
     "embedded": {"files", "keeper", "store"},
     "cluster": {"files", "ray_internals"},
     "service_client": {"llm", "proxies"},
