@@ -170,9 +170,11 @@ def wants_json_lines() -> bool:
     return given == "json"
 
 
-def ray_folder() -> Path:
-    """Return the folder in which Rays of this machine keep their sessions."""
-    return Path(os.environ.get("RAY_TMPDIR") or "/tmp") / "ray"
+def ray_folders() -> list[Path]:
+    """Return the folders in which Rays of this machine keep their sessions."""
+    from pipelines.ray_place import folders_for_ray
+
+    return [*folders_for_ray(os.environ)]
 
 
 def in_ray_job() -> bool:

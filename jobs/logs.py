@@ -12,7 +12,7 @@ from datetime import UTC, timedelta
 from typing import Any
 
 from jobs.cli import DONE, FAILED, BadInput, add_json, command, main, say
-from jobs.environment import open_store, ray_address, ray_folder
+from jobs.environment import open_store, ray_address, ray_folders
 from pipelines.cluster import why_unreachable
 
 FOLLOW_S = 2.0
@@ -39,7 +39,7 @@ def run(args: argparse.Namespace) -> int:
             row = store.find_run(args.run)
             show_new(row, shown, args.json)
     if not shown:
-        where = f"under {ray_folder()}" if ray_address() == "local" else f"at {ray_address()}"
+        where = f"under {', '.join(map(str, ray_folders()))}" if ray_address() == "local" else f"at {ray_address()}"
         say(f"run {args.run} left no log {where}: it wrote nothing, or its logs are gone with its Ray")
     if row["error"]:
         say(f"run {args.run}: {row['error']}")
@@ -81,8 +81,9 @@ def print_entry(run: int, file: str, entry: Mapping[str, Any], as_json: bool) ->
 
 def files_of_this_machine() -> Iterator[tuple[str, str]]:
     """Yield name and text of the logs of each session of Ray."""
-    for path in sorted(ray_folder().glob(f"session_2*/logs/{OF_PROCESSES}")):
-        yield str(path.relative_to(ray_folder())), path.read_text(errors="replace")
+    for folder in ray_folders():
+        for path in sorted(folder.glob(f"session_2*/logs/{OF_PROCESSES}")):
+            yield str(path.relative_to(folder)), path.read_text(errors="replace")
 
 
 def files_of_cluster(address: str) -> Iterator[tuple[str, str]]:

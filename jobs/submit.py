@@ -2,27 +2,37 @@
 
 `raydex submit index collections/ray.yaml` uploads Raydex itself and the files that the command names. What else the
 nodes lack, they install: the versions that are installed here, once for each node. Exits with the command's exit code.
+
+--list, --status, --logs and --stop are about jobs that were submitted. All talk HTTP to the cluster's dashboard alone:
+Ray's own commands connect to the cluster, and look for a head on 127.0.0.1 at another address of the machine.
 """
 
 import argparse
 import asyncio
 import importlib.util
+import logging
 import shlex
 import shutil
 import signal
+import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, requires
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jobs.cli import DONE, FAILED, BadInput, command, main, say
+from jobs.cli import DONE, FAILED, BadInput, add_json, command, finish, main, say
 from jobs.environment import set_variables, variables
 from jobs.node import LACKING, REQUIREMENTS, walk_requirements
+from pipelines import ray_internals
+from pipelines.cluster import why_unreachable
 
 if TYPE_CHECKING:
-    from ray.job_submission import JobSubmissionClient
+    from ray.job_submission import JobDetails, JobSubmissionClient
 
 ADDRESS = "http://127.0.0.1:8265"
 PACKAGES = ("pipelines", "serve", "jobs")
@@ -31,7 +41,16 @@ NO_PYTHON = 127  # of the shell: `ray start` ran without a `python` on PATH; the
 PASSED, PASSED_PREFIX, KEPT_HERE = ("DATABASE_URL", "OPENAI_BASE_URL", "OPENAI_API_KEY"), "RAYDEX_", {"RAYDEX_HOME"}
 # Parts of torch's build for CUDA. torch names the exact versions that it needs; its build for CPUs needs none.
 OF_TORCH = ("nvidia-", "cuda-", "triton")
+# A job that is stopped has so long to record that it was interrupted. Ray's own 3 s are too short for its workers.
+STOP_S = 30
+ENDED = {"SUCCEEDED", "FAILED", "STOPPED"}
 GOES_ON = "what was done is kept, and goes on when the same is submitted again"
+
+
+COMMAND = "command"  # of a job's metadata: what was typed
+LOOK_S = 0.5
+ADDRESS_REMEDY = "`deploy/start-cluster` starts one, --address URL names the dashboard of another"
+TOKEN_REMEDY = "the token of that cluster must stand in ~/.ray/auth_token or the file that RAY_AUTH_TOKEN_PATH names"
 
 
 class NoCluster(RuntimeError):
@@ -50,22 +69,41 @@ def arguments() -> argparse.ArgumentParser:
     )
     add("--index", metavar="URL", help="a package index beside PyPI, such as that of torch's builds for CPUs")
     add("--env", metavar="NAME=VALUE", action="append", default=[], help="a variable for the command (may be repeated)")
+    of_jobs = parser.add_argument_group("jobs that were submitted").add_mutually_exclusive_group()
+    of_jobs.add_argument("--list", action="store_true", help="list them")
+    of_jobs.add_argument(
+        "--logs", metavar="JOB", help="print the log of a job until it ends, and exit with its exit code"
+    )
+    of_jobs.add_argument("--stop", metavar="JOB", help="end a job; what it has done is kept")
+    state = "show the state of a job; without JOB, the nodes of the cluster and what is free there"
+    of_jobs.add_argument("--status", metavar="JOB", nargs="?", const="", help=state)
+    add_json(parser)
     add("words", nargs=argparse.REMAINDER, metavar="VERB …", help="the command: a verb of `raydex` with its flags")
     return parser
 
 
 def run(args: argparse.Namespace) -> int:
     given = variables()
+    set_variables({"RAY_AUTH_MODE": given.get("RAY_AUTH_MODE") or "token"})
+    address = args.address or given.get("RAY_API_SERVER_ADDRESS") or ADDRESS
+    if args.list or args.logs or args.stop or args.status is not None:
+        if args.words:
+            raise BadInput(f"{' '.join(args.words)}: --list, --logs, --stop and --status take no command to run")
+        jobs = Jobs(address, open_client(address))
+        if args.logs:
+            return jobs.follow(args.logs)
+        if args.stop:
+            return jobs.stop(args.stop)
+        told, text = jobs.describe_all() if args.list else jobs.describe_state(args.status)
+        finish(told, args.json, text)
+        return DONE
+    if args.json:
+        raise BadInput("--json belongs to --list and --status; that of a verb stands after the verb")
     if not args.words:
         raise BadInput("name a command, such as `raydex submit index collections/ray.yaml`")
     passed = variables_to_pass(given, args.env)
-    if not passed.get("DATABASE_URL"):
-        raise BadInput(
-            "DATABASE_URL is not set: give a Postgres that every node reaches. On one machine `raydex database` keeps "
-            "the embedded one running and prints its URL"
-        )
-    set_variables({"RAY_AUTH_MODE": given.get("RAY_AUTH_MODE") or "token"})
-    job = Job(args.address or given.get("RAY_API_SERVER_ADDRESS") or ADDRESS, args.words, passed)
+    check_database(passed)
+    job = Job(address, args.words, passed)
     code = job.run(check=args.environment == "auto", pins=list_pins(args.index) if args.environment == "build" else [])
     if args.environment == "auto" and code in (LACKING, NO_PYTHON):
         say("raydex submit: they install what is missing: minutes the first time, later runs use it again")
@@ -83,6 +121,15 @@ def variables_to_pass(given: Mapping[str, str], named: Sequence[str]) -> dict[st
     if wrong := [each for each in named if not each.partition("=")[1]]:
         raise BadInput(f"--env {wrong[0]}: write NAME=VALUE")
     return passed | {name: value for name, _, value in (each.partition("=") for each in named)}
+
+
+def check_database(passed: Mapping[str, str]) -> None:
+    """Raise BadInput unless a command that sees these variables finds a database."""
+    if not passed.get("DATABASE_URL"):
+        raise BadInput(
+            "DATABASE_URL is not set: give a Postgres that every node reaches. On one machine `raydex database` keeps "
+            "the embedded one running and prints its URL"
+        )
 
 
 def list_requirements() -> list[str]:
@@ -133,32 +180,144 @@ class Job:
 
         With `check` it does not start where nodes lack something: LACKING or NO_PYTHON. Raises NoCluster.
         """
-        from ray.exceptions import AuthenticationError
-        from ray.job_submission import JobSubmissionClient
-
         entrypoint = shlex.join(["python", "-m", "jobs", *self.words])
-        environment: dict[str, Any] = {"env_vars": dict(self.variables)}
+        environment: dict[str, Any] = {"env_vars": {"RAY_JOB_STOP_WAIT_TIME_S": str(STOP_S), **self.variables}}
         if pins:
             # Without pip's --no-cache-dir, Ray's default: a node whose Ray restarts downloads nothing again.
             environment["pip"] = {"packages": list(pins), "pip_install_options": ["--disable-pip-version-check"]}
-        try:
-            client = JobSubmissionClient(self.address)
-            with tempfile.TemporaryDirectory() as folder:
-                pack(Path(folder), self.words)
-                job = client.submit_job(
-                    entrypoint=f"python -m jobs.node && exec {entrypoint}" if check else entrypoint,
-                    runtime_env=environment | {"working_dir": folder},
-                )
-        except (AuthenticationError, ConnectionError, RuntimeError) as error:
-            raise NoCluster(f"the cluster at {self.address}: {error}") from error
-        return asyncio.run(follow(client, job))
+        client = open_client(self.address)
+        with reaching(self.address), tempfile.TemporaryDirectory() as folder:
+            pack(Path(folder), self.words)
+            job = client.submit_job(
+                entrypoint=f"python -m jobs.node && exec {entrypoint}" if check else entrypoint,
+                runtime_env=environment | {"working_dir": folder},
+                metadata={COMMAND: shlex.join(["raydex", *self.words])},
+            )
+        return asyncio.run(follow(client, job, self.address))
 
 
-async def follow(client: "JobSubmissionClient", job: str) -> int:
+@contextmanager
+def reaching(address: str) -> Iterator[None]:
+    """Make what Ray's client raises a NoCluster."""
+    from ray.exceptions import AuthenticationError
+
+    try:
+        yield
+    except AuthenticationError as error:
+        refused = str(error).splitlines()[0]
+        raise NoCluster(f"the cluster at {address}: {refused}: {TOKEN_REMEDY}") from error
+    except (ConnectionError, RuntimeError) as error:
+        raise NoCluster(f"the cluster at {address}: {error}") from error
+
+
+def open_client(address: str) -> "JobSubmissionClient":
+    """Return a client of the dashboard at `address`. Raises NoCluster."""
+    if problem := why_unreachable(address):
+        raise NoCluster(f"{problem}: {ADDRESS_REMEDY}")
+    from ray.job_submission import JobSubmissionClient
+
+    logging.getLogger("ray").setLevel(logging.WARNING)  # it tells of each upload and each connection that closes
+    with reaching(address):
+        return JobSubmissionClient(address)
+
+
+@dataclass(frozen=True)
+class Jobs:
+    """The jobs that were submitted to the cluster at `address`."""
+
+    address: str
+    client: "JobSubmissionClient"
+
+    def submitted(self) -> "list[JobDetails]":
+        """Return them in the order in which they began. Raises NoCluster."""
+        with reaching(self.address):
+            jobs = [job for job in self.client.list_jobs() if job.submission_id]
+        return sorted(jobs, key=lambda job: job.start_time or 0)
+
+    def find(self, job: str) -> "JobDetails":
+        """Return a job. Raises BadInput if there is none, NoCluster."""
+        found = {one.submission_id: one for one in self.submitted()}
+        if job not in found:
+            raise BadInput(f"there is no job {job!r} at {self.address}: `{spell(self.address, '--list')}` lists them")
+        return found[job]
+
+    def describe_all(self) -> tuple[dict[str, Any], str]:
+        """Return all jobs, and as text. Raises NoCluster."""
+        jobs = self.submitted()
+        return {"jobs": list(map(as_fields, jobs))}, "\n".join(map(describe, jobs)) or "no jobs yet"
+
+    def describe_state(self, job: str) -> tuple[dict[str, Any], str]:
+        """Return the state of a job, of the cluster if "" is given, and as text. Raises BadInput, NoCluster."""
+        if not job:
+            status = self.describe_cluster()
+            return {"status": status}, status
+        found = self.find(job)
+        return as_fields(found), f"{describe(found)}\n{found.message}" if found.message else describe(found)
+
+    def follow(self, job: str) -> int:
+        """Print the log of a job until its end, and return its exit code. Raises BadInput, NoCluster."""
+        self.find(job)
+        return asyncio.run(follow(self.client, job, self.address))
+
+    def stop(self, job: str) -> int:
+        """End a job, wait until it has ended, and say how."""
+        if str(self.find(job).status) in ENDED:
+            say(f"raydex submit: job {job} has ended before ({self.find(job).status})")
+            return DONE
+        with reaching(self.address):
+            self.client.stop_job(job)
+        until = time.monotonic() + 2 * STOP_S
+        while str((found := self.find(job)).status) not in ENDED:
+            if time.monotonic() > until:
+                raise NoCluster(f"job {job} has not ended within {2 * STOP_S} s: {GOES_ON}")
+            time.sleep(LOOK_S)
+        say(f"raydex submit: job {job} has ended ({found.status}); {GOES_ON}")
+        return DONE
+
+    def describe_cluster(self) -> str:
+        """Return what `ray status` prints. Raises NoCluster."""
+        ask = ray_internals.find(ray_internals.ASK_DASHBOARD)
+        if ask is None:
+            raise NoCluster(f"this version of Ray shows its nodes on {self.address} alone, to a browser")
+        with reaching(self.address):
+            reply = ask(self.client, "GET", "/api/cluster_status?format=1")
+        if not reply.ok:
+            raise NoCluster(f"the cluster at {self.address} does not tell its status: {reply.status_code} {reply.text}")
+        return str(reply.json()["data"]["clusterStatus"])
+
+
+def as_fields(job: "JobDetails") -> dict[str, Any]:
+    """Return what is told of a job."""
+    began, ended = (datetime.fromtimestamp(at / 1000, UTC) if at else None for at in (job.start_time, job.end_time))
+    command = (job.metadata or {}).get(COMMAND, job.entrypoint)
+    return {
+        "job": job.submission_id, "state": str(job.status), "began": began, "ended": ended, "command": command,
+        "exit_code": job.driver_exit_code, "message": job.message,
+    }  # fmt: skip
+
+
+def describe(job: "JobDetails") -> str:
+    """Return one line about a job for a person."""
+    told = as_fields(job)
+    took = f"{((told['ended'] or datetime.now(UTC)) - told['began']).total_seconds():.0f} s" if told["began"] else ""
+    began = f"{told['began'].astimezone():%Y-%m-%d %H:%M:%S}" if told["began"] else "not yet"
+    return f"{told['job']}  {told['state']:<9}  began {began}  {took:>7}  {told['command']}"
+
+
+def spell(address: str, words: str) -> str:
+    """Return the line that does `words` of `raydex submit` on the cluster at `address`, in a fresh shell too."""
+    token = variables().get("RAY_AUTH_TOKEN_PATH")
+    raydex = "raydex" if shutil.which("raydex") else str(Path(sys.executable).with_name("raydex"))
+    where = [] if address == ADDRESS else ["--address", address]
+    line = shlex.join([raydex, "submit", *where, *words.split()])
+    return f"RAY_AUTH_TOKEN_PATH={shlex.quote(token)} {line}" if token else line
+
+
+async def follow(client: "JobSubmissionClient", job: str, address: str) -> int:
     """Print the log of a job until its end, and return its exit code. Raises NoCluster."""
     from ray.exceptions import AuthenticationError
 
-    say(f"raydex submit: job {job}; Ctrl-C leaves it running, `ray job stop {job}` ends it")
+    say(f"raydex submit: job {job}; Ctrl-C leaves it running, `{spell(address, f'--stop {job}')}` ends it")
     try:
         async for lines in client.tail_job_logs(job):
             print(lines, end="", flush=True)

@@ -11,9 +11,11 @@ import logging
 import os
 import re
 import secrets
+import signal
 import socket
 import sys
 import tempfile
+import threading
 import time
 import warnings
 from collections.abc import Iterator, Mapping
@@ -24,15 +26,23 @@ from urllib.parse import urlsplit
 
 from pipelines import ray_internals
 from pipelines.files.atomic_files import keep_private
+from pipelines.ray_place import NoPlaceForRay, RayPlace, find_place, first_words
+
+log = logging.getLogger(__name__)
 
 LOOPBACK = {"localhost", "127.0.0.1", "::1"}
 LOOK_S = 1.0
-REMEDY = "`ray status` on the head shows the cluster; unset RAY_ADDRESS to use a Ray of your own"
-LOCAL_REMEDY = "end other programs (memory, CPUs), and try `python -c 'import ray; ray.init()'`, which says more"
+REMEDY = "`raydex submit --status` on the head shows the cluster; unset RAY_ADDRESS to use a Ray of your own"
+LOCAL_REMEDY = "`raydex doctor` looks for what Ray needs"
+BUSY_REMEDY = "end other programs (memory, CPUs), and try `python -c 'import ray; ray.init()'`, which says more"
 
 
 class UnreachableCluster(ConnectionError):
-    """Nothing listens at the address of the cluster, or no Ray starts here."""
+    """Nothing listens at the address of the cluster, or no Ray starts here: what the problem is, and what to do."""
+
+    def __init__(self, problem: str, remedy: str) -> None:
+        super().__init__(f"{problem}: {remedy}")
+        self.problem, self.remedy = problem, remedy
 
 
 class WorkFailed(RuntimeError):
@@ -115,8 +125,10 @@ def connect_ray(address: str = "local", niceness: int = JOB_NICENESS, metrics: i
     starts_here = not ray.is_initialized()
     if starts_here:
         if problem := why_unreachable(address):  # Ray would try for minutes, without a word
-            raise UnreachableCluster(f"{problem}: {REMEDY}")
-        with silent_stderr():
+            raise UnreachableCluster(problem, REMEDY)
+        for warning in check_place().warnings if address == "local" else ():
+            log.warning("%s", warning)
+        with silent_stderr(), _own_sigterm():
             if address == "local":
                 start_local_ray(_system_config={"worker_niceness": niceness}, _metrics_export_port=metrics or None)
             else:
@@ -131,6 +143,20 @@ def connect_ray(address: str = "local", niceness: int = JOB_NICENESS, metrics: i
     finally:
         if starts_here:
             ray.shutdown()
+
+
+@contextlib.contextmanager
+def _own_sigterm() -> Iterator[None]:
+    """Have SIGTERM do after the body, in which Ray connects, what it did before.
+
+    Ray 2.60 has native code print `*** SIGTERM received` with a stack first, and replaces the handler of the process
+    by one of its own. That one stays where the process had none: it ends Ray too.
+    """
+    before = signal.getsignal(signal.SIGTERM)
+    yield
+    if threading.current_thread() is threading.main_thread():
+        own = before if callable(before) else signal.getsignal(signal.SIGTERM)
+        signal.signal(signal.SIGTERM, own)  # again, so that no native handler is left in front of it
 
 
 def why_unreachable(address: str) -> str:
@@ -183,13 +209,25 @@ def start_local_ray(**options: Any) -> None:
     """
     import ray
 
+    place = check_place()
     keep_token_private()
     quiet: dict[str, Any] = {"include_dashboard": False, "log_to_driver": False, "logging_level": logging.ERROR}
     try:
         with _loopback_alone(), _usage_as_asked():
-            ray.init(address="local", **quiet, **options)
+            ray.init(address="local", **quiet, **place.options(), **options)
     except Exception as error:  # a bare one where a busy machine takes longer than Ray waits
-        raise UnreachableCluster(f"Ray does not start here ({error}): {LOCAL_REMEDY}") from error
+        said = first_words(place.folder, os.getpid())
+        known = said and "Timed out" not in said  # as on a busy machine
+        reason, remedy = said or str(error), LOCAL_REMEDY if known else BUSY_REMEDY
+        raise UnreachableCluster(f"Ray does not start here ({reason})", remedy) from error
+
+
+def check_place() -> RayPlace:
+    """Return where a Ray can work on this machine. Raises UnreachableCluster."""
+    try:
+        return find_place(os.environ)
+    except NoPlaceForRay as error:
+        raise UnreachableCluster(f"Ray can't start here: {error.problem}", error.remedy) from error
 
 
 def keep_token_private() -> None:

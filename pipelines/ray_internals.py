@@ -44,6 +44,12 @@ FREE_RESOURCES = Internal("ray._private.state", "available_resources_per_node", 
 CLUSTERS = Internal("ray._private.ray_constants", "ENABLE_RAY_CLUSTER", NETWORK)
 CLUSTERS_VARIABLE = Internal("ray._private.ray_constants", "ENABLE_RAY_CLUSTERS_ENV_VAR", NETWORK)
 SET_USAGE = Internal("ray._common.usage.usage_lib", "set_usage_stats_enabled_via_env_var", USAGE, ("enabled",))
+ASK_DASHBOARD = Internal(
+    "ray.dashboard.modules.dashboard_sdk",
+    "SubmissionClient._do_request",
+    "`raydex submit --status` can't show the nodes",
+    ("method", "endpoint"),
+)
 START_DASHBOARD = Internal("ray._private.services", "start_api_server", USAGE, ("include_dashboard",))
 
 OPEN_PORT = Internal("ray.serve._private.replica", "add_port_to_grpc_server", PORTS, ("server", "address"))
@@ -65,7 +71,7 @@ ENDPOINT = Internal("ray.serve._private.common", "EndpointInfo", PROXY, ("route"
 RUNNING = Internal("ray.serve._private.common", "DeploymentTargetInfo", PROXY, ("running_replicas",))
 REPLICA = Internal("ray.serve._private.common", "RunningReplicaInfo", PROXY, ("node_id", "backend_http_port"))
 
-OF_CLUSTERS = (FREE_RESOURCES, CLUSTERS, CLUSTERS_VARIABLE, SET_USAGE, START_DASHBOARD)
+OF_CLUSTERS = (FREE_RESOURCES, CLUSTERS, CLUSTERS_VARIABLE, SET_USAGE, START_DASHBOARD, ASK_DASHBOARD)
 OF_REPLICAS = (OPEN_PORT, START_HTTP, HAPROXY)
 OF_ROUTES = (CONTROLLER, NAMESPACE, ROUTES, TARGETS, LISTEN, ENDPOINT, RUNNING, REPLICA)
 OF_SERVE = (CLIENT, HTTP_CONFIG, *OF_REPLICAS, *OF_ROUTES)

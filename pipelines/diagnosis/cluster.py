@@ -12,15 +12,16 @@ from collections.abc import Iterator
 from importlib.metadata import version
 
 from pipelines.cluster import (
-    LOCAL_REMEDY,
+    BUSY_REMEDY,
     REMEDY,
     UnreachableCluster,
     UnreachableDatabase,
+    check_place,
     check_reach,
     connect_ray,
     why_unreachable,
 )
-from pipelines.diagnosis.check import Finding, failed, fine
+from pipelines.diagnosis.check import Finding, failed, fine, warning
 
 LOCAL = "local"
 
@@ -28,8 +29,15 @@ LOCAL = "local"
 def check_ray(address: str, database_url: str, limit_s: float) -> Iterator[Finding]:
     """Connect to the Ray at `address` ("local": start one) and disconnect; raise nothing, wait `limit_s` at most."""
     what = f"Ray {version('ray')}"
-    here = "here", "starts", LOCAL_REMEDY
+    here = "here", "starts", BUSY_REMEDY
     where, verb, remedy = here if address == LOCAL else (f"at {address}", "answers", REMEDY)
+    if address == LOCAL:
+        try:
+            for problem in check_place().warnings:
+                yield warning(problem, "see docs/running.md, Where Ray works on this machine")
+        except UnreachableCluster as error:
+            yield failed(error.problem, error.remedy)
+            return
     began = time.monotonic()
     if problem := why_unreachable(address):
         yield failed(f"{what}: {problem}", remedy)
@@ -42,7 +50,7 @@ def check_ray(address: str, database_url: str, limit_s: float) -> Iterator[Findi
         return
     if done.returncode:
         said = done.stderr.strip().splitlines() or ["it says nothing"]
-        yield failed(f"{what} does not start {where}: {said[-1].strip()[:400]}", remedy)
+        yield failed(f"{what}: {said[-1].strip()[:400]}", remedy)
         return
     found = json.loads(done.stdout.splitlines()[-1])
     resources = f"{found['cpus']:g} CPUs, {found['gpus']:g} GPUs free on {found['machines']} machine(s)"
@@ -61,7 +69,7 @@ def main() -> None:
             found = {"cpus": sum(node.get("CPU", 0) for node in free), "gpus": sum(node.get("GPU", 0) for node in free)}
             print(json.dumps({**found, "machines": len(cluster.machines())}))
     except UnreachableCluster as error:
-        sys.exit(str(error.__cause__ or error))
+        sys.exit(error.problem)
 
 
 if __name__ == "__main__":

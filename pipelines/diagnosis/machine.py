@@ -10,6 +10,7 @@ from pathlib import Path
 import psutil
 
 from pipelines.diagnosis.check import Finding, failed, fine, warning
+from pipelines.ray_place import why_unwritable
 
 GIB = 1 << 30
 # An index of 13,000 chunks of 384 dimensions takes 0.1 GiB with its pages, a model's export 0.1 GiB, Ray's logs some.
@@ -55,7 +56,12 @@ def check_shared_memory(folder: Path = Path("/dev/shm")) -> Iterator[Finding]:
     """Look at the size of shared memory, which containers have little of."""
     if folder.exists():
         size = shutil.disk_usage(folder).total
-        if size < SMALL_SHM:
+        if problem := why_unwritable(folder):
+            yield warning(
+                f"{problem}: Ray keeps its objects on disk instead, which is slower",
+                f"`mount -o remount,rw,mode=1777 {folder}` as root",
+            )
+        elif size < SMALL_SHM:
             yield warning(
                 f"{folder} has {size / GIB:.2f} GiB: Ray keeps its objects on disk instead, which is slower",
                 "start the container with `--shm-size=2g`",

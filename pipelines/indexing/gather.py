@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from pipelines.cluster import RayCluster, check_reach, connect_ray, is_connected
+from pipelines.cluster import RayCluster, UnreachableCluster, check_reach, connect_ray, is_connected
 from pipelines.embedding.cpu import count_cpus, has_gpu
 from pipelines.embedding.load import is_remote, prefixes_missing_from
 from pipelines.embedding.tokens import INT8
@@ -167,7 +167,7 @@ class Gatherer:
     def _embed(self, ranges: Sequence[dict[str, Any]]) -> None:
         if self._is_little(ranges):
             self._consume(self._local.mixed(ranges))
-        elif self._wants_ray() or is_remote(self._settings.model):  # an endpoint bears so many clients
+        elif (self._wants_ray() or is_remote(self._settings.model)) and self._has_ray:  # an endpoint takes many clients
             self._gather_on_ray(lambda on_ray: on_ray.stored(for_tasks(ranges, on_ray.embedders)))
         else:
             self._embed_in_both(deque(ranges))
@@ -180,8 +180,8 @@ class Gatherer:
     def _embed_in_both(self, ranges: "deque[dict[str, Any]]") -> None:
         """Embed in this process until Ray is up, and the next few ranges while its actors start."""
         with ThreadedIterator([self._local.stored(taken(ranges))]) as early:
-            _, rest = self._ray, deque[dict[str, Any]]()  # it is up before they are shared out
-            while len(ranges) > WHILE_ACTORS_START:
+            rest = deque[dict[str, Any]]()
+            while self._has_ray and len(ranges) > WHILE_ACTORS_START:  # it is up before they are shared out
                 rest.appendleft(ranges.pop())
             if rest:
                 self._gather_on_ray(lambda on_ray: on_ray.stored(for_tasks(rest, on_ray.embedders)))
@@ -225,6 +225,17 @@ class Gatherer:
             cluster = self._stack.enter_context(connect_ray(self._options.ray_address))
         check_reach(self._store.url, cluster.machines())
         return cluster
+
+    @cached_property
+    def _has_ray(self) -> bool:
+        """Whether a Ray is connected, or starts now. Where none does and none was asked for, this process embeds."""
+        try:
+            return bool(self._ray)
+        except UnreachableCluster as error:
+            if self._wants_ray():
+                raise
+            self._log.warn(f"{error}. This process embeds alone, on its CPUs")
+            return False
 
     def ray_builder(self) -> "RayBuilder":
         """Return what builds on the nodes that are up now."""

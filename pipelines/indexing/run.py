@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from pipelines import tracing
+from pipelines.cluster import check_place, is_connected
 from pipelines.indexing import publish
 from pipelines.indexing.building.pools import check_request
 from pipelines.indexing.collection import Collection
@@ -116,6 +117,8 @@ def check_request_of(collection: Collection, options: ReindexOptions, progress: 
     check_request(options.embedders, options.gpus_per_embedder)
     check_request(options.max_embedders)
     collection.check_folders(options.relative_paths)
+    if options.embedders is not None and options.ray_address == "local" and not (options.no_ray or is_connected()):
+        check_place()
     for site in collection.sites:
         if site.ignore_robots:
             progress(f"WARNING: robots.txt of {', '.join(site.start_urls)} is IGNORED (--ignore-robots)")

@@ -114,7 +114,9 @@ def configure(slow_source: bool, held: Node) -> None:
     context = quiet_context()
     # Ray will drop it in 2027 for `label_selector`, which can't say it: a service and a run share nodes. Nor can
     # `resource_limits`, a fixed number: nodes that join later would stay idle.
-    context.execution_options.exclude_resources = ExecutionResources(cpu=held["CPU"], gpu=held["GPU"])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # known, see above: no line of each job's log
+        context.execution_options.exclude_resources = ExecutionResources(cpu=held["CPU"], gpu=held["GPU"])
     context.target_max_block_size = steps.BLOCK_BYTES
     context.execution_no_progress_timeout_s = -1 if slow_source else 1800
     # An actor that has a batch and another one waiting is enough work to start one more, where a node has room.

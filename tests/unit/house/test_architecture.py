@@ -19,8 +19,8 @@ BASE = {
     "tracing",
 }  # fmt: skip
 NOTHING = (
-    "fetched", "files", "markdown", "proxies", "ray_internals", "records", "server_account", "signing", "standalone",
-    "text", "tracing",
+    "fetched", "files", "markdown", "proxies", "ray_internals", "ray_place", "records", "server_account", "signing",
+    "standalone", "text", "tracing",
 )  # fmt: skip
 MAY_USE = dict.fromkeys(NOTHING, frozenset()) | {
     "logs": {"tracing"},
@@ -29,14 +29,14 @@ MAY_USE = dict.fromkeys(NOTHING, frozenset()) | {
     "store": {"fetched", "files", "markdown", "records", "text"},
     "keeper": {"files", "server_account", "store"},
     "embedded": {"files", "keeper", "store"},
-    "cluster": {"files", "ray_internals"},
+    "cluster": {"files", "ray_internals", "ray_place"},
     "service_client": {"llm", "proxies"},
     "lexical": {"files", "markdown", "records", "store", "text"},
     "indexing": BASE | {"cluster"},
     "announcements": {"indexing", "store", "text"},
     "answering": BASE | {"lexical"},
     "insights": BASE | {"lexical", "answering"},
-    "diagnosis": BASE | {"cluster", "keeper", "embedded", "answering"},
+    "diagnosis": BASE | {"cluster", "ray_place", "keeper", "embedded", "answering"},
     "evaluation": BASE | {"cluster", "lexical", "indexing", "answering"},
     "training": BASE | {"lexical", "indexing", "answering", "evaluation"},
     "nights": BASE | {"embedded", "signing", "lexical", "indexing", "answering", "insights", "evaluation", "training"},

@@ -27,7 +27,7 @@ PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md", *so
 # Paths in pages: of other sites and servers, of Ray, of the image.
 OTHER_PATHS = {
     "/chat/completions", "/docs", "/guide/", "/guide/index.html", "/llm", "/llm/v1", "/v1", "/v1/", "/v1/rerank",
-    "/tmp/ray/session_latest/logs/serve/", "/tmp", "/var/lib/raydex",
+    "/tmp/ray/session_latest/logs/serve/", "/tmp", "/tmp/ray", "/dev/shm", "/var/lib/raydex",
 }  # fmt: skip
 
 

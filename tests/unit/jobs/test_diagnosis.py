@@ -1,6 +1,9 @@
 """Each check says what it found and what to do; it changes nothing, shows no key, and never waits for ever."""
 
+import os
+import shutil
 import socket
+import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -11,7 +14,7 @@ from kit.scripted_llm import Reply, ScriptedLLM, in_turn
 from kit.scripted_server import Raw, ScriptedServer
 
 from pipelines.answering.settings import AgentSettings
-from pipelines.cluster import UnreachableCluster, connect_ray, why_unreachable
+from pipelines.cluster import UnreachableCluster, connect_ray, start_local_ray, why_unreachable
 from pipelines.diagnosis import Check, Finding, cluster, endpoints, fine, machine, models, run_check
 from pipelines.diagnosis.database import DatabaseCheck
 from pipelines.diagnosis.models import ModelCheck, damaged_files
@@ -175,14 +178,36 @@ def test_a_cluster_that_is_not_there_is_told_at_once() -> None:
         pass
 
 
-def test_a_ray_that_does_not_start_here_is_one_message_with_what_to_do(tmp_path: Path, monkeypatch) -> None:
-    (tmp_path / "file").touch()
-    monkeypatch.setenv("RAY_TMPDIR", str(tmp_path / "file"))
+def test_a_ray_that_does_not_start_here_is_one_message_with_what_to_do(monkeypatch) -> None:
+    monkeypatch.setattr("pipelines.ray_place.LEAST_FREE", 1 << 60)
     with (
-        pytest.raises(UnreachableCluster, match=r"does not start here \(.*Not a directory.*\): end other"),
+        pytest.raises(UnreachableCluster, match=r"can't start here: no folder .* MiB free.*: let RAY_TMPDIR"),
         connect_ray(),
     ):
         pass
+    [finding] = run(lambda: cluster.check_ray("local", "", 60))
+    assert finding.state == "failed" and "no folder can be used" in finding.found and "RAY_TMPDIR" in finding.remedy
+
+
+def test_what_ray_says_of_its_end_is_quoted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A Ray whose raylet can't run: what it left is the reason, not that the machine is busy."""
+
+    def init(**options: Any) -> None:
+        logs = Path(options["_temp_dir"], f"session_2026-12-31_23-59-59_1_{os.getpid()}", "logs")
+        logs.mkdir(parents=True)
+        (logs / "raylet.err").write_text("bash: raylet: Permission denied\n")
+        raise RuntimeError("The current node timed out during startup")
+
+    folder = Path(tempfile.mkdtemp(prefix="rdx-", dir="/tmp"))
+    monkeypatch.setenv("RAY_TMPDIR", str(folder))
+    monkeypatch.setattr("ray.init", init)
+    try:
+        with pytest.raises(
+            UnreachableCluster, match=r"\(raylet.err: bash: raylet: Permission denied\): `raydex doctor`"
+        ):
+            start_local_ray()
+    finally:
+        shutil.rmtree(folder)
 
 
 @pytest.mark.parametrize("address", ["{}", "ray://{}", "http://{}", "http://{}/"])

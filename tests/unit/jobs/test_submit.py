@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+import shlex
 import sys
 import tomllib
 import zipfile
@@ -128,12 +129,11 @@ def test_variables_of_raydex_go_along_except_the_home_of_this_machine():
 
 def test_a_command_and_a_database_are_required(monkeypatch):
     monkeypatch.delenv("DATABASE_URL", raising=False)
-    args = Namespace(words=[], env=[], address=None, environment="auto", index=None)
+    parse = submit.arguments().parse_args
     with pytest.raises(BadInput, match="name a command"):
-        submit.run(args)
-    args.words = ["index"]
+        submit.run(parse([]))
     with pytest.raises(BadInput, match=r"DATABASE_URL is not set.*raydex database"):
-        submit.run(args)
+        submit.run(parse(["index"]))
 
 
 def test_flags_after_the_verb_are_the_verbs():
@@ -158,7 +158,7 @@ def test_a_job_is_followed_to_its_exit_code_and_what_ended_it(status, of_the_dri
         def get_job_info(self, _job: str) -> Namespace:
             return Namespace(status=status, driver_exit_code=of_the_driver, message=message)
 
-    assert asyncio.run(submit.follow(Client(), "job")) == code
+    assert asyncio.run(submit.follow(Client(), "job", submit.ADDRESS)) == code
     out, err = capsys.readouterr()
     assert out == "a line\n" and said in err and err.count("\n") == 1 + bool(said)
 
@@ -170,4 +170,88 @@ def test_a_cluster_that_goes_away_under_a_job_is_told_with_what_to_do():
             yield
 
     with pytest.raises(submit.NoCluster, match=r"went away \(WebSocket.* submitted again"):
-        asyncio.run(submit.follow(Client(), "job"))
+        asyncio.run(submit.follow(Client(), "job", submit.ADDRESS))
+
+
+@pytest.mark.parametrize(
+    ("words", "asks"),
+    [
+        (["--list"], {"list": True}),
+        (["--status"], {"status": ""}),
+        (["--status", "raysubmit_1"], {"status": "raysubmit_1"}),
+        (["--address", "http://h:1", "--stop", "raysubmit_1"], {"stop": "raysubmit_1"}),
+        (["status", "--json"], {"status": None, "words": ["status", "--json"]}),
+        (["logs", "7"], {"logs": None, "words": ["logs", "7"]}),
+    ],
+)
+def test_a_flag_is_about_jobs_and_a_word_is_a_verb_that_runs_there(words, asks):
+    parsed = vars(submit.arguments().parse_args(words))
+    assert {name: parsed[name] for name in asks} == asks
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--list", "index"], "index: --list, --logs"),
+        (["--json", "index", "x.yaml"], "stands after the verb"),
+    ],
+)
+def test_flags_of_jobs_and_a_command_do_not_mix(words, said):
+    with pytest.raises(BadInput, match=said):
+        submit.run(submit.arguments().parse_args(words))
+
+
+@pytest.mark.parametrize(
+    ("address", "token", "line"),
+    [
+        (submit.ADDRESS, "", "raydex submit --stop raysubmit_1"),
+        ("http://127.0.0.1:8266", "", "raydex submit --address http://127.0.0.1:8266 --stop raysubmit_1"),
+        (submit.ADDRESS, "/my tokens/a", "RAY_AUTH_TOKEN_PATH='/my tokens/a' raydex submit --stop raysubmit_1"),
+    ],
+)
+def test_a_printed_line_names_all_that_a_fresh_shell_lacks(address, token, line, monkeypatch):
+    monkeypatch.setattr("shutil.which", lambda _: "/bin/raydex")
+    monkeypatch.setenv("RAY_AUTH_TOKEN_PATH", token)
+    assert submit.spell(address, "--stop raysubmit_1") == line
+    monkeypatch.setattr("shutil.which", lambda _: None)
+    assert Path(shlex.split(submit.spell(address, "--list"))[bool(token)]).is_file()
+
+
+def test_where_nothing_answers_one_line_says_what_to_do():
+    with pytest.raises(
+        submit.NoCluster, match=r"nothing answers at http://127.0.0.1:9 .*deploy/start-cluster.*--address"
+    ):
+        submit.open_client("http://127.0.0.1:9")
+
+
+class Listed:
+    """A dashboard with one job, which a stop ends."""
+
+    def __init__(self, status: str) -> None:
+        self.job = Namespace(
+            submission_id="raysubmit_1", status=status, start_time=1_000_000, end_time=None, entrypoint="python x",
+            metadata={submit.COMMAND: "raydex index x"}, driver_exit_code=None, message="",
+        )  # fmt: skip
+
+    def list_jobs(self) -> list[Namespace]:
+        return [self.job, Namespace(submission_id=None)]
+
+    def stop_job(self, job: str) -> None:
+        assert job == "raysubmit_1"
+        self.job.status = "STOPPED"
+
+
+@pytest.mark.parametrize(("before", "said"), [("RUNNING", "has ended (STOPPED); what was"), ("FAILED", "ended before")])
+def test_a_job_is_stopped_and_one_that_has_ended_is_left_alone(before, said, capsys):
+    assert submit.Jobs(submit.ADDRESS, Listed(before)).stop("raysubmit_1") == 0
+    assert said in capsys.readouterr().err
+
+
+def test_jobs_are_listed_with_what_was_typed_and_an_unknown_one_is_named():
+    jobs = submit.Jobs(submit.ADDRESS, Listed("RUNNING"))
+    told, line = jobs.describe_all()
+    assert [job["job"] for job in told["jobs"]] == ["raysubmit_1"]
+    assert line.startswith("raysubmit_1  RUNNING") and line.endswith("raydex index x")
+    for act in (jobs.describe_state, jobs.follow, jobs.stop):
+        with pytest.raises(BadInput, match=r"no job 'nope' at .*submit --list. lists them"):
+            act("nope")

@@ -1,0 +1,56 @@
+"""Waits until the ports of a Ray head are free, and prints the flag by which `raydex submit` finds its dashboard.
+
+A head that was told to end may hold its ports for 30 s more. Where one is taken, Ray moves its dashboard to another
+port without a word, or ends in a traceback.
+"""
+
+import argparse
+import contextlib
+import errno
+import socket
+import sys
+import time
+
+# Flags of `ray start` and their defaults.
+PORTS = {"port": 6379, "dashboard-port": 8265, "ray-client-server-port": 10001, "dashboard-agent-listen-port": 52365}
+PATIENCE_S = 40.0
+
+
+def read_ports(words: list[str]) -> dict[str, int]:
+    """Return the ports of the head that `ray start` with these flags starts, by the names of their flags."""
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    for name, default in PORTS.items():
+        parser.add_argument(f"--{name}", dest=name, type=int, default=default)
+    return vars(parser.parse_known_args(words)[0])
+
+
+def is_free(port: int) -> bool:
+    """Return whether a process can listen on a port of the loopback address."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError as error:
+            return error.errno != errno.EADDRINUSE
+    return True
+
+
+def main() -> None:
+    with contextlib.suppress(KeyboardInterrupt):
+        ports, until, waiting = read_ports(sys.argv[1:]), time.monotonic() + PATIENCE_S, False
+        while taken := {name: port for name, port in ports.items() if port and not is_free(port)}:
+            named = " and ".join(f"port {port} (--{name})" for name, port in taken.items())
+            if time.monotonic() > until:
+                sys.exit(f"start-cluster: {named} in use: end what listens there, or choose another port by that flag")
+            if not waiting:
+                print(f"start-cluster: waiting up to {PATIENCE_S:.0f} s for {named}, in use", file=sys.stderr)
+            waiting = True
+            time.sleep(0.5)
+        dashboard = ports["dashboard-port"]
+        print("" if dashboard == PORTS["dashboard-port"] else f"--address http://127.0.0.1:{dashboard} ", end="")
+        return
+    sys.exit(130)
+
+
+if __name__ == "__main__":
+    main()
