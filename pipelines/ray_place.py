@@ -16,6 +16,7 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 # Of a session below Ray's folder; a socket's whole path may have 107 bytes, 103 on macOS.
 SOCKET = "session_2026-12-31_23-59-59_123456_4194304/sockets/plasma_store.10"
@@ -47,7 +48,7 @@ class RayPlace:
     objects: Path | None
     warnings: tuple[str, ...]
 
-    def options(self) -> dict[str, object]:
+    def options(self) -> dict[str, Any]:
         """Return the options of `ray.init`."""
         if self.objects is None:
             return {"_temp_dir": str(self.folder)}
