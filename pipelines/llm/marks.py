@@ -10,6 +10,9 @@ from pipelines.text.phrases import read_phrases
 # A reply that ends with the same text so many times and characters goes on like that to its limit. A table or listing
 # may repeat a line, and signs that only lay it out, without end.
 TIMES, REPEATED, LONGEST_PERIOD = 6, 1_200, 1_000
+LONGEST_END = TIMES * LONGEST_PERIOD  # what is looked at of a reply
+# A beginning that is no whole mark after so many characters is text; so many are read at a time.
+LONGEST_MARK, WINDOW = 200, 2_000
 
 _PHRASES = read_phrases(__name__)
 _KINDS = {
@@ -32,27 +35,47 @@ class ReplyFilter:
     """
 
     def __init__(self, prompt: str = "", thinks: bool = False) -> None:
-        self.text, self.stopped, self.unopened = "", "", False
-        self._prompt, self._whole, self._held = prompt.lower(), "", ""
+        self.stopped, self.unopened = "", False
+        self._said: list[str] = []
+        self._last = ""  # signs that were said
+        self._in_code, self._has_s = False, False  # whether backticks are open, whether `<s>` was said
+        self._prompt, self._end, self._held = prompt.lower(), "", ""
         self._until = "close" if thinks else ""  # the kind of the mark that ends the thoughts
-        self._assumed: str | None = "" if thinks else None  # thoughts that may turn out to be none
+        self._assumed: list[str] | None = [] if thinks else None  # thoughts that may turn out to be none
+
+    @property
+    def text(self) -> str:
+        """The answer so far."""
+        if len(self._said) > 1:
+            self._said = ["".join(self._said)]
+        return "".join(self._said)
 
     def feed(self, delta: str) -> str:
         """Return what of the answer has come with `delta`."""
-        self._whole += delta
-        self._held += delta
+        out = "".join(self._read(delta[at : at + WINDOW]) for at in range(0, len(delta), WINDOW))
+        self._end = (self._end + delta)[-LONGEST_END:]
+        if repeats(self._end):
+            self.stopped = "length"
+        return out
+
+    def _read(self, text: str) -> str:
+        """Return what of the answer has come with the next text."""
+        self._held += text
         out = ""
         while self._held and not self.stopped:
             mark = _MARK.search(self._held, partial=True)
             at = mark.start() if mark else len(self._held)
+            if mark and mark.partial and len(self._held) - at > LONGEST_MARK:
+                mark, at = None, at + 1
+                out += self._say(self._held[:at])
+                self._held = self._held[at:]
+                continue
             out += self._say(self._held[:at])
             self._held = self._held[at:]
             if mark is None or mark.partial:
                 break
             self._held = self._held[len(mark[0]) :]
             out += self._take(mark)
-        if repeats(self._whole):
-            self.stopped = "length"
         return out
 
     def close(self, why: str = "") -> str:
@@ -61,15 +84,24 @@ class ReplyFilter:
         if self._assumed is None or why == "length":
             return rest
         self._until = ""
-        return self._say(self._assumed)
+        return self._say("".join(self._assumed))
 
     def _say(self, text: str) -> str:
         if self._until:
-            self._assumed = None if self._assumed is None else self._assumed + text
+            if self._assumed is not None:
+                self._assumed.append(text)
             return ""
-        text = text if self.text else text.lstrip()
-        self.text += text
+        text = text if self._said else text.lstrip()
+        if text:
+            self._said.append(text)
+            self._in_code ^= text.count("`") % 2 == 1
+            self._has_s |= "<s>" in self._last + text
+            self._last = (self._last + text)[-2:]
         return text
+
+    def _forget(self) -> None:
+        """Forget what was said: it was thoughts."""
+        self._said, self._last, self._in_code, self._has_s = [], "", False, False
 
     def _take(self, mark: "regex.Match[str]") -> str:
         """Handle a mark; return what of it is text."""
@@ -77,17 +109,18 @@ class ReplyFilter:
         thinks = kind == "turn" and bool(_PHRASES["thinking"].match(label))
         if self._until:
             if kind == "close" or (kind == self._until and not thinks):
-                self.unopened = self.unopened or (self._assumed is not None and not self.text)
+                self.unopened = self.unopened or (self._assumed is not None and not self._said)
                 self._until, self._assumed = "", None
             return ""
-        if self.text and self._is_word(mark):
+        if self._said and self._is_word(mark):
             return self._say(mark[0])
         if kind == "close":
-            self.unopened, self.text = self.unopened or bool(self.text), ""
-        elif kind in ("turn", "end") and self.text:
+            self.unopened = self.unopened or bool(self._said)
+            self._forget()
+        elif kind in ("turn", "end") and self._said:
             self.stopped = "stop"
         elif kind == "open" or thinks:
-            self._until, self._assumed = kind, mark[0] if self.text else None
+            self._until, self._assumed = kind, [mark[0]] if self._said else None
         elif kind == "turn" and not _PHRASES["speaker"].match(label):
             return self._say(label)
         return ""
@@ -95,8 +128,8 @@ class ReplyFilter:
     def _is_word(self, mark: "regex.Match[str]") -> bool:
         """Return whether an answer speaks of a mark behind its first word: in code, as its prompt does, or of HTML."""
         alone = mark[0] if mark["label"] is None else mark[0][: mark.start("label") - mark.start()].rstrip()
-        spoken = self.text.count("`") % 2 == 1 or alone.lower() in self._prompt
-        return spoken or alone == "<s>" or (alone == "</s>" and "<s>" in self.text)
+        spoken = self._in_code or alone.lower() in self._prompt
+        return spoken or alone == "<s>" or (alone == "</s>" and self._has_s)
 
 
 def repeats(text: str) -> bool:

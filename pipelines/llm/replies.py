@@ -4,6 +4,7 @@ Knows the forms in which models write, not what they were asked: a caller gives 
 function here raises for any text.
 """
 
+import itertools
 import json
 import re
 from collections.abc import Collection, Iterator, Mapping
@@ -12,7 +13,13 @@ from typing import Any
 from pipelines.text.cleaning import clean_for_model
 from pipelines.text.phrases import read_phrases
 
-_FENCE = re.compile(r"^\s*```\w*\s*$", re.MULTILINE)
+# A fence with the white space around it, where a run of that begins: no run is read again from within.
+_FENCE = re.compile(r"(?P<before>\s*+)```\w*+(?P<after>\s*+)")
+_NEXT_FENCE = re.compile(rf"(?<!\s){_FENCE.pattern}")
+# What is repaired of a reply, in characters and brackets within brackets: more is none that was asked for.
+LONGEST_REPAIRED, DEEPEST = 50_000, 50
+# Braces that are tried though nothing that was asked for begins there, which is told only after so many characters.
+MOST_TRIES, FEW_READ = 50, 100
 # Where a JSON list or object may begin: a bracket, and behind it a string, a key or the closing bracket.
 _JSON_BEGINS = re.compile(r"[\[{]\s*(?:[\"'{\]]|\}|\w+\s*:)")
 # The mark of an item of a list. A number needs a blank behind its point: "3.10" is a version.
@@ -52,17 +59,25 @@ def read_objects(text: str, keys: Collection[str]) -> list[dict[str, Any]]:
 
 def _sound_objects(text: str, keys: Collection[str]) -> tuple[list[dict[str, Any]], str]:
     """Return the objects that are valid JSON, and the text without them."""
-    decoder, place, objects, rest = json.JSONDecoder(strict=False), 0, [], text
-    while (place := text.find("{", place)) >= 0:
+    decoder, place, begun = json.JSONDecoder(strict=False), 0, 0
+    objects: list[dict[str, Any]] = []
+    rest: list[str] = []
+    tries = MOST_TRIES
+    while (place := text.find("{", place)) >= 0 and tries:
         try:
             value, end = decoder.raw_decode(text, place)
-        except (ValueError, RecursionError):
-            value, end = None, place + 1
-        if named := _with_keys(value, keys):
+        except RecursionError:
+            break
+        except ValueError as error:
+            value, end = None, getattr(error, "pos", place)
+        named = _with_keys(value, keys)
+        tries -= not named and end - place > FEW_READ
+        if named:
             objects.append(named)
-            rest = rest.replace(text[place:end], " ")
+            rest += [text[begun:place], " "]
+            begun = end
         place = end if named else place + 1
-    return objects, rest
+    return objects, "".join([*rest, text[begun:]])
 
 
 def _repaired_objects(text: str, keys: Collection[str]) -> Iterator[dict[str, Any]]:
@@ -84,10 +99,18 @@ def _with_keys(value: Any, keys: Collection[str]) -> dict[str, Any]:
 def _repair(text: str) -> Any:
     import json_repair
 
+    if len(text) > LONGEST_REPAIRED or _depth(text) > DEEPEST:
+        return None
     try:
         return json_repair.loads(text)
-    except RecursionError:
+    except (RecursionError, ValueError):
         return None
+
+
+def _depth(text: str) -> int:
+    """Return how many brackets are open at once, at most."""
+    steps = (1 if sign in "[{" else -1 for sign in text if sign in "[]{}")
+    return max(itertools.accumulate(steps), default=0)
 
 
 # ---------------------------------------------------------------------------------------------- prose
@@ -95,12 +118,28 @@ def _repair(text: str) -> Any:
 
 def read_prose(text: str) -> str:
     """Return `text` without fences and remarks around it; "" for a refusal and for a remark alone."""
-    lines = _FENCE.sub("", clean_for_model(text)).strip().splitlines()
+    lines = _without_fences(clean_for_model(text)).strip().splitlines()
     if lines and _PHRASES["refusal"].search(lines[0].strip()):
         return ""
     said = [line for line in lines if not _PHRASES["remark"].search(line.strip())]
     alone = "" if text.rstrip().endswith(":") else "\n".join(lines)  # "Sure, set `x` to 1." is all that was said
     return "\n".join(said).strip() or alone.strip()
+
+
+def _without_fences(text: str) -> str:
+    """Return a text without the lines that are fences, and without the blank lines around them."""
+    kept: list[str] = []
+    at = 0
+    while found := _FENCE.match(text, at) or _NEXT_FENCE.search(text, at):
+        start, before, after = found.start(), found["before"], found["after"]
+        opens, closes = start == 0 or text[start - 1] == "\n", found.end() == len(text)
+        if not ((opens or "\n" in before) and (closes or "\n" in after)):  # words stand beside it
+            kept.append(text[at : found.start("after")])
+            at = found.start("after")
+            continue
+        kept += [text[at:start], "" if opens else before[: before.index("\n") + 1]]
+        at = found.end() if closes else found.start("after") + after.rindex("\n")
+    return "".join([*kept, text[at:]])
 
 
 # ---------------------------------------------------------------------------------------------- lists
@@ -130,7 +169,7 @@ def _items(text: str) -> Iterator[str]:
 
 def _lines(text: str) -> list[str]:
     """Return the lines without blanks, fences and headings; the strings of a JSON list, where the reply is one."""
-    plain = _FENCE.sub("", text).strip()
+    plain = _without_fences(text).strip()
     lines = (" ".join(line.split()) for line in _strings(plain) or plain.splitlines())
     return [line for line in lines if line and not line.startswith(("```", "# ", "## ", "### "))]
 

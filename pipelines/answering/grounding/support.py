@@ -45,7 +45,7 @@ CANDIDATES = 3  # passages whose vectors are compared with a claim, those with m
 WAIT_S = 5.0
 
 # A name of an interface in backticks: with parts, or called.
-_NAME = re.compile(r"`+([A-Za-z_]\w*(?:\.\w+)*)(\([^`]*\))?`+")
+_NAME = re.compile(r"(?<!`)`++([A-Za-z_]\w*(?:\.\w+)*)(\([^`]*\))?`+")
 _COMPOUND = re.compile(r"[a-z0-9]_[a-z0-9]|[a-z][A-Z]")
 
 
@@ -101,6 +101,14 @@ class Passages:
     def _passages(self) -> list[_Passage]:
         return [_Passage.of(hit) for hit in self.hits]
 
+    @cached_property
+    def _words(self) -> frozenset[str]:
+        return frozenset[str]().union(*(passage.words for passage in self._passages))
+
+    @cached_property
+    def _are_foreign(self) -> bool:
+        return any(is_foreign(plain_text(hit.passage)) for hit in self.hits)
+
     async def check(self, claim: str, numbers: Collection[int]) -> dict[int, Support]:
         """Return how well each of the passages `numbers` supports `claim`.
 
@@ -138,9 +146,9 @@ class Passages:
     def _comparable_words(self, claim: str) -> frozenset[str]:
         """Return the words of a claim; of one in another language than the passages those that both have: its names."""
         words = content_words(claim)
-        if not is_foreign(claim) or any(is_foreign(plain_text(hit.passage)) for hit in self.hits):
+        if not is_foreign(claim) or self._are_foreign:
             return words
-        names = words & frozenset[str]().union(*(passage.words for passage in self._passages))
+        names = words & self._words
         return names if len(names) >= LEAST_NAMES else words
 
     async def _measure(self, claim: str, claimed: frozenset[str], numbers: Collection[int]) -> dict[int, Support]:

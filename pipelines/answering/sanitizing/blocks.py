@@ -1,29 +1,45 @@
 """Tells which lines of a stream of Markdown are fenced code and which are raw HTML.
 
-Knows Markdown's blocks as markdown-it reads them; nothing of what stands in a line.
+Knows Markdown's blocks as markdown-it reads them; nothing of what stands in a line. A line is read with those before it
+that decide what it is, so that a text of any length costs a little for each line.
 """
 
-from typing import Literal
+from functools import lru_cache
+from typing import Literal, NamedTuple
 
 from markdown_it import MarkdownIt
+from markdown_it.token import Token
 
-# Of a list or a quote, without the code in it; behind it nothing counts as code. To read 270 lines with code or tags,
-# each with those before it, takes 0.7 s of a core, spread over the stream.
-LONGEST_BLOCK, MOST_LINES = 20_000, 400
 Block = Literal["fence", "html", "text"]
+
+# What is longer, or costs more to read, holds nothing that counts as code from there on.
+LONGEST_LINE, LONGEST_BLOCK = 2_000, 20_000  # characters; of a list or quote: what is kept of it, without its code
+FEW_LINES = 8  # of a block that are kept as they are; of a longer one those that decide
+# What reading the lines of one answer may cost, in characters, lines and cells of tables: about a second of a core.
+MOST_WORK, LINE_WORK, CELL_WORK = 2_000_000, 40, 8
 
 _PARSER = MarkdownIt("commonmark").enable("table").disable("inline")
 _FENCES = ("```", "~~~")
 _NO_OUTERMOST = (" ", "\t", *"-*+>0123456789", "")  # a line that begins so may belong to the block before
+_BLANK = " \t>"  # of a line that is empty, in a quote too
+
+
+class _Open(NamedTuple):
+    """A block that a line is in: what it is, and its first line."""
+
+    type: str
+    level: int
+    first: int
 
 
 class BlockReader:
-    """Reads the text that has left, of which it keeps the outermost block that may still go on."""
+    """Reads the text that has left, of which it keeps what decides how the outermost block may go on."""
 
     def __init__(self) -> None:
         self._text = ""
         self._line = 0  # where the last line begins in _text
         self._inner = False  # the last line is code between two fences
+        self._work = 0  # that was done so far
 
     def add(self, text: str) -> None:
         """Take text that has left."""
@@ -39,26 +55,68 @@ class BlockReader:
         """Return what a new line is in that begins with `head`: its marks, and all of it if it may be a fence."""
         if self._inner and not any(fence in self.line for fence in _FENCES):
             self._text = self._text[: self._line]  # so that long code is not read again for each of its lines
+        is_long = len(self._text) - self._line > LONGEST_LINE
         self._line, self._inner = len(self._text), False
-        if len(self._text) > LONGEST_BLOCK:
+        if len(self._text) > LONGEST_BLOCK or self._work > MOST_WORK:
             return "html"
         if not any(mark in self._text or mark in head for mark in ("<", *_FENCES)):
             if self._text.endswith("\n\n") and head[:1] not in _NO_OUTERMOST:
                 self._text, self._line = "", 0
             return "text"  # most lists have neither code nor tags, and need no reading of all their lines again
-        if self._text.count("\n") > MOST_LINES:
+        if is_long:
+            self._work = MOST_WORK + 1
             return "html"
-        text = self._text.replace("\r\n", "\n").replace("\r", "\n") + head
+        return self._read(self._text.replace("\r\n", "\n").replace("\r", "\n") + head)
+
+    def _read(self, text: str) -> Block:
+        """Return what the last line of `text` is in, which is kept as far as it decides about later lines."""
         lines = text.split("\n")
         now = len(lines) - 1
+        self._work += len(text) + len(lines) * (LINE_WORK + CELL_WORK * max(line.count("|") for line in lines))
         found: Block = "text"
-        for token in _PARSER.parse(text):
-            if not token.map or not token.map[0] <= now < token.map[1]:
-                continue
-            if token.level == 0 and token.map[0] == now:
+        opened = _open_blocks(text, now)
+        for block in opened:
+            if block.level == 0 and block.first == now:
                 self._text, self._line = "", 0
-            if token.type == "fence" and "|" not in lines[token.map[0]]:  # else a table, to some readers
-                found, self._inner = "fence", token.map[0] < now
-            elif token.type in ("fence", "html_block"):
+            if block.type == "fence" and "|" not in lines[block.first]:  # else a table, to some readers
+                found, self._inner = "fence", block.first < now
+            elif block.type in ("fence", "html_block"):
                 found = "html"
+        if len(lines) > FEW_LINES and self._text:
+            self._shorten(lines, opened)
         return found
+
+    def _shorten(self, lines: list[str], opened: tuple[_Open, ...]) -> None:
+        """Keep those lines that decide how the block goes on, if they make the same of the last one."""
+        now = len(lines) - 1
+        before = _open_blocks("\n".join(lines), now - 1)
+        kept = {now - 2, now - 1}
+        for block in (*opened, *before):
+            kept.add(block.first)
+            kept |= {block.first + 1} if block.type == "table_open" else set()
+            if block.first and not lines[block.first - 1].strip(_BLANK):
+                kept.add(block.first - 1)
+        short = [lines[n] for n in sorted(kept) if 0 <= n < now]
+        text = "\n".join([*short, lines[now]])
+        same = _kinds(_open_blocks(text, len(short))) == _kinds(opened)
+        if same and _kinds(_open_blocks(text, len(short) - 1)) == _kinds(before):
+            self._text = "".join(f"{line}\n" for line in short)
+            self._line = len(self._text)
+
+
+def _kinds(opened: tuple[_Open, ...]) -> list[tuple[str, int]]:
+    return [(block.type, block.level) for block in opened]
+
+
+def _open_blocks(text: str, line: int) -> tuple[_Open, ...]:
+    """Return the blocks that a line of a text is in, outermost first."""
+    return tuple(
+        _Open(token.type, token.level, token.map[0])
+        for token in _parse(text)
+        if token.map and token.map[0] <= line < token.map[1]
+    )
+
+
+@lru_cache(16)
+def _parse(text: str) -> tuple[Token, ...]:
+    return tuple(_PARSER.parse(text))

@@ -54,14 +54,19 @@ class MarkdownScanner(ABC):
 
     def feed(self, text: str) -> str:
         """Return the text that may leave now that `text` has come."""
-        self._text += text
-        out = []
+        out: list[str] = []
+        for begin in range(0, len(text), LONGEST) or (0,):  # so that what is held is short, however long a delta is
+            self._text += text[begin : begin + LONGEST]
+            self._decide(out)
+        return "".join(out)
+
+    def _decide(self, out: list[str]) -> None:
+        """Add the text that may leave to `out`."""
         try:
             while self._text:
                 out.append(self._leave(*self._next()))
         except _Wait:
             pass
-        return "".join(out)
 
     def close(self) -> str:
         """Return the rest, as no more text comes."""

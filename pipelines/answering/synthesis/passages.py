@@ -16,6 +16,10 @@ from pipelines.text.phrases import read_phrases
 MOST_SENTENCES = 5  # of a passage: what is read at a glance
 ENOUGH_SENTENCES = 2  # a passage with fewer takes those after it in, up to MOST_WORDS
 MOST_WORDS = 100
+LONGEST, LONGEST_WORD = (
+    5_000,
+    40,
+)  # characters of a sentence, which ends there; of an abbreviation with what precedes it
 TITLE_WORDS = 8  # a longer item is more than a title
 FEW_WORDS = 3  # beside links: "More: [ports](…), [HTTPS](…)." has one
 
@@ -78,14 +82,17 @@ def sentences(block: str) -> Iterator[str]:
 
 def split_sentences(block: str) -> Iterator[str]:
     """Yield the sentences of a block of prose, none with half of the code in a line."""
-    sentence = ""
+    parts: list[str] = []
+    length = ticks = 0
     for part in _SENTENCE_END.split(" ".join(block.split())):
-        sentence = f"{sentence} {part}" if sentence else part
-        if not _PHRASES["abbreviation"].search(sentence) and sentence.count("`") % 2 == 0:
-            yield sentence
-            sentence = ""
-    if sentence:
-        yield sentence
+        parts.append(part)
+        length, ticks = length + len(part), ticks + part.count("`")
+        # An abbreviation is behind a space: it is in this part, or this part begins with it.
+        if length > LONGEST or (ticks % 2 == 0 and not _PHRASES["abbreviation"].search(part[-LONGEST_WORD:])):
+            yield " ".join(parts)
+            parts, length, ticks = [], 0, 0
+    if parts:
+        yield " ".join(parts)
 
 
 def _is_outline(last: MarkdownBlock | None, block: MarkdownBlock) -> bool:

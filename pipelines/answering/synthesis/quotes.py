@@ -49,8 +49,8 @@ CLEAR = 0.6
 # Of 133 questions to other sites 95 have a closest passage that is shown; the headings of none have more than 0.33.
 NAMED = 0.6
 
-# What looks like a citation of the answer and is none, as the name of a link too; not within code.
-_NUMBER = re.compile(rf"(?<!`)(?P<code>`+)(?!`).*?(?<!`)(?P=code)(?!`)|(?P<number>{CITES})(?:\([^\s()]*\))?", re.DOTALL)
+# What looks like a citation of the answer and is none, as the name of a link too; and what code begins and ends with.
+_NUMBER = re.compile(rf"(?P<ticks>`++)|(?P<number>{CITES})(?:\([^\s()]*\))?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,4 +250,21 @@ def _write_block(block: MarkdownBlock) -> str:
 
 def hide_numbers(markdown: str) -> str:
     """Return a text with its own numbers in brackets, which are no citations, as code."""
-    return _NUMBER.sub(lambda found: f"`{found['number']}`" if found["number"] else found[0], markdown)
+    ticks: dict[str, list[int]] = {}  # the ends of the runs of backticks, the last one first
+    for run in re.finditer("`+", markdown):
+        ticks.setdefault(run[0], []).append(run.end())
+    ticks = {run: ends[::-1] for run, ends in ticks.items()}
+    written: list[str] = []
+    at = 0
+    while found := _NUMBER.search(markdown, at):
+        written.append(markdown[at : found.start()])
+        at = found.end()
+        if found["number"]:
+            written.append(f"`{found['number']}`")
+            continue
+        ends = ticks[found["ticks"]]
+        while ends and ends[-1] <= at:
+            ends.pop()
+        at = ends[-1] if ends else at
+        written.append(markdown[found.start() : at])
+    return "".join((*written, markdown[at:]))

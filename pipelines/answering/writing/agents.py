@@ -30,7 +30,9 @@ from pipelines.records import SUMMARY, Exchange, Message, Usage
 # The passages are what to answer from, earlier turns only what to refer to: at most this share of the window.
 HISTORY_SHARE = 0.25
 LONGEST_REFUSAL = 400  # characters: later text is not looked at
-LONGEST_SUMMARY = 1_000  # characters below a quotation; a small model that repeats itself would go on to its limit
+# Characters below a quotation, to the end of a sentence if one comes before twice as many; a small model that repeats
+# itself would go on to its limit.
+LONGEST_SUMMARY = 1_000
 
 ENDS = (".", "!", "?", "\n")  # of a sentence or line
 # How often a question is asked whose prompt is too long for the server: the last time with an eighth of the window.
@@ -153,7 +155,7 @@ class LLMAgent:
                 text += delta
                 if len(text) < LONGEST_REFUSAL and may_refuse(task.mode) and gives_up(text):
                     break  # nothing that follows would be shown, and a slow model may write for long
-                if task.form == SUMMARY and len(text) > LONGEST_SUMMARY and delta.rstrip(" ").endswith(ENDS):
+                if task.form == SUMMARY and _is_enough(len(text), delta):
                     break
 
     def _shorter(self, session: LLMSession, error: LLMFailed) -> int | None:
@@ -176,6 +178,12 @@ class LLMAgent:
                 history = history[len(history) - n :]
                 break
         return list(dropwhile(lambda turn: turn.role == "assistant", history))
+
+
+def _is_enough(length: int, delta: str) -> bool:
+    """Return whether a summary of this length may end behind `delta`."""
+    ended = delta.rstrip(" ").endswith(ENDS)
+    return length > LONGEST_SUMMARY and (ended or length > 2 * LONGEST_SUMMARY)
 
 
 class CollectionEmbed(Protocol):

@@ -27,6 +27,7 @@ class Attributor:
     def __init__(self, passages: Passages, write: Callable[[str], None], language: str = ENGLISH) -> None:
         self._passages, self._write, self._language = passages, write, language
         self.checked: list[CheckedStatement] = []
+        self._last_claim: CheckedStatement | None = None
         self.seconds = 0.0
 
     async def feed(self, pieces: Sequence[Piece]) -> None:
@@ -41,6 +42,7 @@ class Attributor:
             began = time.perf_counter()
             checked = await self._check(piece)
             self.checked.append(checked)
+            self._last_claim = checked if checked.is_claim else self._last_claim
             self.seconds += time.perf_counter() - began
             said = _write_numbers(piece, tuple(checked.added))
         if said:
@@ -66,7 +68,7 @@ class Attributor:
 
     def _prefer(self, text: str) -> Collection[int]:
         """Return the passages of the claim before, if `text` goes on about its subject without naming it."""
-        last = next((one for one in reversed(self.checked) if one.is_claim), None)
+        last = self._last_claim
         if last is None or not PHRASES["goes_on"].match(text):
             return ()
         return [n for n, support in (*last.given.items(), *last.added.items()) if support.enough]

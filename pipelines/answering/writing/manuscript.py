@@ -37,7 +37,8 @@ class Manuscript:
 
     def __init__(self, draft: Draft, trace: Trace, send: Send) -> None:
         self.draft, self.trace, self.send = draft, trace, send
-        self.agent, self.text = "", ""
+        self.agent = ""
+        self._parts: list[str] = []
         self.failed = self.refused = False
         self.checked: Sequence[CheckedStatement] = ()
         self._route, self._notes = draft.route, draft.notes
@@ -48,22 +49,30 @@ class Manuscript:
             send(Delta(self._preface))
 
     @property
+    def text(self) -> str:
+        """The text so far, without the notes."""
+        if len(self._parts) > 1:
+            self._parts = ["".join(self._parts)]
+        return "".join(self._parts)
+
+    @property
     def _preface(self) -> str:
         """The notes as the first paragraphs of the answer."""
         return "".join(f"{note}\n\n" for note in self._notes)
 
     def begin(self, agent: str) -> None:
         """Let an agent begin; the text of the one before it is void."""
-        self._sent = self._sent or bool(self.text)
-        self.agent, self.text, self.failed, self.refused, self.checked = agent, "", False, False, ()
+        self._sent = self._sent or bool(self._parts)
+        self.agent, self._parts, self.failed, self.refused, self.checked = agent, [], False, False, ()
         self._quoted = {}
 
     def append_text(self, text: str) -> None:
         """Send more of the text; the first text of a further agent comes with the notes, which are void as well."""
-        reset = self._sent and not self.text
+        reset = self._sent and not self._parts
         self.trace.mark_first("first_delta")
         self.send(Delta(f"{self._preface}{text}" if reset else text, reset))
-        self.text += text
+        if text:
+            self._parts.append(text)
 
     def end(self, result: AgentResult) -> None:
         """Take the result of the agent."""
@@ -88,7 +97,7 @@ class Manuscript:
         """Take note that the agent found no answer and another one stands in for it, which `note` tells the reader."""
         self._route = Route(self._route.agent, f"{self._route.why}; {self.agent} found no answer")
         self._notes += (note,)
-        if not self._sent and not self.text:
+        if not self._sent and not self._parts:
             self.send(Delta(f"{note}\n\n"))
 
     def refuse(self, text: str) -> None:

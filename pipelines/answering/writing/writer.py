@@ -3,6 +3,7 @@
 Knows agents and what may leave the service; not how hits are found.
 """
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
@@ -21,7 +22,7 @@ from pipelines.answering.writing.agents import Agent, AgentResult, CollectionEmb
 from pipelines.answering.writing.attribution import Attributor
 from pipelines.answering.writing.draft import Draft
 from pipelines.answering.writing.manuscript import Manuscript
-from pipelines.answering.writing.stages import TextStage, TextStages
+from pipelines.answering.writing.stages import TextStage, TextStages, cut
 from pipelines.answering.writing.stages.refusals import RefusalFilter
 from pipelines.answering.writing.stages.text import TextReader
 from pipelines.answering.writing.summary import SummaryFilter
@@ -141,7 +142,9 @@ class AnswerWriter:
                         elif isinstance(part, Status):
                             paper.send(part)
                         else:
-                            await cited.feed(stages.feed(part))
+                            for each in cut(part):
+                                await cited.feed(stages.feed(each))
+                                await asyncio.sleep(0)  # an answer may be long: other questions go on beside it
                 if not paper.failed:
                     await cited.feed(stages.close())
                     await cited.close()

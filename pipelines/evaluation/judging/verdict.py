@@ -18,7 +18,7 @@ Score = int | float
 
 _NUMBER = r"(?P<number>-?\d+(?:\.\d+)?)(?:\s*/\s*(?P<of>\d+))?"
 _DOUBTFUL = r"\d|[.,]\d|\s*%|\s*(?:[-–—/]|\bto\b|\bor\b)\s*\d"  # a longer number, a percentage, a range
-_LABELLED = re.compile(rf"[*_]*\bscore\b[\s*_]*[:=][\s*_]*{_NUMBER}(?!{_DOUBTFUL})[*_]*", re.IGNORECASE)
+_LABELLED = re.compile(rf"(?<![*_])[*_]*+\bscore\b[\s*_]*[:=][\s*_]*{_NUMBER}(?!{_DOUBTFUL})[*_]*", re.IGNORECASE)
 _REASON = re.compile(r"^\W*reasoning\b[\s*_]*[:=]", re.IGNORECASE)
 
 

@@ -59,7 +59,7 @@ def _strings(value: Any) -> Iterator[str]:
 
 def _asking_lines(text: str) -> list[str]:
     """Return the questions of a reply that is no JSON, line by line without their marks."""
-    plain = re.sub(r"\*\*|^\s*(?:a|answer)\s*\d*\s*[:.].*$", "", text, flags=re.IGNORECASE | re.MULTILINE)
+    plain = re.sub(r"\*\*|^[^\S\n]*+(?:a|answer)\s*+(?:\d++\s*+)?[:.].*$", "", text, flags=re.IGNORECASE | re.MULTILINE)
     return [line for line in read_items(plain) if line.endswith(("?", "？")) or PHRASES["asks"].match(line)]
 
 

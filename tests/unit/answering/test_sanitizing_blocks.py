@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
+from pipelines.answering.sanitizing import blocks
 from pipelines.answering.sanitizing.stream import AnswerSanitizer, sanitize
 
 READERS = [MarkdownIt("commonmark", {"html": True}), MarkdownIt("commonmark", {"html": True}).enable("table")]
@@ -82,15 +83,53 @@ def test_long_code_and_lists_are_not_read_again_for_each_line(monkeypatch: pytes
         MarkdownIt, "parse", lambda self, text, *rest: read.append(len(text)) or parse(self, text, *rest)
     )
     sanitize("1. Do:\n\n   ```python\n" + "   x = f(a)[0]\n" * 500 + "   ```\n", 0, ())
-    assert len(read) > 500 and max(read) < 100
+    assert 3 <= len(read) < 9 and max(read) < 100
     read.clear()
     sanitize("- Do it so.\n" * 300 + "\nOr else\n\n```\na\n```\n", 0, ())
     assert 3 <= len(read) < 9 and max(read) < 50
 
 
-def test_behind_a_very_long_list_nothing_counts_as_code(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pipelines.answering.sanitizing.blocks.MOST_LINES", 40)
-    assert sanitize("- a\n" * 500 + "- ```\n  <script>x</script>", 0, ()).endswith("- ```\n  x")
+def test_each_line_of_a_list_is_read_with_few_before_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    read = []
+    parse = MarkdownIt.parse
+    monkeypatch.setattr(
+        MarkdownIt, "parse", lambda self, text, *rest: read.append(text.count("\n")) or parse(self, text, *rest)
+    )
+    sanitize("".join(f"- a{n} <b>\n  - b{n}\n" for n in range(200)), 0, ())
+    assert max(read) <= 2 * blocks.FEW_LINES
+
+
+def test_code_behind_a_very_long_list_is_code() -> None:
+    text = "- a <b>\n" * 500 + "- ```\n  <script>x</script>"
+    assert sanitize(text, 0, ()) == text
+
+
+def test_where_reading_costs_too_much_nothing_counts_as_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(blocks, "MOST_WORK", 1_000)
+    assert sanitize("- a <b>\n" * 500 + "- ```\n  <script>x</script>", 0, ()).endswith("- ```\n  x")
+
+
+PREFIXES = ["- ", "  ", "  ", "    ", "> ", "1. ", "   ", "  - ", "  > ", "    - ", "> - ", "", "  7. "]
+LINES = [
+    "a", "", "```", "~~~", "<div>", "<b>", "<!--", "-->", "</div>", "|a|b|", "|-|-|", "---", "===", "# h", "[x]: y",
+    "`x`"
+]  # fmt: skip
+
+
+def lines_read(lines: list[str]) -> list[str]:
+    reader, found = blocks.BlockReader(), []
+    for line in lines:
+        found.append(reader.begin_line(line))
+        reader.add(f"{line}\n")
+    return found
+
+
+@given(st.lists(st.tuples(st.sampled_from(PREFIXES), st.sampled_from(LINES)).map("".join), min_size=9, max_size=60))
+def test_a_line_is_what_it_is_with_all_lines_before_it(lines: list[str]) -> None:
+    shortened = lines_read(lines)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(blocks, "FEW_LINES", 10_000)
+        assert shortened == lines_read(lines)
 
 
 def test_a_line_that_begins_with_code_in_backticks_leaves_as_it_comes() -> None:

@@ -1,7 +1,12 @@
-"""Passes the text of an answer through one stage after another while it comes."""
+"""Passes the text of an answer through one stage after another while it comes.
 
-from collections.abc import Sequence
+The time that a stage takes grows like the text, and what it holds is bounded: a model may write anything.
+"""
+
+from collections.abc import Iterator, Sequence
 from typing import Any, Protocol
+
+LONGEST_DELTA = 1_000  # characters that pass the stages at a time; between two others have their turn
 
 
 class TextStage(Protocol):
@@ -17,6 +22,12 @@ class TextStage(Protocol):
     def close(self) -> Any:
         """Return the rest, as no more comes."""
         ...
+
+
+def cut(delta: str) -> Iterator[str]:
+    """Yield a delta in parts that pass the stages in a moment each."""
+    for at in range(0, len(delta), LONGEST_DELTA):
+        yield delta[at : at + LONGEST_DELTA]
 
 
 class TextStages:

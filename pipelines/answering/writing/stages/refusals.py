@@ -13,10 +13,12 @@ from pipelines.answering.grounding.words import content_words
 from pipelines.answering.writing.stages.text import Code, Number, Piece, Statement, StatementKind, read_text
 from pipelines.text.phrases import read_phrases
 
-MOST = 300  # characters of a sentence that are held
+MOST = 300  # characters of a sentence that are held, without the white space in it
+LONGEST = 1_000  # characters of one that are held at all
 
 _PHRASES = read_phrases(__name__)
 _REFUSAL = regex.compile(_PHRASES["refusal"].pattern)  # of whose beginning it can be told that it may still match
+_MARKS = " \t\n>*_#-\"'“`"  # before the first word of a sentence
 _AGREEING = content_words("yes sure certainly course absolutely can could you me i show give provide here")
 
 
@@ -65,8 +67,12 @@ class RefusalFilter:
     def __init__(self, *, final: bool = False, question: str = "") -> None:
         self._final, self._question = final, question
         self._refusals, self._written, self._said, self._taken = 0, False, False, False
+        self._begin()
+
+    def _begin(self) -> None:
+        """Begin a sentence."""
         self._held: list[Piece] | None = []  # of the open sentence; None once it has left
-        self._sentence = ""
+        self._sentence, self._worded = "", False  # the first marks of it are left out
 
     @property
     def refused(self) -> bool:
@@ -88,24 +94,33 @@ class RefusalFilter:
             return self._end(piece)
         self._written |= bool(piece.strip())
         if self._held is None:
-            self._sentence += piece
             return [piece]
         self._held.append(piece)
-        if piece.endswith("\n") and not self._said and not _has_words(self._sentence + piece):
-            self._sentence, self._held = "", []  # a rule before the first word
-            return []
-        if isinstance(piece, Code) or not all(map(self._may_be_void, self._grown(piece))):
-            return self._let_go()
-        return []
+        if not self._worded and not _has_words(piece):  # marks before the first word, of any number
+            self._sentence = (self._sentence + piece).lstrip(_MARKS)[:LONGEST]
+            if piece.endswith("\n") and not self._said:
+                self._begin()  # a rule
+                return []
+            return self._let_go() if isinstance(piece, Code) else []
+        begun, own = self._sentence, "" if isinstance(piece, Number) else piece
+        self._sentence, self._worded = begun + own, self._worded or bool(own)
+        return self._let_go() if isinstance(piece, Code) or not self._may_go_on(len(begun)) else []
 
-    def _grown(self, piece: str) -> list[str]:
-        """Return the sentence with each character of `piece`, which is no part of it if it cites."""
-        begun = self._sentence
-        self._sentence += "" if isinstance(piece, Number) else piece
-        return [self._sentence[:n] for n in range(len(begun) + 1, len(self._sentence) + 1)]
+    def _may_go_on(self, known: int) -> bool:
+        """Return whether the sentence may still become void, as it might at each place since its first `known` signs.
+
+        Whatever may refuse might have at each place before, so only the ends of words are looked at, and those only
+        for an echo.
+        """
+        if len(self._sentence) > LONGEST:
+            return False
+        if may_refuse(self._sentence):
+            return True
+        ends = [n for n in range(known + 1, len(self._sentence)) if self._sentence[n] == " "]
+        return all(self._may_be_void(self._sentence[:n]) for n in [*ends, len(self._sentence)])
 
     def _may_be_void(self, begun: str) -> bool:
-        return not _has_words(begun) or may_refuse(begun) or self._may_echo(begun)
+        return not _has_words(begun) or self._may_echo(begun) or may_refuse(begun)
 
     def _may_echo(self, begun: str) -> bool:
         """Return whether a sentence, whose last word may not be whole, may still repeat the request."""
@@ -132,7 +147,7 @@ class RefusalFilter:
         self._taken = taken
         self._refusals += refusal
         self._said |= said and not refusal
-        self._sentence, self._held = "", []
+        self._begin()
         return left
 
     def _is_void(self, sentence: str) -> bool:
@@ -144,4 +159,4 @@ def _has_words(text: str) -> bool:
 
 
 def _plain(sentence: str) -> str:
-    return " ".join(sentence.lstrip(" \t\n>*_#-\"'“`").replace("’", "'").lower().split())
+    return " ".join(sentence.lstrip(_MARKS).replace("’", "'").lower().split())

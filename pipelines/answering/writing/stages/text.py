@@ -10,6 +10,10 @@ from dataclasses import dataclass
 from enum import Enum
 
 LONGEST = 2000  # characters of a sentence; more is cut, so that a text without any end costs no more than another
+# Characters that are read at a time, and that are waited for to tell what a line or a mark is. What is longer is read
+# in parts: a text that may go on for ever as what it began as would be read again with each delta.
+WINDOW = 1000
+MOST = 2 * LONGEST  # characters of a statement without a space or a stop at which to end it
 
 
 class StatementKind(Enum):
@@ -51,9 +55,9 @@ Piece = str | Statement
 
 _LINE = re.compile(
     r"(?P<blank>[ \t]*\n)"
-    r"|(?P<divider>[ \t|:-]*-{2,}[ \t|:-]*(?:\n|\Z))"  # below a table's head or a heading, or a rule
+    r"|(?P<divider>(?=[ \t|:-]*?--)[ \t|:-]++(?:\n|\Z))"  # below a table's head or a heading, or a rule
     r"|(?P<heading>[ \t]{0,3}\#{1,6}[ \t])"
-    r"|(?P<fence>(?P<indent>[ \t>]*(?:(?:[-*+]|\d{1,3}[.)])[ \t]+)?)(?P<mark>`{3,}(?![^\n]*`)|~{3,})[^\n]*)"
+    r"|(?P<fence>(?P<indent>[ \t>]*(?:(?:[-*+]|\d{1,3}[.)])[ \t]+)?)(?P<mark>`{3,}+(?![^\n]*`)|~{3,})[^\n]*)"
     r"|(?P<row>[ \t]*\|)"
     r"|(?P<item>[ \t>]*(?:[-*+•]|\d{1,3}[.)])[ \t]+)"
     r"|(?P<quote>[ \t]*>)"
@@ -61,7 +65,7 @@ _LINE = re.compile(
 # The beginning of a line that may become another one of these with the next character.
 _LINE_BEGUN = re.compile(
     r"[ \t>]*(?:(?:[-*+•]|\d{1,3}[.)]?)[ \t]*)?(?:`{0,2}|~{0,2})\Z|[ \t]{0,3}\#{1,6}\Z|[ \t|:-]*\Z"
-    r"|[ \t>]*(?:(?:[-*+]|\d{1,3}[.)])[ \t]+)?(?:`{3,}|~{3,})[^\n]{0,80}\Z"
+    r"|[ \t>]*(?:(?:[-*+]|\d{1,3}[.)])[ \t]+)?(?:`{3,}+|~{3,}+)[^\n]{0,80}\Z"
 )
 _TOKEN = re.compile(
     r"(?P<ticks>`+)|\[(?P<number>\d{1,4})\](?!\()|(?P<newline>\n)|(?P<space>[^\S\n]+)|(?P<stop>[。！？]+[”’」』）*]*)"
@@ -91,16 +95,19 @@ class TextReader:
         self._out: list[Piece] = []
         self._line_begins = True
         self._ticks = ""  # that opened the code in a line
-        self._fence, self._indent, self._code_line = "", "", ""  # of the open code block
+        self._fence, self._indent = "", ""  # of the open code block
+        self._code_line: list[str] = []  # the parts of its open line; that of the fence itself begins with "\0"
+        self._code: list[str] = []  # its lines
         self._clear()
 
     def feed(self, text: str) -> list[Piece]:
         """Return what is certain now that `text` has come, in order."""
-        self._rest += text
-        at = 0
-        while at < len(self._rest) and (taken := self._read(at)):
-            at += taken
-        self._rest = self._rest[at:]
+        for begin in range(0, len(text), WINDOW) or (0,):
+            self._rest += text[begin : begin + WINDOW]
+            at = 0
+            while at < len(self._rest) and (taken := self._read(at)):
+                at += taken
+            self._rest = self._rest[at:]
         out, self._out = self._out, []
         return out
 
@@ -109,7 +116,7 @@ class TextReader:
         self._final = True
         out = self.feed("")
         if self._fence:
-            self._close_fence(cut_off=not self._closes(self._code_line))
+            self._close_fence(cut_off=not self._closes("".join(self._code_line)))
         self._finish()
         return [*out, *self._out]
 
@@ -117,10 +124,18 @@ class TextReader:
 
     def _clear(self) -> None:
         self._text, self._kind, self._numbers = "", StatementKind.SENTENCE, list[int]()
-        self._gap = ""
+        self._gap, self._code = "", []
 
     def _say(self, text: str, shown: str | None = None) -> None:
-        """Pass `shown` on, after the gap, and add `text` to the statement."""
+        """Pass `shown` on, after the gap, and add `text` to the statement, which ends where it has no more room."""
+        room = MOST - len(self._text) - len(self._gap)
+        if shown is None and len(text) > room:
+            self._add(text[: max(room, 0)])
+            self._finish()
+            text = text[max(room, 0) :]
+        self._add(text, shown)
+
+    def _add(self, text: str, shown: str | None = None) -> None:
         self._text += self._gap + text
         self._pass_on(self._gap)
         self._pass_on(text if shown is None else shown)
@@ -131,7 +146,7 @@ class TextReader:
             self._out.append(text)
 
     def _finish(self, kind: StatementKind | None = None) -> None:
-        text = _LOOSE_STOP.sub("", " ".join(self._text.split()))
+        text = _LOOSE_STOP.sub("", " ".join("".join([*self._code, self._text]).split()))
         if text or self._numbers:
             numbers = tuple(dict.fromkeys(self._numbers))
             self._out.append(Statement(text, numbers, kind or self._own_kind(), self._gap, self._indent))
@@ -174,12 +189,12 @@ class TextReader:
             return self._read_code(at)
         if self._line_begins:
             return self._read_line_begin(at)
-        token = _TOKEN.match(self._rest, at)
+        token = _TOKEN.match(self._rest, at, at + WINDOW)
         assert token
-        if not self._final and _TOKEN_BEGUN.match(self._rest, at):
+        if self._waits(at) and _TOKEN_BEGUN.match(self._rest, at):
             return 0
         if token["newline"]:
-            self._gap += "\n"
+            self._add_gap("\n")
             self._line_begins, self._ticks = True, ""
         elif self._ticks or token["ticks"]:
             self._read_span(token[0])
@@ -192,6 +207,10 @@ class TextReader:
             self._say(token[0])
         return len(token[0])
 
+    def _waits(self, at: int) -> bool:
+        """Return whether more may come that tells what begins at `at`."""
+        return not self._final and len(self._rest) - at < WINDOW
+
     def _read_span(self, text: str) -> None:
         if not self._ticks:
             self._begin_if_ended(text)
@@ -202,9 +221,15 @@ class TextReader:
 
     def _read_space(self, text: str) -> None:
         if self._kind is StatementKind.ROW or self._gap or (self._text and self._is_ended):
-            self._gap += text
+            self._add_gap(text)
         else:
             self._say(text)
+
+    def _add_gap(self, text: str) -> None:
+        """Add white space to the gap; one that has grown without an end is passed on."""
+        if len(self._gap) > LONGEST:
+            self._finish()
+        self._gap += text
 
     def _begin_if_ended(self, text: str) -> None:
         closed = self._text.endswith(("。", "！", "？")) and text[0] not in "。！？”’」』）*"
@@ -212,27 +237,28 @@ class TextReader:
             self._finish()
 
     def _read_number(self, token: re.Match[str]) -> int:
-        alone = _NUMBERS_ALONE.match(self._rest, token.start()) if "\n" in self._gap else None
-        if "\n" in self._gap and not self._final and (alone is None or alone.end() == len(self._rest)):
+        at, below = token.start(), "\n" in self._gap
+        alone = _NUMBERS_ALONE.match(self._rest, at, at + WINDOW) if below else None
+        if below and self._waits(at) and (alone is None or alone.end() == len(self._rest)):
             return 0
         if alone and alone["end"] is None and self._ends_before("["):
             self._finish()
         self._numbers.append(int(token["number"]))
         text = self._text
-        self._say("", Number(token[0]))
+        self._add("", Number(token[0]))
         self._text = text
         return len(token[0])
 
     def _read_line_begin(self, at: int) -> int:
         """Read what the kind of a line depends on."""
-        if not self._final and _LINE_BEGUN.match(self._rest, at):
+        if self._waits(at) and _LINE_BEGUN.match(self._rest, at):
             return 0
         self._line_begins = False
-        line = _LINE.match(self._rest, at)
+        line = _LINE.match(self._rest, at, at + WINDOW)
         if line is None:
             return self._read(at)
         if line["blank"]:
-            self._gap += line[0]
+            self._add_gap(line[0])
             self._line_begins = True
             return len(line[0])
         self._finish(StatementKind.HEADING if line["divider"] and self._gap.count("\n") == 1 else None)
@@ -242,7 +268,7 @@ class TextReader:
             StatementKind.HEADING if line["heading"] else StatementKind.ROW if line["row"] else StatementKind.SENTENCE
         )
         if line["fence"]:
-            self._fence, self._kind, self._code_line = line["mark"], StatementKind.CODE, "\0"
+            self._fence, self._kind, self._code_line = line["mark"], StatementKind.CODE, ["\0"]
             self._indent = re.sub(r"[^\s>]", " ", line["indent"])
         return len(line[0])
 
@@ -251,8 +277,8 @@ class TextReader:
     def _read_code(self, at: int) -> int:
         end = self._rest.find("\n", at)
         piece = self._rest[at:] if end < 0 else self._rest[at : end + 1]
-        self._code_line += piece.rstrip("\n")
-        if end >= 0 and self._closes(self._code_line):
+        self._code_line.append(piece.rstrip("\n"))
+        if end >= 0 and self._closes("".join(self._code_line)):
             self._pass_on(Code(piece[:-1]))
             self._close_fence()
             self._gap, self._line_begins = "\n", True
@@ -263,9 +289,9 @@ class TextReader:
         return len(piece)
 
     def _end_code_line(self) -> None:
-        if not self._code_line.startswith("\0"):  # what names the language is no code
-            self._text += f"{self._code_line}\n"
-        self._code_line = ""
+        if self._code_line[:1] != ["\0"]:  # what names the language is no code
+            self._code += [*self._code_line, "\n"]
+        self._code_line = []
 
     def _closes(self, line: str) -> bool:
         mark = line.strip(" \t>")
@@ -273,10 +299,10 @@ class TextReader:
 
     def _close_fence(self, cut_off: bool = False) -> None:
         if cut_off:
-            line = self._code_line
+            line = any(self._code_line)
             self._end_code_line()
             self._pass_on(Code(("\n" if line else "") + self._indent + self._fence))
-        self._fence, self._code_line = "", ""
+        self._fence, self._code_line = "", []
 
 
 def read_text(text: str) -> list[Piece]:
