@@ -6,7 +6,9 @@ settings RAYDEX_SERVICE, RAYDEX_KEY, RAYDEX_COLLECTION and RAYDEX_LLM_OFF.
 
 import argparse
 
-from jobs.cli import BadInput, add_no_llm, command, main, run_service
+from jobs.cli import BadInput, add_no_llm, command, main, run_service, say
+from jobs.environment import database_url, ended_by_sigterm
+from pipelines.store import wait_for_database
 
 EPILOG = "Without --service it answers from this machine's RAYDEX_HOME; no service needs to run. See docs/mcp.md."
 
@@ -24,6 +26,9 @@ def arguments() -> argparse.ArgumentParser:
 def run(args: argparse.Namespace) -> int:
     if args.service and (args.collection or args.llm_off):
         raise BadInput("--service: leave out --collection and --no-llm, which that service decides")
+    if not args.service and (url := database_url()):
+        with ended_by_sigterm():
+            wait_for_database(url, lambda message: say(f"raydex mcp: {message}"))
     return run_service("serve.mcp", vars(args))
 
 

@@ -15,7 +15,7 @@ from pipelines.diagnosis.check import Finding, failed, fine, warning
 from pipelines.embedded import EmbeddedPostgresFailed, run_postgres
 from pipelines.records import EmbeddingModel, IndexSettings
 from pipelines.store import URL_FORM, BadDatabaseUrl, ModelTrial, Store, StoreUnavailable, UnusableDatabase, is_copy
-from pipelines.store.migrations.migrate import OLDEST_PGVECTOR
+from pipelines.store.migrations.migrate import NEWER_PGVECTOR, OLDEST_PGVECTOR
 from pipelines.store.migrations.state import DatabaseState, read_state, version_of
 from pipelines.text.phrases import read_table
 
@@ -60,9 +60,12 @@ class DatabaseCheck:
             what = f"{have or offered} is too old" if have or offered else "is not installed on the database server"
             yield failed(
                 f"pgvector {what}: {OLDEST} or newer is needed",
-                "install a newer one on the database server, then `alter extension vector update` in the database"
-                if have or offered
-                else "install it there: https://github.com/pgvector/pgvector#installation",
+                (
+                    "install a newer one on the database server, then `alter extension vector update` in the database; "
+                    if have or offered
+                    else "install it there; "
+                )
+                + NEWER_PGVECTOR,
             )
         elif have is None and not state.may_create_extensions:
             yield failed(
@@ -84,6 +87,11 @@ class DatabaseCheck:
         owner = "give the role the rights, or let the owner of the database run the command"
         if state.standby:
             yield failed("the server is a standby: it can be read alone", "name the primary in DATABASE_URL")
+        elif state.read_only:
+            yield failed(
+                f"the database can only be read: `default_transaction_read_only` is on for the role {state.role}",
+                "reset it (`alter database NAME reset default_transaction_read_only`); hosts set it on a full disk",
+            )
         elif state.pending and not state.may_create_tables:
             yield failed(
                 f"the role {state.role} may not create tables, and {len(state.pending)} are to be changed", owner
@@ -141,7 +149,8 @@ class DatabaseCheck:
             yield failed(str(error).removesuffix(f". {URL_FORM}"), URL_FORM)
             return
         except UnusableDatabase as error:
-            yield failed(str(error), "upgrade Raydex, or name another database in DATABASE_URL")
+            found, _, remedy = str(error).rpartition(": ")
+            yield failed(found, remedy)
             return
         except StoreUnavailable as error:
             text = " ".join(str(error).split())
@@ -149,6 +158,7 @@ class DatabaseCheck:
             return
         self.url, self.state = url, state
         kind = "of Raydex's own" if not self._given else f"at {urlsplit(url).hostname or 'a local socket'}"
+        kind += ", behind a connection pooler" if state.pooled else ""
         size = f"{state.bytes / 2**20:,.0f} MiB, {state.connections} of {state.most_connections} connections"
         said = f"Postgres {state.version} {kind}, {size}"
         if state.most_connections - state.connections < SPARE_CONNECTIONS:

@@ -10,6 +10,7 @@ from typing import Any
 
 from pipelines.logs import with_ids
 from pipelines.store import CollectionBusy, RunLock, Store, StoreUnavailable
+from pipelines.text.progress import describe_wait
 
 
 @contextmanager
@@ -28,7 +29,7 @@ def hold_collection(
                 f"{lock.holder()} is at work on collection {name!r}: try again later, or wait for it with `--wait`"
             )
         if progress and not announced:
-            progress(f"waiting for {lock.holder()} on collection {name!r}")
+            progress(describe_wait(f"{lock.holder()} on collection {name!r}"))
         announced = True
         time.sleep(1.0)
     try:

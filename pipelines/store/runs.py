@@ -1,6 +1,7 @@
 """Runs, and the lock on a collection that allows one run at a time to change it.
 
-A run that loses its lock is fenced off: everything it publishes happens in the session that holds the lock.
+A run that loses its lock is fenced off: everything it publishes happens in a transaction that first locks the row of
+the run, which the next run marks as abandoned before it begins.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -12,7 +13,7 @@ from pgvector.psycopg import register_vector
 from psycopg.types.json import Jsonb
 
 from pipelines.store.chunks import ChunkTables
-from pipelines.store.database.connection import Connection, is_alive, statement
+from pipelines.store.database.connection import Connection, is_alive, is_pooled, statement
 from pipelines.store.database.errors import StoreUnavailable, translate_errors
 
 T = TypeVar("T")
@@ -27,9 +28,11 @@ class LostCollection(RuntimeError):
 
 
 class RunLock:
-    """The lock of one collection: a session lock on a connection of its own.
+    """The lock of one collection: an advisory lock on a connection of its own.
 
-    Postgres releases the lock when the session ends, so a killed run never blocks the next one.
+    Postgres releases the lock when the session ends, so a killed run never blocks the next one. Behind a pooler, which
+    gives out a session for one transaction, a transaction that stays open holds the lock; it reads nothing, so it
+    keeps no old rows from being vacuumed.
     """
 
     def __init__(self, store: ChunkTables, collection: str) -> None:
@@ -40,10 +43,15 @@ class RunLock:
     def try_acquire(self) -> bool:
         """Take the lock if it is free; return whether it is taken. Raises StoreUnavailable."""
         connection = self.store.connect(keepalives_idle=10, keepalives_interval=5, keepalives_count=3)
+        pooled = is_pooled(connection)
         with translate_errors():
             register_vector(connection)
-            connection.execute("set statement_timeout = 0")  # a build takes as long as its index is large
-            row = connection.execute(statement("try_lock"), {"collection": self.collection}).fetchone()
+            if pooled:
+                connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED  # no snapshot between statements
+                connection.autocommit = False
+            connection.execute(statement("no_time_limits"), {"local": pooled})
+            take = statement("try_lock_in_transaction" if pooled else "try_lock")
+            row = connection.execute(take, {"collection": self.collection}).fetchone()
         if not (row and row["locked"]):
             connection.close()
             return False
@@ -59,7 +67,10 @@ class RunLock:
         """End the session, and the lock with it."""
         if self._connection is not None:
             with suppress(psycopg.Error):  # a dead session holds no lock; a closed one releases it a little later
-                self._connection.execute(statement("unlock"), {"collection": self.collection})
+                if is_pooled(self._connection):
+                    self._connection.rollback()
+                else:
+                    self._connection.execute(statement("unlock"), {"collection": self.collection})
             self._connection.close()
             self._connection = None
 
@@ -91,7 +102,7 @@ class RunLock:
 
     @contextmanager
     def transaction(self, run: int) -> Iterator[Connection]:
-        """Yield a transaction in the session that holds the lock, after checking that `run` still holds it.
+        """Yield a transaction, after checking that `run` still holds the lock; nobody can take its place meanwhile.
 
         A session that died (the server was restarted) is replaced if no other run had the collection meanwhile.
         Raises LostCollection.
@@ -149,5 +160,10 @@ class RunLock:
     def _session(self) -> Iterator[Connection]:
         if self._connection is None:
             raise LostCollection(f"collection {self.collection!r} is not locked: acquire the lock first")
-        with translate_errors(), self._connection.transaction():
-            yield self._connection
+        if not is_pooled(self._connection):
+            with translate_errors(), self._connection.transaction():
+                yield self._connection
+            return
+        with translate_errors(), self.store._connection() as connection:
+            connection.execute(statement("no_time_limits"), {"local": True})  # a build takes as long as it takes
+            yield connection

@@ -3,6 +3,14 @@
 -- name: try_lock
 select pg_try_advisory_lock(hashtextextended('raydex collection ' || %(collection)s, 0)) as locked;
 
+-- name: try_lock_in_transaction
+select pg_try_advisory_xact_lock(hashtextextended('raydex collection ' || %(collection)s, 0)) as locked;
+
+-- name: no_time_limits
+-- Not `set`: servers before Postgres 17 have no `transaction_timeout`.
+select set_config(name, '0', %(local)s) from pg_settings
+where name in ('statement_timeout', 'idle_in_transaction_session_timeout', 'transaction_timeout');
+
 -- name: unlock
 select pg_advisory_unlock(hashtextextended('raydex collection ' || %(collection)s, 0));
 

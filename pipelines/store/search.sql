@@ -30,12 +30,14 @@ c.language = %(language)s
 -- name: kept_by_url_prefix
 starts_with(c.url collate "C", %(url_prefix)s)
 
--- name: configure_session
-select set_config('hnsw.iterative_scan', 'relaxed_order', false), set_config('hnsw.ef_search', %(ef_search)s, false),
-    set_config('jit', 'off', false);
+-- name: open_session
+-- The settings of a session are made where it is our own: behind a pooler it is another client's in a moment.
+select current_setting('server_encoding') as encoding, pg_backend_pid() = %(pid)s as direct,
+    case when pg_backend_pid() = %(pid)s then set_config('jit', 'off', false) end as jit;
 
 -- name: tune_search
-select set_config('statement_timeout', %(timeout_ms)s, true),
+select set_config('statement_timeout', %(timeout_ms)s, true), set_config('jit', 'off', true),
+    set_config('hnsw.iterative_scan', 'relaxed_order', true),
     set_config('hnsw.ef_search', least(%(most)s, greatest(%(k)s,
         case when reltuples > %(huge)s then %(huge_ef)s else %(ef)s end))::text, true)
 from pg_class where oid = to_regclass(%(table)s);

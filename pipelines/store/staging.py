@@ -8,10 +8,11 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
+from psycopg import sql
 
 from pipelines.records import Chunk
 from pipelines.store.chunks import ChunkTables, vectors_of
-from pipelines.store.database.connection import Connection, statement
+from pipelines.store.database.connection import Connection, is_pooled, statement
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +44,7 @@ class Staging(ChunkTables):
                 cursor.execute(statement("drop_outdated_pages"), values)
                 self._for_each(connection, statement("stage_page"), [_staged_page_row(run, page) for page in pages])
                 cursor.execute(statement("forgive_pages"), values)
-                cursor.execute(statement("incoming_chunks"))
+                cursor.execute(statement("incoming_chunks", ending=_ending(connection)))
                 with cursor.copy(statement("copy_chunks", **self.columns.parts)) as copy:
                     copy.set_types(["int8", *self.columns.types])
                     for page in pages:
@@ -78,7 +79,7 @@ class Staging(ChunkTables):
 
         def work(connection: Connection) -> None:
             with connection.cursor() as cursor:
-                cursor.execute(statement("incoming_vectors"))
+                cursor.execute(statement("incoming_vectors", ending=_ending(connection)))
                 with cursor.copy(statement("copy_vectors")) as copy:
                     copy.set_types(["text", "int8", "vector"])
                     for name, vector in zip(hashes, vectors, strict=True):
@@ -108,3 +109,8 @@ class Staging(ChunkTables):
 def _staged_page_row(run: int, page: StagedPage) -> dict[str, Any]:
     row = {field.name: getattr(page, field.name) for field in fields(page)}
     return row | {"run": run, "chunks": len(page.chunks)}
+
+
+def _ending(connection: Connection) -> sql.SQL:
+    """Return what becomes of a temporary table at the end of a transaction: in a session of our own it is kept."""
+    return sql.SQL("drop" if is_pooled(connection) else "delete rows")

@@ -14,7 +14,7 @@ outdated as (delete from staged_page s using locked where s.run = %(run)s and s.
 delete from staged_chunk s using outdated where s.run = %(run)s and s.url = outdated.url;
 
 -- name: incoming_chunks
-create temp table if not exists incoming_chunk (like staged_chunk) on commit delete rows;
+create temp table if not exists incoming_chunk (like staged_chunk) on commit {ending};
 
 -- name: copy_chunks
 copy incoming_chunk (run, {columns}) from stdin (format binary);
@@ -35,7 +35,7 @@ on conflict (run, embed_hash) do update set url = c.url where c.url = excluded.u
 returning embed_hash;
 
 -- name: incoming_vectors
-create temp table if not exists incoming_vector (like staged_vector) on commit delete rows;
+create temp table if not exists incoming_vector (like staged_vector) on commit {ending};
 
 -- name: copy_vectors
 copy incoming_vector (embed_hash, run, embedding) from stdin (format binary);

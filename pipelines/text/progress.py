@@ -9,6 +9,15 @@ def silent(_message: str) -> None:
     """Drop a progress message."""
 
 
+# Who waits longer than this wants to know what for.
+TELL_S = 3.0
+
+
+def describe_wait(what: str, most_s: float | None = None) -> str:
+    """Return what a person who waits is told: what for, for how long at most, and how to end it."""
+    return f"waiting for {what}{f', at most {most_s:.0f} s' if most_s else ''}; Ctrl-C ends the wait"
+
+
 # Less than this share of a work says little about the rest of it.
 LEAST_SHARE, LEAST_NOTES = 0.02, 4
 

@@ -14,20 +14,23 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from pipelines.store.database.errors import StoreUnavailable, UnusableDatabase
+from pipelines.text.progress import TELL_S, describe_wait
 
 URL_FORM = (
     "It is written postgresql://USER:PASSWORD@HOST:5432/DATABASE, with %40 for @, %2F for / and %25 for % in a password"
 )
 # Long enough for a restart of Postgres with recovery, or a fail-over; what takes longer needs a person.
 DATABASE_PATIENCE_S = 60.0
-# A person who waits longer for a database wants to know what for.
-TELL_S = 3.0
 # Longer than a handshake with TLS takes across the world; a URL may name another `connect_timeout`.
 CONNECT_S = 5
 # Between a loss and the next attempt: Postgres may accept sessions for a moment while it goes down.
 PAUSE_S = 0.5
-# A server that answers so (it starts, ends, recovers, or is out of connections) may have us in a while.
-TEMPORARY = ("the database system is", "connection slots", "too many")
+# A server or a pooler that answers so (it starts, ends, recovers, or is out of connections) may have us in a while.
+TEMPORARY = ("the database system is", "connection slots", "too many", "max client conn", "max_client_conn",
+             "no more connections", "cannot connect to server", "server_login", "query_wait_timeout")  # fmt: skip
+# A refusal of the server, or of the driver: no time changes it.
+REFUSALS = ("FATAL", "SSL was required", "certificate", "no password supplied", "channel binding", "requirement",
+            "GSSAPI", "invalid ")  # fmt: skip
 
 
 class BadDatabaseUrl(UnusableDatabase):
@@ -63,8 +66,12 @@ def check_url(url: str) -> str:
 
 
 def conninfo(url: str) -> str:
-    """Return a URL as the driver takes it, with a time in which to connect."""
-    return make_conninfo(url, connect_timeout=conninfo_to_dict(url).get("connect_timeout", CONNECT_S))
+    """Return a URL as the driver takes it, with a time in which to connect.
+
+    Texts travel as UTF-8, whatever the URL or PGCLIENTENCODING ask for: others can't hold all that pages hold.
+    """
+    timeout_s = conninfo_to_dict(url).get("connect_timeout", CONNECT_S)
+    return make_conninfo(url, connect_timeout=timeout_s, client_encoding="utf8")
 
 
 def can_connect(url: str) -> bool:
@@ -87,14 +94,14 @@ def wait_for_database(url: str, tell: Callable[[str], None], patience_s: float =
     began, problem, told = time.monotonic(), "it does not answer", False
     while (elapsed_s := time.monotonic() - began) < patience_s:
         if not told and elapsed_s >= TELL_S:
-            tell(f"waiting for the database at {place} ({problem}), at most {patience_s:.0f} s")
+            tell(describe_wait(f"the database at {place} ({problem})", patience_s))
             told = True
         with suppress(queue.Empty):
             error = answered.get(timeout=0.1)
             if error is None:
                 return
             problem = str(error).partition("\n")[0]
-            if "FATAL" in problem and not any(words in problem for words in TEMPORARY):
+            if any(words in problem for words in REFUSALS) and not any(words in problem for words in TEMPORARY):
                 break
     raise StoreUnavailable(f"the database at {place} can't be used: {problem}")
 

@@ -22,11 +22,19 @@ from psycopg.rows import DictRow, dict_row
 from psycopg_pool import ConnectionPool
 
 from pipelines.store.database.address import PAUSE_S, check_url, conninfo
-from pipelines.store.database.errors import StoreUnavailable, TransactionConflict, is_worth_waiting, translate_errors
+from pipelines.store.database.errors import (
+    StoreUnavailable,
+    TransactionConflict,
+    UnusableDatabase,
+    is_worth_waiting,
+    translate_errors,
+)
 from pipelines.text.cleaning import clean_parameters
+from pipelines.text.progress import TELL_S, describe_wait
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
+ENCODING = "UTF8"
 Connection = psycopg.Connection[DictRow]
 
 # A build that ends the server each time (out of memory) must not go on for ever.
@@ -120,11 +128,21 @@ class Database:
         return work()
 
     def connect(self, **options: Any) -> Connection:
-        """Return a session beside those of the pool, which the caller closes; it is waited for like every call."""
+        """Return a connection beside those of the pool, which the caller closes; it is waited for like every call.
+
+        Raises UnusableDatabase for a database that is not UTF8, or a pooler without transactions.
+        """
 
         def attempt() -> Connection:
             with translate_errors():
-                return psycopg.connect(conninfo(self.url), row_factory=dict_row, autocommit=True, **options)
+                connection = psycopg.connect(conninfo(self.url), row_factory=dict_row, autocommit=True, **options)
+                try:
+                    open_session(connection)
+                    _check_transactions(connection)
+                except BaseException:
+                    connection.close()
+                    raise
+                return connection
 
         return self._while_away(attempt)
 
@@ -140,9 +158,22 @@ class Database:
             retry=tenacity.retry_if_exception(is_worth_waiting),
             stop=tenacity.stop_after_delay(self._retry_s),
             wait=tenacity.wait_exponential_jitter(initial=0.1, max=2.0),
+            before_sleep=self._tell_once(),
             reraise=True,
         )
         return attempts(work)
+
+    def _tell_once(self) -> Callable[[tenacity.RetryCallState], None]:
+        """Return what is done before each pause of a wait: after TELL_S seconds it says, once, what is waited for."""
+        told = False
+
+        def tell(state: tenacity.RetryCallState) -> None:
+            nonlocal told
+            if not told and (state.seconds_since_start or 0.0) >= TELL_S:
+                told = True
+                log.warning("%s", describe_wait(f"the database at {self.place}, which went away", self._retry_s))
+
+        return tell
 
     def _despite_conflicts(self, work: Callable[[Connection], T]) -> T:
         for _ in range(REPETITIONS):
@@ -173,10 +204,53 @@ class Database:
 
 
 def _configure(connection: Connection) -> None:
-    """Make a new session ready. `options` of its connection would replace those that the URL has."""
-    register_vector(connection)
+    """Make a new connection of the pool ready."""
     with autocommit(connection):
-        connection.execute(statement("configure_session"), {"ef_search": str(EF_SEARCH)})
+        open_session(connection)
+    register_vector(connection)
+
+
+def open_session(connection: Connection) -> None:
+    """Look at a new connection in autocommit mode, and make it ready.
+
+    A pooler (pgbouncer, Supavisor, ...) may run each transaction in another session of the server, and lends that
+    session to other clients in between: behind one, nothing is left in a session. A pooler is known by the number of
+    our process on the server, which is another one than we were told when we connected. In a session of our own,
+    `options` of the connection would replace those that the URL has, so its settings are made here.
+
+    Raises UnusableDatabase for a database that is not UTF8.
+    """
+    row = connection.execute(statement("open_session"), {"pid": connection.info.backend_pid}).fetchone() or {}
+    if row["encoding"] != ENCODING:
+        raise UnusableDatabase(
+            f"the database {connection.info.dbname!r} has the encoding {row['encoding']}, and pages need {ENCODING}: "
+            f"create another one (`createdb --encoding={ENCODING} --template=template0 NAME`), and name that in "
+            "DATABASE_URL"
+        )
+    if not row["direct"]:
+        connection.prepare_threshold = None
+
+
+def is_pooled(connection: Connection) -> bool:
+    """Return whether `open_session` found a pooler, so that nothing may be left in a session: no statement either."""
+    return connection.prepare_threshold is None
+
+
+def _check_transactions(connection: Connection) -> None:
+    """Raise UnusableDatabase if a pooler lets no transaction have several statements (`pool_mode = statement`)."""
+    if not is_pooled(connection):
+        return
+    try:
+        with connection.transaction():
+            connection.execute("select")
+    except psycopg.Error as error:
+        if "transaction" not in str(error):
+            raise
+        cause = str(error).partition("\n")[0]
+        raise UnusableDatabase(
+            f"the connection pooler at {connection.info.host}:{connection.info.port} allows no transactions ({cause}): "
+            "let it pool transactions or sessions (`pool_mode` of pgbouncer), or name the server itself in DATABASE_URL"
+        ) from error
 
 
 @contextmanager

@@ -27,6 +27,10 @@ class UnusableDatabase(RuntimeError):
     """The database can be reached but not used: pgvector is missing or too old, or the schema does not fit."""
 
 
+class NotAllowed(UnusableDatabase):
+    """The database can be read, but the role or the server does not let us do what was asked."""
+
+
 def is_worth_waiting(error: BaseException) -> bool:
     """Return whether the same call may succeed in a while."""
     return isinstance(error, StoreUnavailable) and not isinstance(error, DatabaseFull | StatementBrokenOff)
@@ -34,7 +38,10 @@ def is_worth_waiting(error: BaseException) -> bool:
 
 @contextmanager
 def translate_errors() -> Iterator[None]:
-    """Raise StoreUnavailable, or the kind of it that fits, for what a database could not do now."""
+    """Raise StoreUnavailable, or the kind of it that fits, for what a database could not do now.
+
+    Raises NotAllowed for what it does not let us do.
+    """
     try:
         yield
     except psycopg.errors.ProgramLimitExceeded:
@@ -48,6 +55,16 @@ def translate_errors() -> Iterator[None]:
         raise StatementBrokenOff(
             f"the database broke a statement off: {error}. If that was a time-out, raise `statement_timeout` of the "
             "role (`alter role NAME set statement_timeout = '10min'`), then do the same again"
+        ) from error
+    except psycopg.errors.ReadOnlySqlTransaction as error:
+        raise NotAllowed(
+            f"the database can only be read: {error.diag.message_primary}. If it is a replica, name the primary server "
+            "in DATABASE_URL; if not, somebody or a full disk has set `default_transaction_read_only`"
+        ) from error
+    except (psycopg.errors.InsufficientPrivilege, psycopg.errors.InvalidSchemaName) as error:
+        raise NotAllowed(
+            f"the database does not allow this: {error.diag.message_primary}. Give the role of DATABASE_URL the rights "
+            "(`raydex doctor` names what it lacks), or let the owner of the database run the command"
         ) from error
     except PoolTimeout as error:
         raise StoreUnavailable("the database gives no connection in time: `raydex doctor` says why") from error

@@ -22,6 +22,11 @@ FILE_NAME = re.compile(r"(\d{3})_(\w+)\.sql")
 
 # pgvector 0.8.2 fixes CVE-2026-3172 (buffer overflow in parallel HNSW builds, 0.6.0 to 0.8.1).
 OLDEST_PGVECTOR = (0, 8, 2)
+# Debian 13 has 0.8.0, Ubuntu 24.04 has 0.6.0.
+NEWER_PGVECTOR = (
+    "packages of many systems are older: apt.postgresql.org and yum.postgresql.org have newer ones "
+    "(`postgresql-NN-pgvector`, `pgvector_NN`), https://github.com/pgvector/pgvector#installation has other ways"
+)
 
 
 class MigrationFailed(UnusableDatabase):
@@ -81,7 +86,7 @@ def _has_pgvector(connection: Connection) -> bool:
     if tuple(int(part) for part in re.findall(r"\d+", version)[:3]) < OLDEST_PGVECTOR:
         raise UnusableDatabase(
             f"pgvector {version} is too old (0.8.2 or newer is needed): install a newer one on the database server "
-            "and run `alter extension vector update`"
+            f"and run `alter extension vector update` in the database; {NEWER_PGVECTOR}"
         )
     return True
 
@@ -96,7 +101,8 @@ def _create_pgvector(connection: Connection) -> None:
             raise
         raise UnusableDatabase(
             f"the database has no pgvector extension and it can't be created: {error}. "
-            "Install pgvector on the database server, or run `create extension vector` in the database as a superuser"
+            "Run `create extension vector` in the database as a superuser, or install pgvector on the database server; "
+            f"{NEWER_PGVECTOR}"
         ) from error
     _has_pgvector(connection)
 

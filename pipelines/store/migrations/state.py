@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass
 
-from pipelines.store.database.connection import Database, statement
+from pipelines.store.database.connection import Database, is_pooled, statement
 from pipelines.store.database.errors import translate_errors
 from pipelines.store.migrations.migrate import OLDEST_PGVECTOR, pending, read_migrations
 
@@ -15,12 +15,13 @@ class DatabaseState:
     """A database as a role sees it. `pgvector` is the version in the database, `pgvector_offered` the server's newest.
 
     `pending` are the migrations to come, all of them in an empty database; `closed` the tables that the role may not
-    read and write.
+    read and write. `pooled`: the URL is that of a connection pooler.
     """
 
     version: str
     role: str
     standby: bool
+    read_only: bool
     pgvector: str | None
     pgvector_offered: str | None
     may_create_tables: bool
@@ -32,6 +33,7 @@ class DatabaseState:
     pending: tuple[str, ...]
     empty: bool
     closed: tuple[str, ...]
+    pooled: bool = False
 
     @property
     def pgvector_suffices(self) -> bool:
@@ -54,7 +56,7 @@ def read_state(url: str) -> DatabaseState:
         name for each in migrations for name in re.findall(r"create (?:unlogged )?table[^(]*?(\w+) \(", each.text)
     ]
     with translate_errors(), Database(url).connect() as connection:
-        row = connection.execute(statement("database_state")).fetchone() or {}
+        row, pooled = connection.execute(statement("database_state")).fetchone() or {}, is_pooled(connection)
         closed = connection.execute(statement("closed_tables"), {"tables": [RECORD, *tables]}).fetchall()
         may_look = RECORD not in [each["name"] for each in closed]
         missing = pending(connection, migrations) if may_look else []
@@ -63,4 +65,5 @@ def read_state(url: str) -> DatabaseState:
         pending=tuple(map(str, missing)),
         empty=len(missing) == len(migrations),
         closed=tuple(each["name"] for each in closed),
+        pooled=pooled,
     )

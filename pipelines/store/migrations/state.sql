@@ -2,6 +2,7 @@
 
 -- name: database_state
 select current_setting('server_version') as version, current_user as role, pg_is_in_recovery() as standby,
+       current_setting('transaction_read_only')::bool as read_only,
        (select extversion from pg_extension where extname = 'vector') as pgvector,
        (select default_version from pg_available_extensions where name = 'vector') as pgvector_offered,
        coalesce(has_schema_privilege(current_schema(), 'create'), false) as may_create_tables,

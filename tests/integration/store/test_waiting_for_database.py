@@ -74,3 +74,4 @@ def test_patience_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(StoreUnavailable, match=r"127.0.0.1:9 can't be used: .*refused"):
         wait_for_database("postgresql://me:s3cret@127.0.0.1:9/x", heard.append, patience_s=1.0)
     assert len(heard) == 1 and "waiting for the database at 127.0.0.1:9" in heard[0] and "s3cret" not in heard[0]
+    assert heard[0].endswith("at most 1 s; Ctrl-C ends the wait")
