@@ -28,6 +28,9 @@ from pipelines.text.progress import Passing
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
+    from pipelines.indexing.collection import Collection
+    from pipelines.store import Store
+
     M = TypeVar("M", bound=BaseModel)
 
 # NOTHING_DELETED and NOT_ACCEPTED: the work is done, its result needs a look. BUSY is EX_TEMPFAIL of sysexits.h.
@@ -85,9 +88,32 @@ def add_json(parser: "argparse.ArgumentParser | argparse._MutuallyExclusiveGroup
     parser.add_argument("--json", action="store_true", help="print the result as one JSON object, on the last line")
 
 
-def add_file(parser: argparse.ArgumentParser) -> None:
-    """Add the collection file that a command is about."""
-    parser.add_argument("file", type=Path, metavar="COLLECTION.yaml", help="collection file")
+def add_source(parser: CommandParser) -> None:
+    """Add the collection that a command works on: its file, or the NAME of one that the database knows."""
+    parser.needs_name = True
+    missing = argparse.SUPPRESS
+    parser.add_argument("collection", nargs="?", metavar="NAME|FILE.yaml", action=_NameOnce, default=missing,
+                        help="name of the collection, as its last run left its settings; or its file")  # fmt: skip
+    parser.add_argument("--collection", metavar="NAME", action=_NameOnce, help="another way to write NAME")
+
+
+def read_source(given: str) -> "tuple[Collection | None, Path]":
+    """Return the collection of a file and the file's folder; None and this folder if NAME is given instead.
+
+    Files that a collection names are relative to that folder. Raises InvalidCollection.
+    """
+    from pipelines.indexing.collection import is_collection_file, load_collection
+
+    file = Path(given)
+    return (load_collection(file), file.parent) if is_collection_file(given) else (None, Path())
+
+
+def stored_collection(store: "Store", name: str) -> "Collection":
+    """Return a collection with the settings of its last run. Raises NoSuchCollection, InvalidCollection."""
+    from pipelines.indexing.collection import compose_collection
+
+    store.find_collection(name)
+    return compose_collection(stored=store.collection_settings(name))
 
 
 def add_collection(parser: argparse.ArgumentParser, help: str) -> None:

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from jobs.cli import DONE, BadInput, Messages, add_collection, add_json, check_range, command, finish, main, make_folder
+from jobs.cli import DONE, BadInput, Messages, add_json, add_name, check_range, command, finish, main, make_folder
 from jobs.environment import open_store, read_configuration
 from pipelines.insights.changed import changed_answers
 from pipelines.insights.gaps import describe_gap
@@ -25,7 +25,7 @@ OUT = "a folder for insights.html and insights.json, or the name of one file (.h
 
 def arguments() -> argparse.ArgumentParser:
     parser = command("insights", __doc__)
-    add_collection(parser, "only questions to this collection (default: to all)")
+    add_name(parser, "only questions to this collection (default: to all)")
     parser.add_argument("--days", type=float, metavar="N", help="only the last N days")
     parser.add_argument("--since", type=read_time, metavar="DATE", help="only from this day or time (UTC) on")
     parser.add_argument("--until", type=read_time, metavar="DATE", help="only before this day or time (UTC)")

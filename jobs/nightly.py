@@ -9,9 +9,20 @@ import argparse
 from dataclasses import asdict
 
 from jobs import environment
-from jobs.cli import DONE, NOT_ACCEPTED, Messages, add_file, add_json, add_wait, command, finish, main
+from jobs.cli import (
+    DONE,
+    NOT_ACCEPTED,
+    Messages,
+    add_json,
+    add_source,
+    add_wait,
+    command,
+    finish,
+    main,
+    read_source,
+    stored_collection,
+)
 from pipelines.evaluation.run import EvaluationOptions
-from pipelines.indexing.collection import load_collection
 from pipelines.indexing.settings import ReindexOptions
 from pipelines.nights.night import run_night
 from pipelines.nights.notices.teller import TellSecrets
@@ -20,7 +31,7 @@ from pipelines.nights.telling import describe_night
 
 def arguments() -> argparse.ArgumentParser:
     parser = command("nightly", __doc__)
-    add_file(parser)
+    add_source(parser)
     parser.add_argument("--no-ray", action="store_true", help="do all in this process")
     add_wait(parser)
     add_json(parser)
@@ -28,16 +39,16 @@ def arguments() -> argparse.ArgumentParser:
 
 
 def run(args: argparse.Namespace) -> int:
-    collection, settings = load_collection(args.file), environment.read_configuration()
+    (collection, folder), settings = read_source(args.collection), environment.read_configuration()
     options = ReindexOptions(wait=args.wait, no_ray=args.no_ray, **environment.indexing_options())
     evaluation = EvaluationOptions(ray_address=environment.ray_address(), no_ray=args.no_ray)
     with environment.open_store() as store, Messages() as messages:
         result = run_night(
             store,
-            collection,
+            collection or stored_collection(store, args.collection),
             settings,
             options,
-            folder=args.file.parent,
+            folder=folder,
             evaluation=evaluation,
             secrets=TellSecrets(**environment.tell_secrets()),
             progress=messages,

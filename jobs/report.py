@@ -5,16 +5,29 @@ With --send whom the file names under `night.tell` gets it too. Exit codes: 0 do
 
 import argparse
 
-from jobs.cli import DONE, FAILED, BadInput, Messages, add_file, add_json, check_range, command, finish, main, say
+from jobs.cli import (
+    DONE,
+    FAILED,
+    BadInput,
+    Messages,
+    add_json,
+    add_source,
+    check_range,
+    command,
+    finish,
+    main,
+    read_source,
+    say,
+    stored_collection,
+)
 from jobs.environment import open_store, read_configuration, tell_secrets
-from pipelines.indexing.collection import load_collection
 from pipelines.nights.notices.teller import Teller, TellSecrets
 from pipelines.nights.weekly import report_notice, report_on
 
 
 def arguments() -> argparse.ArgumentParser:
     parser = command("report", __doc__)
-    add_file(parser)
+    add_source(parser)
     parser.add_argument("--days", type=float, default=7, metavar="N", help="of the last N days (default %(default)g)")
     parser.add_argument("--send", action="store_true", help="send it by webhook, Slack and e-mail, as the file says")
     add_json(parser)
@@ -23,12 +36,15 @@ def arguments() -> argparse.ArgumentParser:
 
 def run(args: argparse.Namespace) -> int:
     check_range("--days", args.days, 0.01, 36_500)
-    collection, settings = load_collection(args.file), read_configuration()
-    tell = collection.night.tell
-    teller = Teller(tell, TellSecrets(**tell_secrets())) if args.send else None
-    if teller is not None and not teller:
-        raise BadInput(f"--send: {args.file} names nobody: give night.tell.webhook, slack or mail")
+    (collection, _), settings = read_source(args.collection), read_configuration()
     with open_store() as store, Messages() as messages:
+        collection = collection or stored_collection(store, args.collection)
+        tell = collection.night.tell
+        teller = Teller(tell, TellSecrets(**tell_secrets())) if args.send else None
+        if teller is not None and not teller:
+            raise BadInput(
+                f"--send: {args.collection} names nobody: give night.tell.webhook, slack or mail in its file"
+            )
         report = report_on(store, settings, collection.name, args.days, tell.questions, messages)
     notice = report_notice(report)
     told, failed = teller.tell(notice) if teller else ([], [])

@@ -14,6 +14,7 @@ from pipelines.answering.verified.writing import REVIEW, review_answers
 from pipelines.files.services import RunningService, find_services
 from pipelines.indexing.summary import describe_layouts
 from pipelines.nights.journal import night_steps
+from pipelines.nights.result import verdict_of
 from pipelines.store import Freshness, Store, is_copy
 from pipelines.store.collections.catalog import SHOWN
 from pipelines.text.progress import describe_seconds
@@ -206,7 +207,9 @@ def _describe_run(run: Mapping[str, Any]) -> Iterator[str]:
 def _state(run: Mapping[str, Any]) -> str:
     if run["state"] == "running" and not run["alive"]:
         return "ended without a word"
-    return str(run["state"])
+    if run["state"] == "done" and (run["counts"] or {}).get("index", 0) is None:
+        return "done, and indexed nothing"
+    return verdict_of(run) or str(run["state"])
 
 
 def _tries(page: Mapping[str, Any]) -> str:

@@ -156,6 +156,11 @@ class Collection(_Strict):
 # ---------------------------------------------------------------------------------------------- from a file, from flags
 
 
+def is_collection_file(given: str) -> bool:
+    """Return whether what was given for a collection is a file, there or not, and no name."""
+    return Path(given).suffix in COLLECTION_FILES or Path(given).is_file()
+
+
 def load_collection(path: Path) -> Collection:
     """Read a collection file; its name is the default of `name`. Raises InvalidCollection."""
     return collection_from(_read_yaml(path), str(path))

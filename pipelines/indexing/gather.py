@@ -52,6 +52,8 @@ ATTEMPTS = 4
 NODE_STARTS_S, A_NODE = 300.0, {"CPU": 1.0}
 # Pages that took too long and are tried once more: a machine was busy for a few, a site of more of them is hostile.
 MOST_RETRIED = 16
+# Runs that are looked at for what a text takes: the first one embedded all, and nights after it perhaps none.
+RUNS_OF_COSTS = 100
 
 
 class Gatherer:
@@ -292,7 +294,7 @@ class Gatherer:
         usual = self._settings.model.removeprefix(INT8) == INDEX.model and not has_gpu()
         before = self._base or find_live_index(self._store, self._name)
         shown = before.id if before and before.settings.model == self._settings.model else None
-        return costs_of(self._store.status(self._name)["runs"], shown, usual)
+        return costs_of(self._store.last_runs(self._name, RUNS_OF_COSTS), shown, usual)
 
     def _job(self, pools: Pools) -> BuildJob:
         options = self._options

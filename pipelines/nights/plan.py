@@ -66,7 +66,11 @@ def describe_night_plan(plan: Mapping[str, Any]) -> str:
         lines.append(f"  goes on   with the last night, after: {', '.join(plan['goes_on_after'])}")
     lines += describe_plan(plan["reindex"])
     expected = plan["expected_s"]
-    known = "not known before a first one" if expected is None else f"about {describe_seconds(expected)}, as before"
+    known = (
+        "not known until a run has come to its end"
+        if expected is None
+        else f"about {describe_seconds(expected)}, as before"
+    )
     lines.append(f"  time      {known}")
     if plan["expected_pages"] is not None:
         lines.append(f"  changes   about {plan['expected_pages']:,.0f} pages new, changed or deleted, as before")

@@ -13,6 +13,12 @@ Verdict = Literal["published", "unchanged", "refused"]
 REFUSED: Verdict = "refused"
 
 
+def verdict_of(run: Mapping[str, Any]) -> str:
+    """Return the verdict of a run that is a night which came to its end, "" of any other run."""
+    counts = run["counts"] or {}
+    return str(counts.get("night", {}).get("verdict", "")) if run["state"] == "done" else ""
+
+
 @dataclass(frozen=True, slots=True)
 class NightResult:
     """How a night ended: its verdict, the reason of a refusal, and each step with what it did.

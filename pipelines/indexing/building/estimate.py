@@ -41,8 +41,11 @@ def costs_of(runs: Sequence[Mapping[str, Any]], index: int | None, usual: bool) 
     """Return the costs that the last runs on an index show, newest first; `usual`: constants hold for its model."""
     counts = [run["counts"] for run in runs if run["state"] == "done" and (run["counts"] or {}).get("chunks")]
     own = [count for count in counts if index is not None and count.get("index") == index]
-    embedding = (count for count in own if count["chunks"]["embedded"] >= LEAST_TEXTS)
-    shown = next((count["seconds"].get("encoder", 0.0) / count["chunks"]["embedded"] for count in embedding), 0.0)
+    embedding = [(count["chunks"]["embedded"], count["seconds"].get("encoder", 0.0)) for count in own]
+    enough = [(texts, seconds) for texts, seconds in embedding if texts >= LEAST_TEXTS]
+    if not enough and not usual:  # what a few texts took says too much, and more than nothing
+        enough = sorted(embedding, reverse=True)[:1]
+    shown = next((seconds / texts for texts, seconds in enough if texts), 0.0)
     crawling = (
         count["seconds"]["crawl_and_embed"] / count["pages"]["seen"]
         for count in own
@@ -75,7 +78,7 @@ class Estimate:
         who = {0: "this process", 1: "1 actor"}.get(self.actors, f"{self.actors:,} actors")
         by = "measured by earlier runs" if self.measured else "a guess: the Ray documentation on two cores"
         if self.seconds is None:
-            return f"{self.texts:,} texts by {who}; what a text takes with this model is not known before a first run"
+            return f"{self.texts:,} texts by {who}; how long they take is not known until a run has embedded some"
         return (
             f"{self.texts:,} texts by {who}, about {describe_seconds(self.seconds)} in all, most of it "
             f"{self.bottleneck} ({by}); changed pages, and those that others lead to, come on top"

@@ -106,7 +106,8 @@ def test_the_command_prints_a_summary_and_writes_a_report(jobs: Jobs, asked: dic
     assert f"nearest: {asked['first']}" in out and "\ntook " in out
     assert json.loads((tmp_path / "report.v1" / "insights.json").read_text())["totals"]["questions"] == 7
     assert "How do I read Excel?" in (tmp_path / "report.v1" / "insights.html").read_text()
-    of_docs = jobs.run("insights", "--collection", "docs", "--days", 2.5)
+    of_docs = jobs.run("insights", "docs", "--days", 2.5)
+    assert of_docs.summary["totals"] == jobs.run("insights", "--collection", "docs", "--days", 2.5).summary["totals"]
     assert of_docs.code == 0 and of_docs.summary["totals"]["questions"] == 2
     out = jobs.text("insights", "--since", "2100-01-01", "--out", tmp_path / "none.html")
     assert out.startswith("no question was recorded in this time") and f"report: {tmp_path / 'none.html'}" in out

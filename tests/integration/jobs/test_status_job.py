@@ -46,6 +46,23 @@ def test_one_collection_shows_its_sources_with_what_is_not_the_default(jobs: Job
     assert "reindex ended without a word" in jobs.text("status", "docs")
 
 
+@pytest.mark.parametrize(
+    ("counts", "said"),
+    [
+        ({"night": {"verdict": "refused"}, "index": 3}, "nightly refused"),
+        ({"night": {"verdict": "unchanged"}, "index": 3}, "nightly unchanged"),
+        ({"index": None}, "nightly done, and indexed nothing"),
+        ({}, "nightly done"),
+    ],
+)
+def test_a_run_that_came_to_its_end_says_with_what(jobs: Jobs, store: Store, counts: dict, said: str) -> None:
+    lock = RunLock(store, "docs")
+    assert lock.try_acquire()
+    lock.finish(lock.begin("nightly", {}), "done", counts, None)
+    lock.release()
+    assert f" {said}, " in jobs.text("status", "docs")
+
+
 def test_every_failed_page_is_listed_on_request(jobs: Jobs, store: Store) -> None:
     workshop = Workshop(store, "docs")
     workshop.reindex(small_site(2) | {f"f{number:02}": "failed" for number in range(12)})

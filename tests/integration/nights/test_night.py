@@ -53,6 +53,24 @@ def test_a_first_night_and_few_changed_pages_are_published_and_more_are_judged_f
     assert live(store)[0] == much.summary["index"]["index"] != little.summary["index"]["index"]
 
 
+def test_a_name_stands_for_the_settings_of_the_last_run(nights, store):
+    nights.night = {}
+    first = nights()
+    assert (first.code, first.summary["verdict"]) == (0, "published"), first.messages
+    for words in (("docs",), ("--collection", "docs")) * 3:
+        night = nights.jobs.run("nightly", *words)
+        assert (night.code, night.summary["verdict"]) == (0, "unchanged"), night.messages
+        assert nights.jobs.run("plan", *words).code == nights.jobs.run("report", *words).code == 0
+    plan = nights.jobs.text("plan", "docs")
+    assert "not known" not in plan and "as before" in plan and f"{PAGES} files" in plan
+    for verb in ("nightly", "plan", "report"):
+        wrong, gone = nights.jobs.run(verb, "dcos"), nights.jobs.run(verb, "dcos.yaml")
+        assert wrong.code == 2 and "there is no collection 'dcos'; there are: docs" in wrong.messages
+        assert gone.code == 2 and "dcos.yaml" in gone.messages and "there is no collection" not in gone.messages
+    with pytest.raises(SystemExit):
+        nights.jobs.run("nightly")
+
+
 def test_a_spoiled_model_is_refused_with_the_questions_that_got_worse(nights, store, monkeypatch):
     monkeypatch.setenv("RAYDEX_RETRIEVAL__BM25_WEIGHT", "0")  # words alone would find what a spoiled model does not
     monkeypatch.setenv("RAYDEX_RETRIEVAL__RANKING", "fused")
@@ -76,7 +94,8 @@ def test_a_spoiled_model_is_refused_with_the_questions_that_got_worse(nights, st
     assert again.code == 4 and live(store) == before and store.candidate_index("docs") == candidate
     assert again.messages.count("12 of 12 questions were asked before") == 2
     shown = nights.jobs.text("status", "docs")
-    assert "nightly done" in shown and "judge: 12 written questions" in shown
+    assert "nightly refused" in shown and "nightly published" in shown and "nightly done" not in shown
+    assert "judge: 12 written questions" in shown
     assert shown.index(" index: ") < shown.index(" judge: ") < shown.index(" publish: ")
 
 

@@ -29,7 +29,7 @@ def test_what_an_unknown_model_takes_is_not_known_before_a_run():
     costs = costs_of([run(index=7)], 8, usual=False)
     expected = estimate([], 10, 16_500, 2, costs)
     assert expected.seconds is expected.embed_s is None
-    assert "not known before a first run" in str(expected)
+    assert "not known until a run has embedded some" in str(expected)
     assert actors_for(10, 16_500, costs, 60) is None
 
 
@@ -46,6 +46,14 @@ def test_runs_that_embedded_little_tell_nothing_of_a_text_but_how_fast_the_site_
     costs = costs_of([run(embedded=40, seen=100)], 1, usual=True)
     assert (costs.embed_s, costs.measured, costs.fetch_s) == (EMBED_S, False, 0.5)
     assert estimate([100, 2_000], 10, 16_500, 0, costs).bottleneck == "fetching"
+
+
+def test_of_another_model_a_few_texts_tell_more_than_nothing():
+    costs = costs_of(
+        [run(embedded=0, encoder=0.0), run(embedded=10, encoder=1.0), run(embedded=40, encoder=2.0)], 1, usual=False
+    )
+    assert (costs.embed_s, costs.measured) == (0.05, True)
+    assert "not known" not in str(estimate([100], 10, 16_500, 0, costs))
 
 
 def test_hosts_are_crawled_at_once_and_texts_embedded_meanwhile():

@@ -21,7 +21,7 @@ def collection_of(command):
     """The collection file that a night's command names, after its flags were accepted."""
     words = shlex.split(command)
     assert (words[0].endswith(".venv/bin/raydex"), words[1]) == (True, "nightly")
-    return Path(arguments().parse_args(words[2:]).file)
+    return Path(arguments().parse_args(words[2:]).collection)
 
 
 def test_the_crontab_is_one_line_that_exists():
