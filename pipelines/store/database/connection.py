@@ -171,7 +171,7 @@ class Database:
             nonlocal told
             if not told and (state.seconds_since_start or 0.0) >= TELL_S:
                 told = True
-                log.warning("%s", describe_wait(f"the database at {self.place}, which went away", self._retry_s))
+                log.warning("%s", describe_wait(f"the database at {self.place}, which does not answer", self._retry_s))
 
         return tell
 

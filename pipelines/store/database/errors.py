@@ -67,7 +67,10 @@ def translate_errors() -> Iterator[None]:
             "(`raydex doctor` names what it lacks), or let the owner of the database run the command"
         ) from error
     except PoolTimeout as error:
-        raise StoreUnavailable("the database gives no connection in time: `raydex doctor` says why") from error
+        raise StoreUnavailable(
+            "the database gives no connection in time: `raydex doctor` says why. A connection pooler in front of it "
+            "needs two sessions of the server or more, as a run keeps one until it ends"
+        ) from error
     except (psycopg.errors.DeadlockDetected, psycopg.errors.SerializationFailure) as error:
         raise TransactionConflict(f"transactions were in each other's way: {error}; do the same again") from error
     except (psycopg.OperationalError, psycopg.InterfaceError) as error:

@@ -9,7 +9,7 @@ import pytest
 from kit.poolers import needs_pgbouncer, run_pooler
 from kit.workshop import Workshop, small_site
 
-from pipelines.store import LostCollection, RunLock, Store, UnusableDatabase
+from pipelines.store import LostCollection, RunLock, Store, StoreUnavailable, UnusableDatabase
 from pipelines.store.migrations.state import read_state
 
 pytestmark = needs_pgbouncer
@@ -123,6 +123,15 @@ def test_nothing_is_left_in_a_session_that_others_use(database_url: str) -> None
             for _ in range(10):
                 store.collections()
         assert other.execute(look).fetchone() == before
+
+
+def test_a_pool_that_is_too_small_for_a_run_is_named(database_url: str) -> None:
+    with run_pooler(database_url, default_pool_size=1) as url, Store(url, timeout_s=1.0) as store:
+        lock = RunLock(store, "docs")
+        assert lock.try_acquire()
+        with pytest.raises(StoreUnavailable, match="needs two sessions of the server"):
+            lock.begin("reindex", {})
+        lock.release()
 
 
 def test_a_pooler_without_transactions_is_refused_in_one_line(database_url: str) -> None:
