@@ -4,11 +4,10 @@ Results, rows by question, tables and the report take their lists from METRICS: 
 else. Pure arithmetic over examples, hits and answers; knows no engine, no database and no language model.
 """
 
-from collections import defaultdict
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import count
-from typing import Any, Literal
+from typing import Literal
 
 from pipelines.answering.synthesis.modes import CONTEXT_ONLY
 from pipelines.evaluation.answer_scores import (
@@ -57,18 +56,16 @@ class HitSources:
 class Metric:
     """One score of a question; higher is better in every metric.
 
-    It scores the first k hits, by a function or by a `measure` of ir-measures, or an answer; a function of answers
-    returns None where there is nothing to score. Without `by_k` there is one score, over all hits. Where
-    `needs_reference`, only questions with a reference answer are scored. Where each score is 0 or 1, `share_of` says
-    for a person what its mean is the share of. `shown` is how `evaluate` prints it, `beside` puts it into an
-    experiment's tables whatever they rank by, `by_question` keeps the score of each question in an experiment's
-    records, for paired tests and the report.
+    It scores the first k hits or an answer; a function of answers returns None where there is nothing to score.
+    Without `by_k` there is one score, over all hits. Where `needs_reference`, only questions with a reference answer
+    are scored. Where each score is 0 or 1, `share_of` says for a person what its mean is the share of. `shown` is how
+    `evaluate` prints it, `beside` puts it into an experiment's tables whatever they rank by, `by_question` keeps the
+    score of each question in an experiment's records, for paired tests and the report.
     """
 
     name: str
     label: str
     of_hits: Callable[[Example, HitSources, int], float] | None = None
-    measure: str = ""
     of_answer: Callable[[Example, Answer, Embed], float | None] | None = None
     needs_reference: bool = False
     share_of: str = ""
@@ -109,6 +106,29 @@ def section_score(example: Example, found: HitSources, k: int) -> float:
     return float(bool(set(example.sources) & inside))
 
 
+def recall(example: Example, found: HitSources, k: int) -> float:
+    """Return the share of the reference pages that are among the pages of the first `k` hits."""
+    return len(example.pages & set(found.pages[:k])) / max(1, len(example.pages))
+
+
+def ndcg(example: Example, found: HitSources, k: int) -> float:
+    """Return nDCG of the first `k` hits, as trec_eval has it: a reference page gains 1, discounted by log2(place + 1).
+
+    A page gains at its first hit; a further hit of it takes a place and gains nothing.
+    """
+    discounts = [1 / math.log2(place + 1) for place in range(1, k + 1)]
+    first = {page: place for place, page in reversed(list(enumerate(found.pages[:k])))}
+    best = sum(discounts[: len(example.pages)])
+    gained = sorted(place for page, place in first.items() if page in example.pages)
+    return sum(discounts[place] for place in gained) / best if best else 0.0
+
+
+def reciprocal_rank(example: Example, found: HitSources, k: int) -> float:
+    """Return 1 / the place of the first hit on a reference page, 0 if none of the first `k` hits is."""
+    place = rank(example, found)
+    return 1 / place if place and place <= k else 0.0
+
+
 def rank(example: Example, found: HitSources) -> int | None:
     """Return the place, from 1, of the first hit on a reference page; None if there is none."""
     pages = example.pages
@@ -127,9 +147,9 @@ METRICS: dict[str, Metric] = {
         Metric("retrieval_score", "page found", of_hits=retrieval_score, shown="interval"),
         Metric("section_score", "section found", of_hits=section_score, shown="interval", beside=True),
         Metric("any_source_score", "any source score", of_hits=any_source_score, shown="no", by_question=False),
-        Metric("recall", "recall", measure="R", by_question=False),
-        Metric("ndcg", "nDCG", measure="nDCG"),
-        Metric("mrr", "MRR", measure="RR", by_k=False, shown="interval", beside=True),
+        Metric("recall", "recall", of_hits=recall, by_question=False),
+        Metric("ndcg", "nDCG", of_hits=ndcg),
+        Metric("mrr", "MRR", of_hits=reciprocal_rank, by_k=False, shown="interval", beside=True),
         Metric("cited", "cited", of_answer=lambda _, a, __: cited(a), share_of="answers that claim something"),
         Metric("claims_supported", "claims supported", of_answer=lambda _, a, __: supported_claims_share(a)),
         Metric("answered", "answered", of_answer=lambda e, a, _: answered(e, a), share_of=FOUND),
@@ -198,42 +218,13 @@ def answer_score_order() -> list[str]:
 def score_hits(examples: Sequence[Example], found: Sequence[HitSources], ks: Sequence[int]) -> list[dict[str, float]]:
     """Return every score of each question's hits, by names like "ndcg@9"."""
     ks = sorted(set(ks))
-    measured = _score_by_measures(examples, found, ks)
     rows: list[dict[str, float]] = []
-    for example, one, by_measure in zip(examples, found, measured, strict=True):
+    for example, one in zip(examples, found, strict=True):
         row: dict[str, float] = {}
         for metric in hit_metrics():
+            assert metric.of_hits is not None
             depths = ks if metric.by_k else [len(one.sources)]
             for column, k in zip(metric.columns(ks), depths, strict=True):
-                row[column] = metric.of_hits(example, one, k) if metric.of_hits else by_measure[column]
+                row[column] = metric.of_hits(example, one, k)
         rows.append(row)
     return rows
-
-
-def _score_by_measures(
-    examples: Sequence[Example], found: Sequence[HitSources], ks: Sequence[int]
-) -> list[dict[str, float]]:
-    """Return the scores of those metrics that ir-measures computes (binary gains, log2 discount of nDCG)."""
-    import ir_measures
-
-    columns: dict[Any, str] = {}
-    for metric in hit_metrics():
-        if metric.measure:
-            measure = ir_measures.parse_measure(metric.measure)
-            measures = [measure @ k for k in ks] if metric.by_k else [measure]
-            columns |= dict(zip(measures, metric.columns(ks), strict=True))
-    numbers = defaultdict[str, str](map(str, count()).__next__)  # trec_eval dies of some names, of a NUL in a URL
-    relevant = {str(n): {numbers[page]: 1 for page in example.pages} for n, example in enumerate(examples)}
-    run = {str(n): _rank_pages([numbers[page] for page in one.pages]) for n, one in enumerate(found)}
-    rows = [dict.fromkeys(columns.values(), 0.0) for _ in examples]
-    for score in ir_measures.iter_calc(list(columns), relevant, run):
-        rows[int(score.query_id)][columns[score.measure]] = float(score.value)
-    return rows
-
-
-def _rank_pages(pages: Sequence[str]) -> dict[str, float]:
-    """Return the hits as a ranked list: a page at its first hit, each further hit of it under a name of its own."""
-    ranked: dict[str, float] = {}
-    for place, page in enumerate(pages):
-        ranked[f"again {place}" if page in ranked else page] = -float(place)
-    return ranked

@@ -4,6 +4,8 @@ import math
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from pipelines.evaluation.answer_scores import (
     answered,
@@ -20,6 +22,9 @@ from pipelines.evaluation.answer_scores import (
 from pipelines.evaluation.dataset import Example
 from pipelines.evaluation.metrics import HitSources, any_source_score, rank, retrieval_score, score_hits, section_score
 from pipelines.records import Answer, Citation, Claims, Hit
+
+KS = [1, 2, 3, 5, 20]
+TREC = {"recall": "R", "ndcg": "nDCG"}
 
 
 def hit(source, *path, also=()):
@@ -102,6 +107,21 @@ def test_names_that_no_url_has_are_names_like_others():
         rows = score_hits([Example("q", (odd,)), Example("q", ("z",))], [found, found], [1, 2])
         assert [row["mrr"] for row in rows] == [0.5, 0]
         assert [rows[0][f"recall@{k}"] for k in (1, 2)] == [0, 1]
+
+
+@given(pages=st.lists(st.sampled_from("abcdefg"), max_size=9), wanted=st.sets(st.sampled_from("abcdexyz"), max_size=6))
+def test_recall_ndcg_and_mrr_are_those_of_trec_eval(pages, wanted):
+    """trec_eval is only a check here: its Python package has no wheel for Linux on arm64."""
+    reference = pytest.importorskip("ir_measures")
+    row = score_hits([example(*wanted)], [HitSources(tuple((page,) for page in pages), ((),) * len(pages))], KS)[0]
+    names = {f"{ours}@{k}": reference.parse_measure(f"{theirs}@{k}") for ours, theirs in TREC.items() for k in KS}
+    names["mrr"] = reference.RR
+    again = [page if page not in pages[:place] else f"again {place}" for place, page in enumerate(pages)]
+    run = {"q": {page: -float(place) for place, page in enumerate(again)}}
+    expected = dict.fromkeys(names.values(), 0.0)  # trec_eval leaves out a question without hits or references
+    if run["q"] and wanted:
+        expected |= reference.calc_aggregate(list(names.values()), {"q": dict.fromkeys(wanted, 1)}, run)
+    assert {name: row[name] for name in names} == pytest.approx({n: expected[m] for n, m in names.items()}, abs=1e-6)
 
 
 def test_nothing_found_scores_nothing():
