@@ -34,15 +34,41 @@ MODELS := from jobs.environment import home; from pipelines.embedding import loa
 models: $(VENV)/.installed
 	@$(BIN)/python -c '$(MODELS)'
 
+# PyPI's torch for Linux brings CUDA, 4 GB more. A Linux without NVIDIA's driver takes the build for CPUs, where its index can be
+# reached; `make install TORCH_INDEX=` takes PyPI's, `TORCH_INDEX=https://download.pytorch.org/whl/cu130` one for a certain CUDA.
+NVIDIA = $(shell command -v nvidia-smi || ls /dev/nvidiactl 2> /dev/null)
+TORCH_INDEX ?= $(if $(filter Linux,$(shell uname -s)),$(if $(NVIDIA),,https://download.pytorch.org/whl/cpu))
+
+# Bytes of disk, in GB: .venv has 2.5 with torch for CPUs and 6.2 with CUDA, and pip unpacks in the folder for temporary files.
+DISK_CPU := 3.5
+DISK_CUDA := 8
+define CHECK_DISK
+import os, shutil, sys
+folder, needed, instead = sys.argv[1:]
+folder = os.path.realpath(folder if os.path.exists(folder) else ".")
+free = shutil.disk_usage(folder).free / 1e9
+if free < float(needed):
+    sys.exit("the install needs %s GB of disk in %s, which has %.1f GB: free some%s" % (needed, folder, free, instead))
+endef
+export CHECK_DISK
+check_disk = $(PYTHON) -c "$$CHECK_DISK" $(VENV)
+
 # On a terminal pip shows what it does: it takes minutes. Older releases of pip read the indexes three times as slowly; most
 # modules are never imported, so Python compiles them when they are.
 PIP := 26.3
+PIP_INSTALL = $(BIN)/python -m pip install $(if $(MAKE_TERMOUT),,--quiet) --disable-pip-version-check --no-compile
+HAS_TORCH = ls $(VENV)/lib/python3*/site-packages/torch/version.py > /dev/null 2>&1
 $(VENV)/.installed: pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Raydex needs Python 3.11 or newer, this is " + sys.version.split()[0] + ": set PYTHON=python3.11 (or newer)")'
+	@$(HAS_TORCH) || $(check_disk) $(DISK_CPU) ""
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "installing into $(VENV) (some minutes the first time)"
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile pip==$(PIP)
-	@$(BIN)/python -m pip install $(if $(MAKE_TERMOUT),,--quiet) --disable-pip-version-check --no-compile -c constraints.txt -e '.$(EXTRAS)'
+	@test -z "$(TORCH_INDEX)" || $(HAS_TORCH) || \
+	  $(PIP_INSTALL) --index-url $(TORCH_INDEX) --timeout 5 --retries 0 --no-deps -c constraints.txt torch 2> /dev/null || \
+	  echo "no torch comes from $(TORCH_INDEX): taking the one of your package index, on Linux perhaps with CUDA"
+	@test "`uname -s`" != Linux || $(HAS_TORCH) || $(check_disk) $(DISK_CUDA) ", or set DISK_CUDA=$(DISK_CPU) if your package index has torch for CPUs"
+	@$(PIP_INSTALL) -c constraints.txt -e '.$(EXTRAS)'
 	@touch $@
 
 # The tests of the pages skip, with the reason, where there is no browser: so this never fails.

@@ -1,0 +1,130 @@
+"""Which torch `make install` takes, and that it starts only where there is room; pip and the GPU are stand-ins."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pipelines.embedding.cpu import has_gpu
+
+ROOT = Path(__file__).parents[3]
+CPU_INDEX = "https://download.pytorch.org/whl/cpu"
+# Makes an environment whose Python is this script, which notes each call of pip and installs an empty torch.
+STAND_IN = f"""#!/bin/sh
+here=$(dirname "$(dirname "$0")")
+case "$*" in
+  "-m venv "*) mkdir -p "$3/bin" && cp "$0" "$3/bin/python" ;;
+  "-m pip install "*)
+    echo "$*" >> "$PIP_CALLS"
+    case "$*" in
+      *"$UNREACHABLE"*) exit 1 ;;
+      *constraints.txt*) mkdir -p "$here/lib/python3.11/site-packages/torch"
+                          touch "$here/lib/python3.11/site-packages/torch/version.py" ;;
+    esac ;;
+  *) exec '{sys.executable}' "$@" ;;
+esac
+"""
+
+
+class Checkout:
+    """A folder with what `make install` reads, whose commands come from `bin` first."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.bin, self._calls = folder / "with a space", folder / "bin", folder / "calls"
+        self.folder.mkdir()
+        self.bin.mkdir()
+        for name in ("Makefile", "pyproject.toml", "constraints.txt"):
+            shutil.copy(ROOT / name, self.folder)
+        self.command("python", STAND_IN)
+
+    def command(self, name: str, script: str) -> None:
+        (self.bin / name).write_text(script)
+        (self.bin / name).chmod(0o755)
+
+    def install(self, *flags: str, unreachable: str = "nothing") -> subprocess.CompletedProcess[str]:
+        """Run the part of `make install` that installs packages; calls of pip with `unreachable` in them fail."""
+        variables = {name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "TORCH_INDEX")}
+        variables |= {"PATH": f"{self.bin}:{os.environ['PATH']}", "PIP_CALLS": str(self._calls)}
+        return subprocess.run(
+            ["make", ".venv/.installed", f"PYTHON={self.bin / 'python'}", *flags],
+            cwd=self.folder, env=variables | {"UNREACHABLE": unreachable}, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+
+    def calls(self) -> list[str]:
+        """Return the calls of pip since the last time, without its update of itself."""
+        lines = self._calls.read_text().splitlines() if self._calls.exists() else []
+        self._calls.unlink(missing_ok=True)
+        return [line for line in lines if " pip==" not in line]
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Checkout:
+    return Checkout(tmp_path)
+
+
+@pytest.fixture
+def no_gpu(checkout: Checkout) -> None:
+    if has_gpu() or shutil.which("nvidia-smi"):
+        pytest.skip("this machine has an NVIDIA driver")
+    checkout.command("uname", "#!/bin/sh\necho Linux\n")
+
+
+def test_without_a_gpu_torch_is_the_one_for_cpus_then_all_else_comes_from_the_own_index(checkout, no_gpu):
+    assert checkout.install().returncode == 0
+    torch, rest = checkout.calls()
+    assert f"--index-url {CPU_INDEX} " in torch and torch.endswith("--no-deps -c constraints.txt torch")
+    assert "index-url" not in rest and rest.endswith("-c constraints.txt -e .[dev]")
+
+
+def test_what_is_installed_is_not_fetched_again(checkout, no_gpu):
+    checkout.install()
+    checkout.calls()
+    assert checkout.install().returncode == 0 and checkout.calls() == []
+    (checkout.folder / "pyproject.toml").touch()
+    os.utime(checkout.folder / ".venv/.installed", (0, 0))
+    assert checkout.install("DISK_CPU=1000000").returncode == 0  # it needs no room for torch now
+    assert len(checkout.calls()) == 1
+
+
+def test_an_index_that_cant_be_reached_costs_a_line(checkout, no_gpu):
+    done = checkout.install(unreachable=CPU_INDEX)
+    assert done.returncode == 0 and f"no torch comes from {CPU_INDEX}" in done.stdout
+    assert "-e .[dev]" in checkout.calls()[-1]
+
+
+def test_a_failed_install_is_one_and_leaves_no_mark(checkout, no_gpu):
+    done = checkout.install(unreachable="-e .")
+    assert done.returncode == 2
+    assert not (checkout.folder / ".venv/.installed").exists()
+
+
+@pytest.mark.parametrize("command", ["nvidia-smi", "uname"])
+def test_with_a_gpu_and_on_macos_torch_is_that_of_the_own_index(checkout, command):
+    checkout.command(command, "#!/bin/sh\necho Darwin\n")
+    assert checkout.install().returncode == 0
+    (only,) = checkout.calls()
+    assert "torch" not in only
+
+
+def test_the_index_of_torch_can_be_chosen(checkout):
+    checkout.install("TORCH_INDEX=https://download.pytorch.org/whl/cu130")
+    assert "--index-url https://download.pytorch.org/whl/cu130 " in checkout.calls()[0]
+
+
+@pytest.mark.parametrize(("flags", "unreachable"), [(["DISK_CPU=1000000"], ""), (["DISK_CUDA=1000000"], CPU_INDEX)])
+def test_a_disk_that_is_too_small_is_said_before_anything_is_installed(checkout, no_gpu, flags, unreachable):
+    done = checkout.install(*flags, unreachable=unreachable or "nothing")
+    assert done.returncode == 2
+    message = done.stderr.splitlines()[0]
+    assert message.startswith(f"the install needs 1000000 GB of disk in {checkout.folder}")
+    assert " GB: free some" in message and "Traceback" not in done.stderr
+    assert not [call for call in checkout.calls() if "-e .[dev]" in call]
+
+
+def test_a_python_that_is_too_old_is_said(checkout):
+    checkout.command("python", "#!/bin/sh\nexec " + sys.executable + " -c 'import sys; sys.exit(\"too old\")'\n")
+    done = checkout.install()
+    assert done.returncode == 2 and done.stderr.startswith("too old")
