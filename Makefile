@@ -8,7 +8,7 @@ QUESTION ?=
 # Images of Python switch this on: each of our processes would compile all that it imports, for three times the seconds.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help install models chromium demo test test-all test-cluster check check-types check-style check-javascript check-house quality bench wheel lock tree reference docs pictures clean
+.PHONY: help install models chromium demo test test-all test-cluster check check-types check-style check-javascript check-house check-constraints quality bench wheel lock tree reference docs pictures clean
 
 help:
 	@echo "make demo [SITE=https://…] [QUESTION=…]   index a documentation site, serve it, ask a question"
@@ -16,6 +16,7 @@ help:
 	@echo "make test-all                             those too: single kills, the demo, jobs on a cluster"
 	@echo "make test-cluster                         only clusters of several nodes and hosts (hosts: Linux, as root)"
 	@echo "make check                                format, lint, types, architecture"
+	@echo "make check-constraints                    whether constraints.txt installs on every Python and platform promised"
 	@echo "make quality                              docs/quality.md anew, from the index of the Ray documentation"
 	@echo "make bench [BENCH='retrieval peers']       docs/benchmarks.md anew: every table, or those named"
 	@echo "make bench BENCH=scale SIZES=10k,100k,1m   docs/scale.md with a million chunks: half an hour more"
@@ -94,6 +95,15 @@ test-all: $(VENV)/.installed
 # One after the other: each starts clusters of its own, and measures how long they take.
 test-cluster: $(VENV)/.installed
 	@$(BIN)/python -m pytest tests/cluster
+
+# Whether constraints.txt installs on the Pythons and platforms that are promised: asks the package index.
+UV := 0.13.9
+check-constraints: $(VENV)/.uv-$(UV)
+	@$(BIN)/python .ci/constraints.py $(BIN)/uv
+
+$(VENV)/.uv-$(UV): $(VENV)/.installed
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check uv==$(UV)
+	@touch $@
 
 # With --jobs the types are read beside all else.
 check: check-types check-style check-javascript check-house

@@ -107,10 +107,8 @@ def test_without_a_cache_folder_it_says_so() -> None:
 
 
 @pytest.mark.skipif(not multiplies_int8(), reason="int8 needs a CPU with VNNI")
-def test_int8_is_near(onnx: Embedder, int8: Embedder, exports: Path) -> None:
+def test_int8_has_one_export_of_its_own(int8: Embedder, exports: Path) -> None:
     assert isinstance(int8, OnnxEmbedder) and len(list(exports.glob("*-int8.onnx"))) == 1
-    cosines = (int8.embed_chunks(TEXTS) * onnx.embed_chunks(TEXTS)).sum(axis=1)
-    assert 0.995 < cosines.min() < 0.99999
 
 
 @pytest.mark.parametrize("model", ["onnx", "int8"])
