@@ -29,7 +29,7 @@ from pipelines.answering.writing.closest import describe_found, name_section
 from pipelines.answering.writing.stages.text import Code, Piece, Statement, TextReader
 from pipelines.files.services import find_services
 from pipelines.llm.session import LOADING, READING, Status
-from pipelines.markdown.plain import plain_text
+from pipelines.markdown.plain import readable_text
 from pipelines.records import Answer
 from pipelines.service_client import AskFailed, ServiceClient
 from pipelines.store import NoSuchCollection
@@ -178,7 +178,7 @@ def as_reply(answer: Answer) -> dict[str, Any]:
     """Return an answer with the keys of the service's reply."""
     reply = asdict(answer)
     for reply_hit, hit in zip(reply["hits"], answer.hits, strict=True):
-        reply_hit |= {"source": hit.source, "text": plain_text(hit.text), "context": plain_text(hit.context)}
+        reply_hit |= {"source": hit.source, "text": readable_text(hit.text), "context": readable_text(hit.context)}
     reply["answer"], reply["written_by"] = reply.pop("text"), answer.written_by
     return reply | {"also_found": describe_found(answer)}
 

@@ -13,7 +13,7 @@ import time
 from dataclasses import replace
 from urllib.parse import urlsplit, urlunsplit
 
-from pipelines.markdown.plain import plain_text
+from pipelines.markdown.plain import readable_text
 from pipelines.records import Answer
 from pipelines.store import RecordedQuestion, Store, StoreUnavailable
 from pipelines.text.detection import find_language
@@ -202,7 +202,7 @@ def abridged(answer: Answer) -> Answer:
         citations=tuple(replace(one, snippet=one.snippet[:SNIPPET_CHARACTERS]) for one in answer.citations),
         hits=tuple(
             replace(
-                hit, text=plain_text(hit.text)[:SNIPPET_CHARACTERS], context="", sources=hit.sources or (hit.source,)
+                hit, text=readable_text(hit.text)[:SNIPPET_CHARACTERS], context="", sources=hit.sources or (hit.source,)
             )
             for hit in answer.hits
         ),

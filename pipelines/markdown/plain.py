@@ -6,13 +6,24 @@ from collections import defaultdict
 
 from pipelines.markdown.writing import GAP
 
+CELLS = " | "  # between the cells of a row, as they are embedded and hashed
+READ_CELLS = " · "  # as a person reads them, in a line that is no table any more
 _PREFIX = re.compile(r"(?:    |[*-]   |> ?)*")
 _TOKEN = re.compile(r"\\([!-/:-@\[-`{-~])|&#(\d{1,7});|(`+)|(\[)|\]\([^\s()]*\)")
 
 
 def plain_text(markdown: str) -> str:
     """Return the text of a chunk as it is embedded, searched and hashed: without the signs of Markdown."""
-    reader = _Reader()
+    return _read(markdown, CELLS)
+
+
+def readable_text(markdown: str) -> str:
+    """Return the text of a chunk as a reader is shown it outside its page: without the bars of tables too."""
+    return _read(markdown, READ_CELLS)
+
+
+def _read(markdown: str, between: str) -> str:
+    reader = _Reader(between)
     for line in markdown.split("\n"):
         reader.read(line)
     reader.end_table()
@@ -22,8 +33,9 @@ def plain_text(markdown: str) -> str:
 class _Reader:
     """Reads line by line; it knows the empty lines before, and whether a fence, a table or a paragraph is open."""
 
-    def __init__(self) -> None:
+    def __init__(self, between: str) -> None:
         self.texts: list[str] = []
+        self._between = between
         self._empty = 0
         self._fence, self._width = "", 0  # the open fence, and the length of the prefix before it
         self._rows = 0  # of the open table, its head and the rule below it included
@@ -64,7 +76,11 @@ class _Reader:
         self._rows += 1
         is_rule = self._rows == 2 and not cells.replace("---", "").strip(" |")
         if not is_rule and (self._rows > 1 or cells.strip(" |")):
-            self._add(_plain_line(cells, cell=True))
+            self._add(_plain_line(cells, cell=True) if self._between == CELLS else self._join(cells.split(CELLS)))
+
+    def _join(self, cells: list[str]) -> str:
+        """Return what the cells of a row say; an empty one says nothing."""
+        return self._between.join(filter(None, (_plain_line(cell, cell=True).strip() for cell in cells)))
 
     def end_table(self) -> None:
         """End the table that is open, if one is: its last row has no spaces at its end."""

@@ -170,10 +170,13 @@ class Answer:
 
     @property
     def also_found(self) -> tuple[Hit, ...]:
-        """The first hit of each section that was found and that no citation names; none if a person answers."""
+        """The first hit of each section that was found and that no citation names.
+
+        None if a person answers, or if nothing does: the citations of "I do not know" are the closest sections.
+        """
         named = {citation.source for citation in self.citations}
         sections: dict[str, Hit] = {}
-        for hit in self.hits if self.agent != VERIFIED else ():
+        for hit in self.hits if self.known and self.agent != VERIFIED else ():
             if named.isdisjoint((hit.source, *hit.sources)):
                 sections.setdefault(hit.source, hit)
         return tuple(sections.values())

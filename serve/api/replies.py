@@ -7,13 +7,13 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from pipelines.answering.retrieval.search import Retrieval
 from pipelines.answering.writing.closest import describe_found
-from pipelines.markdown.plain import plain_text
+from pipelines.markdown.plain import readable_text
 from pipelines.records import Answer, CitedBy, Confidence, Route, Usage, WrittenBy
 from pipelines.text.cleaning import clean_for_storage
 from serve.api.requests import examples_of
 
 Text = Annotated[str, BeforeValidator(clean_for_storage)]
-PlainText = Annotated[str, BeforeValidator(plain_text)]
+PlainText = Annotated[str, BeforeValidator(readable_text)]
 
 
 class _FromRecord(BaseModel):

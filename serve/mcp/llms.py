@@ -13,7 +13,7 @@ from starlette.types import Receive, Scope, Send
 
 from pipelines.answering.hits import snippet
 from pipelines.indexing.site_name import SiteNames
-from pipelines.markdown.plain import plain_text
+from pipelines.markdown.plain import readable_text
 from pipelines.records import Index
 from pipelines.store import ListedPage, Store
 from pipelines.text.cleaning import clean_for_model
@@ -116,7 +116,7 @@ def write_links(pages: Sequence[ListedPage], base: str) -> str:
 
 def _write_link(page: ListedPage) -> str:
     title = _line(page.title).replace("[", "\\[").replace("]", "\\]") or page.url
-    note = snippet(clean_for_model(plain_text(page.begins)), NOTE)
+    note = snippet(clean_for_model(readable_text(page.begins)), NOTE)
     return f"- [{title}]({quote(page.url, safe=':/?#@!$&*+,;=%~')}){f': {note}' if note else ''}\n"
 
 

@@ -22,7 +22,7 @@ from pydantic.json_schema import GenerateJsonSchema
 from starlette.requests import Request
 
 from pipelines.answering.hits import snippet
-from pipelines.markdown.plain import plain_text
+from pipelines.markdown.plain import readable_text
 from pipelines.records import Index
 from pipelines.text.phrases import read_table
 from serve.api.errors import failure_of
@@ -223,7 +223,7 @@ def _resource(index: Index, url: str, title: str, begins: str) -> types.Resource
         uri=f"{PAGES}{quote(index.collection, safe='')}/{quote(url, safe='')}",
         name=url,
         title=clean(title) or url,
-        description=snippet(clean(plain_text(begins)), 120),
+        description=snippet(clean(readable_text(begins)), 120),
         mime_type="text/markdown",
     )
 

@@ -26,7 +26,7 @@ document.title = say("title");
 const onKey = key => tab?.setItem(KEY, key);
 
 if (shared) mountAnswer(main, client, decodeURIComponent(shared[1]), {home: client.base, onKey});
-else mountChat(main, client, {store, tab, sidebar: true, place, onPlace: keepPlace, onKey});
+else mountChat(main, client, {store, tab, sidebar: true, place, onPlace: keepPlace, onKey, onTitle: title => (document.title = title)});
 
 /** Keep what was chosen in the address, so that it can be bookmarked. */
 function keepPlace(chosen) {

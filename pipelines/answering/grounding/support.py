@@ -15,7 +15,7 @@ import numpy as np
 
 from pipelines.answering.grounding.words import content_words, words_of, words_share
 from pipelines.answering.hits import full_text
-from pipelines.markdown.plain import plain_text
+from pipelines.markdown.plain import plain_text, readable_text
 from pipelines.records import Hit
 from pipelines.text.detection import is_foreign
 
@@ -83,7 +83,7 @@ class _Passage:
 
     @classmethod
     def of(cls, hit: Hit) -> "_Passage":
-        return cls(full_text(hit), words_of(full_text(hit)), _windows(plain_text(hit.passage)))
+        return cls(full_text(hit), words_of(full_text(hit)), _windows(readable_text(hit.passage)))
 
 
 class Passages:
@@ -141,7 +141,7 @@ class Passages:
 
     def closest(self, most: int) -> dict[int, Support]:
         """Return the first passages as those that support nothing, for an answer without a source."""
-        return {n: Support(0.0, False, plain_text(hit.passage)) for n, hit in enumerate(self.hits[:most], 1)}
+        return {n: Support(0.0, False, readable_text(hit.passage)) for n, hit in enumerate(self.hits[:most], 1)}
 
     def _comparable_words(self, claim: str) -> frozenset[str]:
         """Return the words of a claim; of one in another language than the passages those that both have: its names."""

@@ -12,7 +12,7 @@ from itertools import dropwhile
 from typing import Protocol
 
 from pipelines.answering.events import pull
-from pipelines.answering.grounding.answerable import is_likely, unknown_answer
+from pipelines.answering.grounding.answerable import is_close, is_likely, unknown_answer
 from pipelines.answering.grounding.support import Support
 from pipelines.answering.retrieval.interface import Matrix
 from pipelines.answering.synthesis.base import Synthesizer, Task
@@ -212,10 +212,12 @@ class ExtractiveAgent:
         """Yield the answer in one piece, then the AgentResult."""
         quotes = await self._choose(task) if task.quotes is None else task.quotes
         known = task.evidence is None or is_likely(task.evidence) or is_answer(quotes)
+        if not known and not is_close(task.question, task.hits, task.evidence):
+            quotes = ()
         if quotes:
             yield write(quotes, task.hits, known=known, language=task.language)
         else:
-            yield unknown_answer(task.hits, task.language)
+            yield unknown_answer(task.question, task.hits, task.evidence, task.language)
         yield AgentResult(quoted=supports(quotes), known=known and bool(quotes))
 
     async def _choose(self, task: Task) -> tuple[Quote, ...]:

@@ -10,7 +10,7 @@ from pipelines.answering.grounding.support import Support
 from pipelines.answering.hits import heading, snippet
 from pipelines.answering.writing.claims import PHRASES, is_claim
 from pipelines.answering.writing.stages.text import Statement, numbers_in
-from pipelines.markdown.plain import plain_text
+from pipelines.markdown.plain import readable_text
 from pipelines.records import ATTRIBUTED, MODEL, PERSON, Citation, CitedBy, Claims, Hit
 
 
@@ -64,7 +64,7 @@ def first_support(checked: Sequence[CheckedStatement]) -> float:
 
 def cite_closest(text: str, hits: Sequence[Hit]) -> tuple[Citation, ...]:
     """Return the citations of an answer that it does not know: they support nothing."""
-    nothing = {n: [Support(0.0, False, plain_text(hits[n - 1].passage))] for n in numbers_in(text) if n <= len(hits)}
+    nothing = {n: [Support(0.0, False, readable_text(hits[n - 1].passage))] for n in numbers_in(text) if n <= len(hits)}
     return tuple(_citation(n, hits[n - 1], supports, ATTRIBUTED) for n, supports in nothing.items())
 
 
@@ -78,7 +78,7 @@ def cite_sections(text: str, hits: Sequence[Hit]) -> tuple[Citation, ...]:
     numbered = [n for n in numbers_in(text) if n <= len(hits)]
     ordered = dict.fromkeys([*numbered, *range(1, len(hits) + 1)])
     return tuple(
-        _citation(n, hits[n - 1], [Support(1.0, True, plain_text(hits[n - 1].passage))], PERSON) for n in ordered
+        _citation(n, hits[n - 1], [Support(1.0, True, readable_text(hits[n - 1].passage))], PERSON) for n in ordered
     )
 
 

@@ -7,7 +7,7 @@ from pipelines.answering.grounding.words import content_words, words_of
 from pipelines.answering.hits import snippet
 from pipelines.answering.synthesis.passages import split_sentences
 from pipelines.markdown.blocks import BlockKind, MarkdownBlock, read_blocks
-from pipelines.markdown.plain import plain_text
+from pipelines.markdown.plain import readable_text
 from pipelines.records import Answer, Hit
 
 FEW = 4  # words of a sentence that may say something; sentences that are shown of a paragraph at most
@@ -39,10 +39,10 @@ def _texts(block: MarkdownBlock) -> list[tuple[str, str]]:
         case BlockKind.CODE:
             texts = []
         case BlockKind.LIST:
-            plain = [plain_text(item).partition("\n")[0] for item in block.items]
+            plain = [readable_text(item).partition("\n")[0] for item in block.items]
             texts = [text.partition(" ")[2] for text in plain]  # behind its marker
         case BlockKind.TABLE:
-            texts = [plain_text("\n".join([*block.rows[:2], row])).rpartition("\n")[2] for row in block.rows[2:]]
+            texts = [readable_text("\n".join([*block.rows[:2], row])).rpartition("\n")[2] for row in block.rows[2:]]
         case BlockKind.NOTE:
             said = "\n".join(line.lstrip("> ") for line in block.text.split("\n"))
             return [text for one in read_blocks(said) for text in _texts(one)]

@@ -95,7 +95,7 @@ class AnswerWriter:
             paper.fall_back(say("quoted_instead", task.language))
             await self._by_agent(self._extractive, task, paper)
         elif paper.refused:
-            paper.refuse(unknown_answer(task.hits, task.language))
+            paper.refuse(unknown_answer(task.question, task.hits, task.evidence, task.language))
 
     def _order(self, first: str, task: Task) -> list[Agent]:
         """Return the agent `first`, then its stand-ins, the extractive one last.

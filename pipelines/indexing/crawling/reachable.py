@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from urllib.parse import urlsplit
+from urllib.request import getproxies_environment, proxy_bypass_environment
 
 from pipelines.indexing.crawling.crawl import CrawlSettings
 from pipelines.indexing.crawling.network import resolve_permitted, system_lookup
@@ -43,7 +44,19 @@ def find_unreachable(hosts: Sequence[CrawlSettings], tell: Tell, quiet_s: float 
             )
     for probe in probes:
         probe.join(max(0.0, deadline - quiet_s + probe.host.timeout_s - time.monotonic()))
-    return {probe.url: reason for probe in probes if (reason := probe.reason)}
+    return {probe.url: reason + _about_proxy(probe.url) for probe in probes if (reason := probe.reason)}
+
+
+def _about_proxy(url: str) -> str:
+    """Return what to know of an unreachable site where other programs would ask for it through a proxy, else ""."""
+    parts, proxies = urlsplit(url), getproxies_environment()
+    if parts.scheme not in proxies or proxy_bypass_environment(parts.hostname or "", proxies):
+        return ""
+    named = f"{parts.scheme.upper()}_PROXY"
+    return (
+        f" ({named} is set, but the crawler uses no proxy: it connects to each site itself, so that it can refuse "
+        "addresses inside your network; copy the site with `wget --mirror`, and index the copy with `--path`)"
+    )
 
 
 class _Probe(threading.Thread):

@@ -16,7 +16,8 @@ const INDEX = "raydex index https://docs.example.com";
 /**
  * Show a chat in `root`, an Element or a ShadowRoot that has chat.css. Returns the Chat.
  *
- * Options: `title`, `placeholder`; `store`, the Storage that keeps conversations and the draft (null: nothing is kept);
+ * Options: `title` (""; that of the collection which is asked), `onTitle(title)` when it is known or has changed,
+ * `placeholder`; `store`, the Storage that keeps conversations and the draft (null: nothing is kept);
  * `tab`, the one that keeps which of them is open when the page is loaded again; `name`, which tells this chat from others
  * that share them; `sidebar`, whether conversations are listed: else only the open one is kept; `place`, `{collection, version, language}` to begin with; `onPlace(place)` when a
  * reader chose another; `heading`, the level of the title. Where `keys` is false, a reader is not asked for an API key, and
@@ -72,7 +73,7 @@ class Chat {
   constructor(root, client, options) {
     this.client = client;
     this.options = {
-      title: say("title"),
+      title: "",
       placeholder: say("ask_question"),
       store: null,
       tab: null,
@@ -119,6 +120,7 @@ class Chat {
     this.loaded = true;
     if (!this.turns.length) this.#welcome();
     else if (this.conversation.place) await this.places.choose(this.conversation.place);
+    this.#entitle();
   }
 
   /** Ask a question in this conversation. The turns that it `replaces` stay until its answer is whole. */
@@ -202,9 +204,10 @@ class Chat {
         "aria-expanded": "false",
       });
     const level = /** @type {"h1" | "h2"} */ (`h${this.options.heading}`);
-    const title = make(level, {class: "name"}, this.options.title);
-    const top = make("header", {class: "top"}, this.menu, this.places.logo, title, this.places.element, fresh);
-    const main = make(
+    this.title = make(level, {class: "name"});
+    this.#entitle();
+    const top = make("header", {class: "top"}, this.menu, this.places.logo, this.title, this.places.element, fresh);
+    this.main = make(
       "section",
       {class: "main", "aria-label": say("conversation")},
       top,
@@ -213,7 +216,7 @@ class Chat {
       this.status,
     );
     this.side = this.options.sidebar && make("nav", {class: "side", "aria-label": say("conversations")});
-    this.element = make("div", {class: "rdx", lang: language}, this.side, main);
+    this.element = make("div", {class: "rdx", lang: language}, this.side, this.main);
     this.card = new PointedCard(this.element);
     root.append(this.element);
   }
@@ -247,7 +250,8 @@ class Chat {
 
   /** Put a question at the top: its answer is read from there, and nothing moves while it is written. */
   #scrollTo({element}) {
-    this.thread.scrollTo({top: element.offsetTop - this.thread.offsetTop});
+    if (getComputedStyle(this.thread).overflowY === "visible") this.main.scrollTo({top: element.offsetTop}); // little room
+    else this.thread.scrollTo({top: element.offsetTop - this.thread.offsetTop});
   }
 
   #handlers() {
@@ -327,7 +331,15 @@ class Chat {
     this.composer.setContext(make("span", {}, parts("follows_up", {question})), leave);
   }
 
+  /** Say whose documentation is asked: a page that is bookmarked, printed or shared shows it, too. */
+  #entitle() {
+    const whose = this.options.title || this.places.about?.title;
+    this.title.replaceChildren(...(whose ? [whose, make("span", {class: "place"}, ` · ${say("title")}`)] : [say("title")]));
+    this.options.onTitle?.(this.title.textContent);
+  }
+
   #moved(otherCollection) {
+    this.#entitle();
     if (otherCollection) this.begin();
     else if (!this.turns.length) this.#welcome();
     this.options.onPlace?.(this.places.place);
@@ -387,6 +399,7 @@ class Chat {
     const show = async () => {
       this.#open(kept);
       await this.places.choose(kept.place);
+      this.#entitle();
       this.options.onPlace?.(this.places.place);
     };
     const open = make(

@@ -13,7 +13,7 @@ export class Panel {
     this.assistant = assistant;
     this.shell = makeShell("raydex-chat", settings, sheets);
     const close = iconButton("close", say("close"), () => this.dialog.close(), {class: "bare close"});
-    this.dialog = new Dialog(settings.title, "panel", this.shell, close);
+    this.dialog = new Dialog(settings.title || say("title"), "panel", this.shell, close);
     this.element = this.dialog.element;
   }
 

@@ -31,7 +31,7 @@ export async function readSettings(base, told) {
     language: told.language ?? "",
     modes: readModes(told),
     target: valid("target", told, isSelector, "a CSS selector"),
-    title: told.title || say("title"),
+    title: told.title ?? "",
     label: told.label || say("ask"),
     placeholder: told.placeholder || say("example"),
     accent: valid("accent", told, value => CSS.supports("color", value), "a CSS colour"),

@@ -53,7 +53,7 @@ class Parts {
     const {settings} = this;
     const shell = (this.shell = makeShell("raydex-widget", settings, this.sheets));
     const launcher = modes.has("launcher")
-      ? makeLauncher("spark", settings.label, settings.title, () => this.open())
+      ? makeLauncher("spark", settings.label, settings.title || say("title"), () => this.open())
       : makeLauncher("search", say("search"), say("search_docs"), () => this.search());
     const alone = modes.has("launcher") || !(settings.target || window[TAKEN].has("launcher")); // one button is enough
     this.overlay = make("div", {class: "overlay"}, alone && launcher);

@@ -87,7 +87,7 @@ def url(store: AskedStore) -> Iterator[str]:
 
 def enter(browser: Browser, key: str) -> None:
     browser.type("#key", key)
-    browser.do(lambda page: page.get_by_role("button", name="show the insights").click())
+    browser.do(lambda page: page.get_by_role("button", name="Show the insights").click())
 
 
 def check(browser: Browser, own: str) -> None:
@@ -143,7 +143,7 @@ def test_a_key_is_asked_for_and_a_wrong_one_is_refused(browser: Browser, url: st
     browser.do(lambda page: page.reload())
     browser.wait_for("!document.getElementById('report').hidden")
     assert browser.evaluate("localStorage.length === 0 && document.cookie === ''")
-    browser.do(lambda page: page.get_by_role("button", name="forget the key").click())
+    browser.do(lambda page: page.get_by_role("button", name="Forget the key").click())
     assert browser.evaluate("sessionStorage.length === 0 && document.getElementById('report').hidden")
 
 

@@ -292,14 +292,17 @@ def test_one_who_gets_no_answer_is_offered_the_closest_sections(site: Site) -> N
     site.engine.says = "I do not know. [1]"
     other = replace(site.engine.hit, anchors=("tsv",), sources=("https://d.test/data#tsv",), headings=("Text", "TSV"))
     hits = (site.engine.hit, other, other)
-    site.engine.changes = {"known": False, "citations": (replace(citation, supported=False),), "hits": hits}
+    site.engine.changes = {"hits": hits}
     page = site.open_and_ask()
     assert page.count(".found li") == 1 and "TSV Text" in page.text(".found"), "what is cited is not named twice"
     assert page.text(".found .says").startswith("Call ray.data.read_csv")
     assert page.evaluate("document.querySelector('.found a').href") == other.source
+    site.engine.changes |= {"known": False, "citations": (replace(citation, supported=False),)}
+    page = site.open_and_ask("And Parquet?")
+    assert page.count(".turn") == 2 and page.count(".found") == 1, "the closest sections are named once"
     assert page.text(".closest .label") == "The closest sections of the documentation"
     assert "comma separated" in page.text(".closest .card") and page.count(".number.weak") == 0
-    follows = "document.querySelector('.answer').compareDocumentPosition(document.querySelector('.closest')) & 4"
+    follows = f"{LAST}.querySelector('.answer').compareDocumentPosition(document.querySelector('.closest')) & 4"
     assert page.evaluate(follows)
 
 

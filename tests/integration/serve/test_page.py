@@ -94,7 +94,10 @@ def test_the_page_speaks_the_browsers_language(site: Site, accepted: str, langua
     texts = read_texts(language)["launcher"] | read_texts(language)["page"]
     page = site.open(width=360)
     page.wait_for("!!document.querySelector('.welcome:not(.waiting)')")
-    assert page.evaluate("[document.documentElement.lang, document.title]") == [language, texts["title"]]
+    assert page.evaluate("[document.documentElement.lang, document.title]") == [
+        language,
+        f"The docs · {texts['title']}",
+    ]
     assert page.text(".lead") in (texts["welcome"], texts["welcome_to"].format(title="The docs"))
     site.ask()
     assert site.engine.asks[-1].language == language

@@ -1,15 +1,22 @@
 """What a section that was found and is not cited says about the question."""
 
+import asyncio
+
 import pytest
 from kit.answering import make_hit
 
-from pipelines.answering.writing.closest import LENGTH, closest_sentence
+from pipelines.answering.grounding.support import Passages
+from pipelines.answering.writing.citations import cite_closest
+from pipelines.answering.writing.closest import LENGTH, closest_sentence, describe_found
+from pipelines.markdown.plain import readable_text
+from pipelines.records import Answer
+from serve.api.replies import HitOut
 
 
 @pytest.mark.parametrize(("text", "said"), [
     ("Of nodes. At most `max_workers` start. Not all of these do.", "At most max_workers start. Not all of these do."),
     ("```yaml\nmax_workers: nodes\n```\n\n- one node\n- max_workers counts nodes", "max_workers counts nodes"),
-    ("| name | says |\n| --- | --- |\n| a | x |\n| max_workers | all nodes |", "max_workers | all nodes"),
+    ("| name | says |\n| --- | --- |\n| a | x |\n| max_workers | all nodes |", "max_workers · all nodes"),
     (f"It has nodes and {'many, ' * 60}words.", f"It has nodes and {'many, ' * 29}many,…"),
     ("Nothing of it is said here.", "Nothing of it is said here."),
     ("> Note\n>\n> It counts all nodes.\n>\n> ```\n> x\n> ```", "It counts all nodes."),
@@ -32,3 +39,23 @@ def test_a_language_without_spaces_has_sentences_too() -> None:
 )
 def test_whatever_a_section_holds_it_is_named(text: str) -> None:
     assert len(closest_sentence("How many nodes?", make_hit("https://d.test/a", text))) <= LENGTH
+
+
+@pytest.mark.parametrize(("markdown", "read"), [
+    ("| Name | Says |\n| --- | --- |\n| `a\\|b` | pipes \\| here |", "Name · Says\na|b · pipes | here"),
+    ("|  |  |\n| --- | --- |\n| e |  |", "e"),
+    ("```\ncat x | grep y\n```", "cat x | grep y"),
+    ("-   One `x`\n-   [Two](https://d.test/)", "One x\nTwo"),
+])  # fmt: skip
+def test_what_is_read_outside_its_page_has_no_signs_of_markdown(markdown: str, read: str) -> None:
+    assert readable_text(markdown) == read
+
+
+def test_no_snippet_of_an_answer_has_the_bars_of_a_table() -> None:
+    table = "| Name | Says |\n| --- | --- |\n| max_workers | all nodes |"
+    hit, other = make_hit("https://d.test/a", table), make_hit("https://d.test/b", table)
+    (citation,) = cite_closest("I do not know. [1]", (hit,))
+    (found,) = describe_found(Answer("max_workers?", "So.", hits=(other,)))
+    support = asyncio.run(Passages((hit,)).check("max_workers counts all nodes", [1]))
+    for snippet in (citation.snippet, found["snippet"], support[1].window, HitOut.model_validate(hit).text):
+        assert "max_workers · all nodes" in snippet and "|" not in snippet

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kit.answering import WordEmbedder, extract, make_hit
 
-from pipelines.answering.grounding.answerable import UNKNOWN
+from pipelines.answering.grounding.answerable import UNKNOWN, is_likely, is_possible
 from pipelines.answering.grounding.confidence import CERTAIN
 from pipelines.answering.hits import snippet
 from pipelines.answering.retrieval.evidence import Evidence
@@ -132,20 +132,25 @@ def test_quotes_that_hardly_answer_say_so() -> None:
 @pytest.mark.parametrize(
     ("asked", "hits", "said"),
     [
-        ("How do I bake sourdough bread?", (CSV, TUNE), f"{UNKNOWN} The closest that it holds: [1] [2]"),
-        ("what is it?", (CSV,), f"{UNKNOWN} The closest that it holds: [1]"),
+        ("How do I bake sourdough bread?", (CSV, TUNE), UNKNOWN),
+        ("what is it?", (CSV,), UNKNOWN),
+        ("How do photographs load slides?", (CSV, CSV, TUNE), f"{UNKNOWN} The closest that it holds: [1] [3]"),
         ("anything", (), UNKNOWN),
     ],
 )
-def test_what_nothing_fits_is_not_known_with_the_closest_sources(asked: str, hits: Sequence[Hit], said: str) -> None:
+def test_what_nothing_fits_is_not_known_and_names_no_section_that_has_nothing_to_do_with_it(
+    asked: str, hits: Sequence[Hit], said: str
+) -> None:
     assert answer(asked, *hits) == said
 
 
 def test_a_question_that_the_index_hardly_answers_is_not_known_but_shows_what_comes_closest() -> None:
-    doubtful, hopeless = Evidence(4, 12_000, 0.8, 0.75), Evidence(4, 12_000, 0.3, 0.3)
-    for evidence, shown in ((doubtful, True), (hopeless, False)):
+    doubtful, far, hopeless = (Evidence(4, 12_000, *found) for found in ((0.85, 0.8), (0.65, 0.6), (0.3, 0.3)))
+    assert is_possible(far) and not is_likely(doubtful)
+    for evidence, shown in ((doubtful, True), (far, False), (hopeless, False)):
         text = answer("How do I load an Excel file?", CSV, TUNE, evidence=evidence)
         assert text.startswith(UNKNOWN) and ("read_csv" in text) is shown
+        assert shown or text == UNKNOWN, "nothing is named where nothing is close"
 
 
 def test_the_section_of_an_object_that_is_named_comes_first() -> None:

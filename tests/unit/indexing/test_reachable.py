@@ -52,6 +52,31 @@ def test_a_name_that_nobody_has_is_no_such_host(monkeypatch: pytest.MonkeyPatch)
     assert reason(host("https://docs.exmaple.invalid/")) == "no such host"
 
 
+@pytest.mark.parametrize(("url", "failure"), [
+    ("https://docs.example.invalid/", socket.gaierror(socket.EAI_NONAME, "Name or service not known")),
+    ("http://docs.example.invalid/", ConnectionRefusedError(111, "Connection refused")),
+    ("https://docs.example.invalid/", OSError(101, "Network is unreachable")),
+])  # fmt: skip
+def test_a_crawl_that_uses_no_proxy_says_so_where_one_is_named(
+    monkeypatch: pytest.MonkeyPatch, url: str, failure: OSError
+) -> None:
+    def fails(*_: object, **__: object) -> None:
+        raise failure
+
+    for name in ("http_proxy", "https_proxy", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.upper(), raising=False)
+    monkeypatch.setattr(socket, "getaddrinfo", fails)
+    assert "PROXY" not in reason(host(url))
+    scheme = url.partition(":")[0].upper()
+    monkeypatch.setenv(f"{scheme}_PROXY", "http://user:secret@proxy.test:3128")
+    said = reason(host(url))
+    assert f"{scheme}_PROXY is set, but the crawler uses no proxy" in said and "`--path`" in said
+    assert "secret" not in said
+    monkeypatch.setenv("NO_PROXY", ".invalid")
+    assert "PROXY" not in reason(host(url)), "no program would ask the proxy for this host"
+
+
 def test_a_silent_host_is_told_at_once_and_given_up_at_its_time_limit(silent: str) -> None:
     told: list[str] = []
     reasons = find_unreachable([host(silent, timeout_s=1.0)], told.append, quiet_s=0.1)
