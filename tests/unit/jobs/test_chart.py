@@ -97,7 +97,7 @@ def described(schema, under=()):
 def test_the_schema_names_the_values_and_takes_each_size():
     for overlay in [{}, *OVERLAYS.values()]:
         jsonschema.validate(merged(VALUES, overlay), SCHEMA)
-    free = (("service", "args"), ("containerSecurityContext",))
+    free = (("service", "args"), ("containerSecurityContext",), ("podSecurityContext",))
     unnamed = set(paths(VALUES)) - set(described(SCHEMA))
     assert {path for path in unnamed if path[:2] not in free and path[:1] not in free} == set()
 
@@ -341,8 +341,30 @@ def test_every_pod_has_the_database_the_image_and_the_labels(render, database):
     assert secrets == ([] if database is BY_SECRET else expected)
 
 
+@pytest.mark.parametrize("claim", ["", "caches"])
+def test_every_pod_has_a_volume_for_what_it_builds(render, claim):
+    validate(manifests := render(BY_URL, RAY, {"home": {"claim": claim}}))
+    for one in [*of_kind(manifests, "RayService"), *of_kind(manifests, "RayJob")]:
+        for pod in pods(one).values():
+            [container] = pod["spec"]["containers"]
+            [home] = [each["value"] for each in container["env"] if each["name"] == "RAYDEX_HOME"]
+            [name] = [each["name"] for each in container["volumeMounts"] if each["mountPath"] == home]
+            [volume] = [volume for volume in pod["spec"]["volumes"] if volume["name"] == name]
+            own = {"emptyDir": {"sizeLimit": "10Gi"}}
+            assert volume == {"name": name} | ({"persistentVolumeClaim": {"claimName": claim}} if claim else own)
+            assert pod["spec"]["securityContext"]["fsGroup"] == 1000
+
+
+def test_the_volume_is_where_the_image_keeps_what_it_builds_and_belongs_to_its_user():
+    dockerfile = (ROOT / "deploy/docker/Dockerfile").read_text()
+    assert f"RAYDEX_HOME={VALUES['home']['path']} " in dockerfile
+    assert f"USER {VALUES['podSecurityContext']['fsGroup']}\n" in dockerfile
+
+
 @pytest.mark.parametrize(("values", "message"), [
     ({}, "no database is set"),
+    (merged(BY_URL, {"home": {"path": "home"}}), "'/home/path'.*does not match pattern"),
+    (merged(BY_URL, {"home": {"claims": "caches"}}), "'/home'.*additional properties 'claims' not allowed"),
     (merged(BY_URL, BY_SECRET), "database.url and existingSecret are both set"),
     (merged(BY_URL, BY_OPERATOR), "database.url and database.cloudnativepg.enabled are both set"),
     (merged(BY_SECRET, {"secrets": {"A": "b"}}), "secrets and existingSecret are both set"),

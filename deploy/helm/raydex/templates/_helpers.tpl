@@ -43,13 +43,21 @@ spec:
       matchLabelKeys: [ray.io/cluster] # the new cluster of an upgrade may share nodes with the old one
   {{- end }}
   {{- end }}
+  securityContext: {{ toJson $values.podSecurityContext }}
   volumes:
     - name: collections
       configMap: {name: {{ .root.Release.Name }}-collections, optional: true}
+    - name: home
+      {{- if $values.home.claim }}
+      persistentVolumeClaim: {claimName: {{ $values.home.claim }}}
+      {{- else }}
+      emptyDir: {sizeLimit: {{ $values.home.sizeLimit | quote }}}
+      {{- end }}
   containers:
     - {{- include "raydex.container" (merge (dict "root" .root "name" (printf "ray-%s" .kind)) .size) | nindent 6 }}
       volumeMounts:
         - {name: collections, mountPath: /collections, readOnly: true}
+        - {name: home, mountPath: {{ $values.home.path | quote }}}
       {{- if and (eq .kind "worker") (eq .part "serve") }}
       ports:
         - {name: serve, containerPort: 8000}
@@ -68,6 +76,7 @@ spec:
             optional: {{ $values.database.cloudnativepg.enabled }}
       env:
         - {name: RAY_USAGE_STATS_ENABLED, value: "0"}
+        - {name: RAYDEX_HOME, value: {{ $values.home.path | quote }}}
         # As deploy/start-cluster: a replica that dies costs a 503, and a node that was killed is known within a second.
         - {name: RAY_SERVE_HTTP_PROXY_CALLBACK_IMPORT_PATH, value: "serve.proxy:middlewares"}
         - {name: RAY_health_check_period_ms, value: "300"}
