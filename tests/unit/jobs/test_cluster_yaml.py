@@ -1,8 +1,10 @@
-"""cluster.yaml is what Ray's own cluster launcher accepts, and starts nodes that can run a job."""
+"""cluster.yaml and cluster-gcp.yaml are what Ray's own cluster launcher accepts, and start nodes that can run a job."""
 
 import copy
+import os
 import re
 import shlex
+import subprocess
 from pathlib import Path
 
 import jsonschema
@@ -17,9 +19,18 @@ ROOT = Path(__file__).parents[3]
 START = ("head_start_ray_commands", "worker_start_ray_commands")
 
 
+FILES = {"cluster.yaml": "aws", "cluster-gcp.yaml": "gcp"}
+RULE = re.compile(r"gcloud compute firewall-rules create \S+.*?(?=\ngcloud|\n```)", re.DOTALL)
+
+
+@pytest.fixture(params=FILES)
+def file(request):
+    return ROOT / request.param
+
+
 @pytest.fixture
-def config():
-    return yaml.safe_load((ROOT / "cluster.yaml").read_text())
+def config(file):
+    return yaml.safe_load(file.read_text())
 
 
 def test_rays_own_schema_accepts_it_and_would_refuse_a_mistake(config):
@@ -27,6 +38,36 @@ def test_rays_own_schema_accepts_it_and_would_refuse_a_mistake(config):
     config["available_node_types"]["head"]["instance"] = "m6i.xlarge"
     with pytest.raises(jsonschema.ValidationError):
         validate_config(prepare_config(config))
+
+
+def test_each_file_is_of_its_cloud_and_they_differ_in_nothing_else(file, config):
+    assert config["provider"]["type"] == FILES[file.name]
+    first, second = (yaml.safe_load((ROOT / name).read_text()) for name in FILES)
+    both = (set(first) | set(second)) - {"provider", "available_node_types", "head_setup_commands"}
+    assert {key for key in both if first.get(key) != second.get(key)} == set()
+    kinds = [one["available_node_types"] for one in (first, second)]
+    of_cloud = {"node_config"}
+    assert [
+        {name: {key: value for key, value in kind.items() if key not in of_cloud} for name, kind in each.items()}
+        for each in kinds
+    ] == [
+        {name: {key: value for key, value in kind.items() if key not in of_cloud} for name, kind in kinds[0].items()}
+    ] * 2
+
+
+def test_a_node_of_google_cloud_has_the_fields_that_ray_reads(config):
+    if config["provider"]["type"] != "gcp":
+        pytest.skip("of AWS")
+    for name, kind in config["available_node_types"].items():
+        node = kind["node_config"]
+        cpus = int(node["machineType"].rsplit("-", 1)[-1])
+        assert name == config["head_node_type"] or kind["resources"]["CPU"] == cpus
+        [interface] = node["networkInterfaces"]  # given for all: Ray then looks for no network
+        assert interface["subnetwork"].startswith(f"projects/{config['provider']['project_id']}/regions/")
+        assert f"/regions/{config['provider']['region']}/" in interface["subnetwork"]
+        [disk] = node["disks"]
+        assert disk["boot"] and disk["autoDelete"] and disk["initializeParams"]["sourceImage"].startswith("projects/")
+    assert config["provider"]["availability_zone"].startswith(config["provider"]["region"] + "-")
 
 
 def test_there_is_a_head_with_cpu_and_gpu_workers_that_may_come_and_go(config):
@@ -91,12 +132,22 @@ def listed_ports() -> set[int]:
     return found - {5432}
 
 
-def test_the_security_group_opens_the_ports_of_the_table_and_no_others(config):
-    opened = {
-        number
-        for rule in config["provider"]["security_group"]["IpPermissions"]
-        for number in range(rule["FromPort"], rule["ToPort"] + 1)
-    }
+def rules_of(config) -> list[tuple[str, int, int]]:
+    """What is opened: to which addresses, from which port to which; AWS's rules in the file, Google's in the docs."""
+    if config["provider"]["type"] == "aws":
+        rules = config["provider"]["security_group"]["IpPermissions"]
+        return [(each["CidrIp"], rule["FromPort"], rule["ToPort"]) for rule in rules for each in rule["IpRanges"]]
+    found = []
+    for command in RULE.findall((ROOT / "docs/running.md").read_text()):
+        words = shlex.split(command)
+        source, allowed = (words[words.index(flag) + 1] for flag in ("--source-ranges", "--allow"))
+        ranges = [re.fullmatch(r"tcp:(\d+)(?:-(\d+))?", each) for each in allowed.split(",")]
+        found += [(source, int(each[1]), int(each[2] or each[1])) for each in ranges]
+    return found
+
+
+def test_the_rules_open_the_ports_of_the_table_and_no_others(config):
+    opened = {number for _, first, last in rules_of(config) for number in range(first, last + 1)}
     fixed = [set(map(int, re.findall(r"--[a-z-]+-port=(\d+)", config[key][-1]))) for key in START]
     assert fixed[0] == fixed[1]
     listed = listed_ports()
@@ -106,14 +157,14 @@ def test_the_security_group_opens_the_ports_of_the_table_and_no_others(config):
 
 
 def test_nothing_is_open_to_everybody(config):
-    ranges = [each for rule in config["provider"]["security_group"]["IpPermissions"] for each in rule["IpRanges"]]
-    assert "0.0.0.0/0" not in {each["CidrIp"] for each in ranges}
+    assert "0.0.0.0/0" not in {source for source, _, _ in rules_of(config)}
 
 
 @pytest.mark.parametrize("key", START)
 def test_nodes_start_with_a_token_on_ports_that_are_set_and_with_flags_that_ray_knows(config, key):
     command = config[key][-1]
     assert "RAY_AUTH_MODE=token" in command
+    assert "RAY_worker_niceness=0" in command
     assert ".venv/bin:$PATH" in command
     known = {option for parameter in start.params for option in parameter.opts}
     flags = {word.split("=")[0] for word in shlex.split(command) if word.startswith("--")}
@@ -122,3 +173,30 @@ def test_nodes_start_with_a_token_on_ports_that_are_set_and_with_flags_that_ray_
 
 def test_the_dashboard_answers_on_the_head_alone(config):
     assert "--dashboard-host=127.0.0.1" in config["head_start_ray_commands"][-1]
+
+
+PASSWORD = re.compile(r"postgres(?:ql)?://[^/\s:@]+:[^@\s]+@")
+SHIPPED = [*FILES, "serve/config.yaml", "docs/running.md", "docs/serving.md", "docs/kubernetes.md"]
+SHIPPED += [str(path.relative_to(ROOT)) for path in (ROOT / "deploy").rglob("*") if path.is_file()]
+
+
+@pytest.mark.parametrize("name", [name for name in SHIPPED if not name.endswith((".pyc", ".json"))])
+def test_no_file_that_is_deployed_holds_a_password(name):
+    found = PASSWORD.findall((ROOT / name).read_text())
+    assert [url for url in found if "${" not in url] == [], "a variable of the environment, or a secret, holds it"
+
+
+@pytest.mark.parametrize("key", START)
+def test_the_variables_of_the_service_come_from_a_file_before_ray_starts(config, key):
+    command = config[key][-1]
+    mounted = [remote for remote, local in config["file_mounts"].items() if local == "~/.raydex.env"]
+    assert mounted == [f"/home/{config['auth']['ssh_user']}/.raydex.env"]
+    assert 0 < command.index("set -a; . ~/.raydex.env; set +a;") < command.index("ray start")
+
+
+@pytest.mark.parametrize("value", ["postgresql://u:p@h/d?sslmode=require&application_name=x", "a b'c", "$HOME`id`"])
+def test_any_value_survives_the_way_through_that_file(tmp_path, value):
+    (tmp_path / ".raydex.env").write_text(f"DATABASE_URL={shlex.quote(value)}\n")
+    line = 'set -a; . ~/.raydex.env; set +a; python3 -c \'import os; print(os.environ["DATABASE_URL"], end="")\''
+    shell = {"HOME": str(tmp_path), "PATH": os.environ["PATH"]}
+    assert subprocess.run(["sh", "-c", line], env=shell, capture_output=True, text=True, check=True).stdout == value
