@@ -18,7 +18,7 @@ import tempfile
 import threading
 import time
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -68,21 +68,17 @@ class RayCluster:
             return dict(free())
         return {node["NodeID"]: node["Resources"] for node in ray.nodes() if node["Alive"]}  # type: ignore[no-untyped-call]
 
-    def ask_for_node(self, needed: Mapping[str, float], within_s: float) -> None:
-        """Wait until a node has `needed` free resources, as work ends or an autoscaler starts one; `within_s` at most.
+    def ask_for_node(self, needed: Mapping[str, float], enough: Callable[[], bool], within_s: float) -> None:
+        """Ask an autoscaler for a node with `needed` resources, and wait until there are `enough`; `within_s` at most.
 
         Only an explicit request brings a node before anything runs (Ray's docs, `request_resources`).
         """
         from ray.autoscaler.sdk import request_resources
 
-        def is_there() -> bool:
-            free = self.free_resources().values()
-            return any(all(node.get(name, 0.0) >= amount for name, amount in needed.items()) for node in free)
-
         until = time.monotonic() + within_s
         request_resources(bundles=[dict(needed)])
         try:
-            while time.monotonic() < until and not is_there():
+            while time.monotonic() < until and not enough():
                 time.sleep(LOOK_S)
         finally:
             request_resources(bundles=[])

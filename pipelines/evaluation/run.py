@@ -15,7 +15,7 @@ from pipelines.evaluation.dataset import Example, describe_dataset
 from pipelines.evaluation.evaluator import ATTEMPTS, EvaluationPlan, has_reply, is_complete, is_settled
 from pipelines.evaluation.fingerprint import evaluation_fingerprint, public_settings
 from pipelines.evaluation.results import summarise
-from pipelines.evaluation.worker import EvaluationJob, EvaluationProgress, check_models, make_judge, open_worker
+from pipelines.evaluation.worker import EvaluationJob, ask_here, check_models, make_judge
 from pipelines.llm.servers.http import is_loopback
 from pipelines.records import Index
 from pipelines.store import EvaluatedQuestion, Store
@@ -154,8 +154,7 @@ def _ask(
 
         ask_over_ray(job, left, options.workers, options.ray_address, progress)
     else:
-        with open_worker(job) as worker:
-            worker(left, EvaluationProgress(len(left), progress).add)
+        ask_here(job, left, progress)
     return kept
 
 

@@ -142,6 +142,12 @@ def open_worker(job: EvaluationJob) -> Iterator[EvaluationWorker]:
         yield EvaluationWorker(store, job.evaluation, evaluator, job.gives_up)
 
 
+def ask_here(job: EvaluationJob, examples: Sequence[Example], progress: Callable[[str], None]) -> None:
+    """Ask in this process."""
+    with open_worker(job) as worker:
+        worker(examples, EvaluationProgress(len(examples), progress).add)
+
+
 def _open_store(job: EvaluationJob) -> Store:
     url, patience = job.database_url, DATABASE_PATIENCE_S
     is_candidate = job.index.state == "candidate"

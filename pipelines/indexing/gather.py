@@ -4,6 +4,7 @@ Decides where pages are embedded: in this process or on Ray, which is started on
 run.py.
 """
 
+import math
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
@@ -17,7 +18,16 @@ from pipelines.embedding.load import is_remote, prefixes_missing_from
 from pipelines.embedding.tokens import INT8
 from pipelines.indexing.building.estimate import PAGE_BYTES, Costs, Estimate, actors_for, costs_of, estimate
 from pipelines.indexing.building.local import LocalBuilder
-from pipelines.indexing.building.pools import Node, Pools, has_room, is_little, plan_local, plan_pools
+from pipelines.indexing.building.pools import (
+    HERE_PAGES,
+    ClusterTooSmall,
+    Node,
+    Pools,
+    has_room,
+    is_little,
+    plan_local,
+    plan_pools,
+)
 from pipelines.indexing.building.steps import BuildJob
 from pipelines.indexing.building.threads import ThreadedIterator
 from pipelines.indexing.collection import INDEX, Collection, Folder
@@ -34,6 +44,7 @@ from pipelines.indexing.reading.text import TOO_SLOW
 from pipelines.indexing.settings import ReindexOptions
 from pipelines.indexing.summary import RunLog, trace_tasks
 from pipelines.indexing.watch import RunWatch
+from pipelines.occupancy import who_holds_cpus
 from pipelines.records import Index, IndexSettings
 from pipelines.store import READ_ATTEMPTS, Store
 from pipelines.text.progress import Passing
@@ -137,13 +148,34 @@ class Gatherer:
         return self._store.ranges_to_index(self._name, self._run, index, rules, size, attempts, seen)
 
     def _crawl(self) -> None:
-        """Crawl, and embed meanwhile. In a first run pages wait until their sites' layouts can be told, but on Ray."""
+        """Crawl, and embed meanwhile. In a first run pages wait until their sites' layouts can be told, but on Ray.
+
+        A crawl of few pages on a given Ray, or of one that has no room for actors, brings pages alone: they are
+        embedded afterwards.
+        """
         if self._wants_ray():
-            self._gather_on_ray(lambda on_ray: on_ray.crawled(self.hosts))
+            if self._options.embedders is None and (self._crawls_little() or not self._has_room()):
+                self._crawl_alone()
+            else:
+                self._gather_on_ray(lambda on_ray: on_ray.crawled(self.hosts))
         elif self._changes or self._store.layouts(self._name)[0]:
             self._consume(self._local.crawled(self.hosts))
         else:
             self._consume(self._local.crawled(self.hosts, SAMPLE * len(self.hosts), self._learn_layouts))
+
+    def _crawl_alone(self) -> None:
+        """Crawl on the nodes of the given Ray, whatever others hold there."""
+        from pipelines.indexing.building.ray_builder import crawl_alone
+
+        _ = self._ray  # it is connected
+        crawl_alone(self.hosts, self._job(plan_local(1)))
+
+    def _crawls_little(self) -> bool:
+        """Return whether the crawls bring few pages: by the limits of their sites, or as far as they are known."""
+        limits = [host.max_pages or math.inf for host in self.hosts]
+        known = sum(self._store.status(self._name)["pages"].values())
+        is_known = all(self._store.known_page(self._name, host.start_urls[0]) for host in self.hosts)
+        return (known if is_known and not self._changes else sum(limits)) <= HERE_PAGES
 
     @property
     def _input_rules(self) -> str:
@@ -167,7 +199,7 @@ class Gatherer:
             )
 
     def _embed(self, ranges: Sequence[dict[str, Any]]) -> None:
-        if self._is_little(ranges):
+        if self._is_little(*_size(ranges), self._has_room):
             self._consume(self._local.mixed(ranges))
         elif (self._wants_ray() or is_remote(self._settings.model)) and self._has_ray:  # an endpoint takes many clients
             self._gather_on_ray(lambda on_ray: on_ray.stored(for_tasks(ranges, on_ray.embedders)))
@@ -206,13 +238,24 @@ class Gatherer:
                 self._log.tell("a node was lost: what is left of its work is begun again")
 
     def _wants_ray(self) -> bool:
-        """Return whether a Ray is to be used however little there is to do."""
+        """Return whether there is a Ray to use: a given one, or one that is started for the actors asked for."""
         options = self._options
         wanted = options.embedders is not None or options.ray_address != "local" or is_connected()
         return wanted and not options.no_ray
 
-    def _is_little(self, ranges: Sequence[dict[str, Any]]) -> bool:
-        return not self._wants_ray() and (self._options.no_ray or is_little(*_size(ranges), count_cpus(), has_gpu()))
+    def _is_little(self, pages: int, size: int, has_room: Callable[[], bool]) -> bool:
+        """Return whether this process embeds so many pages itself: sooner than actors that have yet to start.
+
+        Where a given Ray has no room, actors do not start at all.
+        """
+        if self._options.no_ray or self._options.embedders is not None:
+            return self._options.no_ray
+        if not self._wants_ray():
+            return is_little(pages, size, math.inf if has_gpu() else count_cpus())
+        return is_little(pages, size, math.inf) or (pages <= HERE_PAGES and not has_room())
+
+    def _has_room(self) -> bool:
+        return has_room([*self._free_nodes()])
 
     @cached_property
     def _local(self) -> LocalBuilder:
@@ -243,13 +286,21 @@ class Gatherer:
         """Return what builds on the nodes that are up now."""
         from pipelines.indexing.building.ray_builder import RayBuilder
 
-        if not has_room([*self._free_nodes()]):
-            self._log.tell(f"no node has room: waiting up to {NODE_STARTS_S:g} s for one that starts or is done")
-            self._ray.ask_for_node(A_NODE, NODE_STARTS_S)
+        if not self._has_room():
+            self._wait_for_room()
         pools, message = self._plan_pools([*self._free_nodes()])
         if message:
             self._log.warn(message)
         return RayBuilder(self._job(pools), self._free.values())
+
+    def _wait_for_room(self) -> None:
+        """Wait for a node that starts, or whose work ends. Raises ClusterTooSmall."""
+        holders = who_holds_cpus()
+        self._log.tell(f"no node has room for this run. {holders}. Waiting up to {NODE_STARTS_S:g} s")
+        with self._watch.waiting("waiting for a node that has room"):
+            self._ray.ask_for_node(A_NODE, self._has_room, NODE_STARTS_S)
+        if not self._has_room():
+            raise ClusterTooSmall([*self._free_nodes()], who_holds_cpus())
 
     def _free_nodes(self) -> Iterable[Node]:
         """Return what is free on each node; of one that was up before, as it was: this run may still hold a part."""
@@ -273,15 +324,14 @@ class Gatherer:
     def estimate(self, to_fetch: Sequence[int], new_pages: int) -> Estimate:
         """Estimate the run, which fetches so many pages of each host and stores `new_pages` of hosts and folders."""
         pages, size = self._to_index(new_pages)
-        cpus, gpu = count_cpus(), has_gpu()
+        nodes: list[Node] = [{"CPU": float(count_cpus()), "GPU": float(has_gpu())}]
         if self._wants_ray():
             with connect_ray(self._options.ray_address) as cluster:
                 nodes = [*cluster.free_resources().values()]
-            actors = self._plan_pools(nodes if has_room(nodes) else [A_NODE])[0].embedders
-        elif self._options.no_ray or is_little(pages, size, cpus, gpu):
-            actors = 0
-        else:
-            actors = self._plan_pools([{"CPU": float(cpus), "GPU": float(gpu)}])[0].embedders
+        room = has_room(nodes)
+        actors = 0
+        if not self._is_little(pages, size, lambda: room):
+            actors = self._plan_pools(nodes if room else [A_NODE])[0].embedders
         return estimate(to_fetch, pages, size, actors, self._costs)
 
     def _to_index(self, more: int = 0) -> tuple[int, int]:

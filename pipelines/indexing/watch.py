@@ -39,6 +39,7 @@ class RunWatch:
         self._before = {"bytes": 0, "tokens": 0}
         self._state: tuple[float, ...] = ()
         self._end_s = 0.0
+        self._waits_for = ""
 
     def crawling(self, rules: Callable[[], str]) -> AbstractContextManager[None]:
         """Report while the body crawls, and embeds what it finds; `rules` are those that pages are then read with."""
@@ -50,6 +51,15 @@ class RunWatch:
         self._before = before = self._store.staging_progress(self._collection, self._run, rules)
         known = (before["pages"] + pages, before["bytes"] + size)
         return self._every(lambda at_s: self._report(rules, *known, None, at_s))
+
+    @contextmanager
+    def waiting(self, reason: str) -> Iterator[None]:
+        """Report that the run waits, and for what, while the body does: nothing is done meanwhile."""
+        self._waits_for = reason
+        try:
+            yield
+        finally:
+            self._waits_for = ""
 
     def _report_crawl(self, rules: str, at_s: float) -> None:
         seen = self._store.seen_pages(self._collection, self._run)
@@ -114,7 +124,10 @@ class RunWatch:
             while not done.wait(pause_s):
                 began = self._now()
                 with suppress(StoreUnavailable):
-                    report(began)
+                    if reason := self._waits_for:
+                        self._tell(Passing(reason))
+                    else:
+                        report(began)
                 pause_s = max(EVERY_S, LEAST_PAUSE * (self._now() - began))
 
         thread = threading.Thread(target=watch, daemon=True)

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 import httpx
 import pytest
@@ -32,6 +33,12 @@ class HeadProcess:
             command, cwd=ROOT, env=self.environment | environment, text=True, timeout=timeout, check=False,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         )  # fmt: skip
+
+    def start(self, *command: str, output: IO[str], **environment: str) -> "subprocess.Popen[str]":
+        """As `run`, without waiting for its end."""
+        return subprocess.Popen(
+            command, cwd=ROOT, env=self.environment | environment, text=True, stdout=output, stderr=subprocess.STDOUT
+        )
 
     def get(self, path: str, **headers: str) -> httpx.Response:
         return httpx.get(self.address + path, headers=headers, timeout=10)

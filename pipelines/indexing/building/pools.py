@@ -15,8 +15,9 @@ THREADS = 4
 # Reading, sectioning and chunking cost a fiftieth of embedding on CPUs (1.8 ms to 81 ms a chunk, Ray's docs, MiniLM,
 # one core); storing as much again.
 READING_SHARE = 1 / 20
-# Free CPUs that a node needs to take part: with fewer, sharing one core would slow down everything.
-LEAST_CPUS = 0.5
+# Free CPUs that a node needs to take part. Ray only counts them: a run gives way to all else on its nodes, so that a
+# small share beside a service costs it nothing. Less than this is what a single task of another run leaves over.
+LEAST_CPUS = 0.2
 # A crawling or storing task mostly waits: it takes this share of a reading task's CPUs.
 LIGHT = 0.2
 # A tenth of the CPUs may stay unused for fewer, larger actors: each loads the model into its own memory.
@@ -36,7 +37,18 @@ _ROUNDING = 1e-6
 
 
 class ClusterTooSmall(RuntimeError):
-    """No node has room for an embedding actor and a reading task; nothing was started."""
+    """No node has room for an embedding actor and a reading task; nothing was started.
+
+    `holders` says who holds the CPUs, and how to free them.
+    """
+
+    def __init__(self, nodes: Sequence[Node], holders: str = "") -> None:
+        free = ", ".join(f"{node.get('CPU', 0.0):g}" for node in nodes) or "none"
+        super().__init__(
+            f"the cluster's nodes have {free} CPUs free, and a run needs {LEAST_CPUS:g} on one of them"
+            + (f". {holders}. " if holders else ": wait for other work to end, add a node, ")
+            + ("Or embed in the process of the command: --no-ray" if holders else "or use --no-ray")
+        )
 
 
 class ImpossiblePool(ValueError):
@@ -78,13 +90,9 @@ def plan_pools(
     """
     check_request(embedders, gpus)
     check_request(max_embedders, gpus)
-    usable = [node for node in nodes if node.get("CPU", 0.0) >= LEAST_CPUS]
-    if not has_room(nodes):
-        free = ", ".join(f"{node.get('CPU', 0.0):g}" for node in nodes) or "none"
-        raise ClusterTooSmall(
-            f"the cluster's nodes have {free} CPUs free, and a node with at least {LEAST_CPUS:g} is needed: "
-            "wait for other work to end, add a node, or run without RAY_ADDRESS on this machine alone"
-        )
+    usable = [node for node in nodes if has_room([node])]
+    if not usable:
+        raise ClusterTooSmall(nodes)
     slots = [count_gpu_slots(node.get("GPU", 0.0), gpus) for node in usable]
     if any(slots):
         cpus = min(1.0, *(_room(node) / taken for node, taken in zip(usable, slots, strict=True) if taken))
@@ -99,7 +107,7 @@ def plan_pools(
 
 def has_room(nodes: Sequence[Node]) -> bool:
     """Return whether a node has the CPUs to take part."""
-    return any(node.get("CPU", 0.0) >= LEAST_CPUS for node in nodes)
+    return any(node.get("CPU", 0.0) >= LEAST_CPUS - _ROUNDING for node in nodes)
 
 
 def held_by_others(total: Node, free: Iterable[Node]) -> Node:
@@ -115,13 +123,13 @@ def plan_local(cpus: int) -> Pools:
     return Pools(1, 1, 1, cpus, min(THREADS, cpus), gpus=0.0, task_cpus=0.0, light_cpus=0.0, tasks=None, crawls=0)
 
 
-def is_little(pages: int, size: int, cpus: int, gpu: bool = False) -> bool:
+def is_little(pages: int, size: int, cpus: float) -> bool:
     """Return whether so many pages, of `size` bytes, are embedded sooner by one process than by actors on `cpus` CPUs.
 
-    With n actors it is so up to n / (n - 1) of what one embedder does while they start; with one at any size. An actor
-    on a `gpu` counts as any number of them.
+    With n actors it is so up to n / (n - 1) of what one embedder does while they start; with one at any size. `cpus` is
+    infinite for a GPU, and for a cluster that has room.
     """
-    actors = math.inf if gpu else plan_pools([{"CPU": float(cpus)}])[0].embedders
+    actors = cpus if math.isinf(cpus) else plan_pools([{"CPU": float(cpus)}])[0].embedders
     return pages <= HERE_PAGES and size * (1 - 1 / actors) <= BYTES_PER_START
 
 

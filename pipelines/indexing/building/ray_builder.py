@@ -7,6 +7,7 @@ Ray.
 import functools
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any, cast
 
 import pyarrow as pa
@@ -21,10 +22,10 @@ from pipelines.indexing.chunking.page_cutter import PageChunks, PageCutter
 from pipelines.indexing.crawling.crawl import CrawlSettings
 from pipelines.indexing.reading.layout import Layouts
 from pipelines.indexing.reading.read import PageReader
-from pipelines.logs import log_work_of
 from pipelines.records import IndexSettings
 from pipelines.store import DATABASE_PATIENCE_S, Store
 
+HOSTS_AT_ONCE = 8  # of a crawl whose pages are embedded afterwards
 # A GPU stage must name its batch size; this many texts keep a small encoder busy.
 GPU_BATCH = 512
 
@@ -54,6 +55,19 @@ class RayBuilder:
         """Build from stored pages, in ranges {first, last} of URLs."""
         configure(slow_source=False, held=self._held)
         yield from run_dataset(build(stored_pages(ranges, self._job), self._job))
+
+
+def crawl_alone(hosts: Sequence[CrawlSettings], job: steps.BuildJob) -> None:
+    """Crawl on the nodes of the connected Ray, at most so many hosts at once, and store their pages.
+
+    Ray counts no CPU for a crawl, which mostly waits: it goes through where others hold them all.
+    """
+    crawl, coming = ray.remote(num_cpus=0)(crawl_to_end), iter(hosts)
+    under_way = [crawl.remote(host, job) for host in islice(coming, HOSTS_AT_ONCE)]
+    while under_way:
+        [ended, *_], under_way = ray.wait(under_way)
+        ray.get(ended)
+        under_way += [crawl.remote(host, job) for host in islice(coming, 1)]
 
 
 def run_dataset(dataset: Dataset) -> Iterator[pa.Table]:
@@ -134,6 +148,11 @@ def urls_of_ranges(batch: pa.Table, job: steps.BuildJob) -> Iterator[pa.Table]:
         yield pa.table({"url": pa.array(urls, pa.string())})
 
 
+def crawl_to_end(host: CrawlSettings, job: steps.BuildJob) -> None:
+    for _ in steps.crawl_host(host, job, _store(job)):
+        pass
+
+
 def crawl_batch(batch: pa.Table, job: steps.BuildJob, hosts: list[CrawlSettings]) -> Iterator[pa.Table]:
     """Crawl the host of a batch.
 
@@ -161,7 +180,7 @@ def _store(job: steps.BuildJob) -> Store:
 @functools.cache
 def _store_of(url: str, run: int, collection: str) -> Store:
     """Return the store of this process, which works for a run, as its log says from now on."""
-    log_work_of(run, collection)
+    steps.begin_work(run, collection)
     return Store(url, pool_size=2, retry_s=DATABASE_PATIENCE_S)
 
 

@@ -15,8 +15,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pipelines.cluster import JOB_NICENESS
 from pipelines.embedding.load import load_embedder
 from pipelines.indexing.building.pools import Pools
+from pipelines.indexing.building.threads import give_way_whole
 from pipelines.indexing.chunking.page_cutter import PageChunks
 from pipelines.indexing.chunking.url_rules import UrlRules
 from pipelines.indexing.crawling.crawl import CrawlFailed, CrawlReport, CrawlSettings, crawl
@@ -58,6 +60,12 @@ class BuildJob:
     def input_rules(self) -> str:
         """What a page's chunks depend on besides its bytes: the index keeps it with each page."""
         return self.rules.digest + self.layouts.digest
+
+
+def begin_work(run: int, collection: str) -> None:
+    """Have this worker of Ray work for a run: its log says so, and it gives way to a service on the same machine."""
+    give_way_whole(JOB_NICENESS)
+    log_work_of(run, collection)
 
 
 def crawl_host(settings: CrawlSettings, job: BuildJob, store: Store) -> Iterator[list[str]]:
@@ -103,7 +111,7 @@ class EmbedTexts:
 
     def __init__(self, job: BuildJob, on_ray: bool = False) -> None:
         if on_ray:
-            log_work_of(job.run, job.collection)
+            begin_work(job.run, job.collection)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", RuntimeWarning)
             self.embedder = load_embedder(

@@ -6,6 +6,7 @@ import sys
 import threading
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
@@ -65,7 +66,7 @@ class ThreadedIterator(Generic[T]):
         return at_work or not (self._drop_rest or self._items.empty())
 
     def _draw(self, source: Generator[T]) -> None:
-        _give_way(self._niceness)
+        give_way(self._niceness)
         _THREAD.stopped = self._stopped
         try:
             for item in source:
@@ -84,7 +85,19 @@ class ThreadedIterator(Generic[T]):
                 break
 
 
-def _give_way(niceness: int) -> None:
+def give_way(niceness: int) -> None:
+    """Have this thread, and what it starts, give way to other work of the machine."""
     if sys.platform == "linux":
-        thread = threading.get_native_id()
-        os.setpriority(os.PRIO_PROCESS, thread, max(niceness, os.getpriority(os.PRIO_PROCESS, thread)))
+        _be_nice(threading.get_native_id(), niceness)
+
+
+def give_way_whole(niceness: int) -> None:
+    """Have all threads of this process, and what they start, give way to other work of the machine."""
+    threads = Path("/proc/self/task")
+    for thread in [int(path.name) for path in threads.iterdir()] if threads.exists() else [0]:
+        with suppress(ProcessLookupError):  # it has just ended
+            _be_nice(thread, niceness)
+
+
+def _be_nice(thread: int, niceness: int) -> None:
+    os.setpriority(os.PRIO_PROCESS, thread, max(niceness, os.getpriority(os.PRIO_PROCESS, thread)))

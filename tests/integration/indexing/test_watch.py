@@ -4,6 +4,7 @@ import re
 
 import psycopg
 import pytest
+from kit.processes import eventually
 from kit.workshop import BASE, Workshop, small_site
 
 from pipelines.indexing.watch import RunWatch
@@ -49,6 +50,19 @@ def test_a_crawl_ends_when_its_queue_is_done_at_this_pace(watched: Watched) -> N
     assert watched.told[0] == "4 of 100 pages, 12 chunks, 12 embedded"
     assert watched.told[-1].startswith("40 of 100 pages, 120 chunks, 120 embedded, about ")
     assert watched.left == pytest.approx(30, abs=4)
+
+
+def test_a_run_that_waits_says_so_and_then_goes_on_counting(watched: Watched, monkeypatch) -> None:
+    monkeypatch.setattr("pipelines.indexing.watch.EVERY_S", 0.01)
+    watched.stage(0, 10)
+    size = watched.store.seen_pages("docs", watched.run)["bytes"]
+    with watched.watch.embedding(watched.rules, 90, size):
+        with watched.watch.waiting("waiting for a node that has room"):
+            del watched.told[:]
+            eventually(lambda: len(watched.told) > 2, "it reports")
+            waited = set(watched.told[1:])
+        eventually(lambda: watched.told[-1].startswith("10 of 100 pages"), "it counts again")
+    assert waited == {"waiting for a node that has room"}
 
 
 def test_texts_that_wait_for_the_model_decide_about_the_end(watched: Watched) -> None:

@@ -32,17 +32,21 @@ MAY_USE = dict.fromkeys(NOTHING, frozenset()) | {
     "cluster": {"files", "ray_internals", "ray_place"},
     "service_client": {"llm", "proxies"},
     "lexical": {"files", "markdown", "records", "store", "text"},
-    "indexing": BASE | {"cluster"},
+    "occupancy": set(),
+    "indexing": BASE | {"cluster", "occupancy"},
     "announcements": {"indexing", "store", "text"},
     "answering": BASE | {"lexical"},
     "insights": BASE | {"lexical", "answering"},
     "diagnosis": BASE | {"cluster", "ray_place", "keeper", "embedded", "answering"},
-    "evaluation": BASE | {"cluster", "lexical", "indexing", "answering"},
+    "evaluation": BASE | {"cluster", "occupancy", "lexical", "indexing", "answering"},
     "training": BASE | {"lexical", "indexing", "answering", "evaluation"},
     "nights": BASE | {"embedded", "signing", "lexical", "indexing", "answering", "insights", "evaluation", "training"},
 }
 # The chain that builds an index, and the connection that it and a distributed evaluation need.
-RAY = {"pipelines/indexing/building/ray_builder.py", "pipelines/cluster.py", "pipelines/evaluation/distributed.py"}
+RAY = {
+    *("pipelines/indexing/building/ray_builder.py", "pipelines/evaluation/distributed.py"),
+    *("pipelines/cluster.py", "pipelines/occupancy.py"),
+}
 # The keeper of the embedded Postgres is another Python process: it needs what this one was started with. Two of Ray's
 # switches exist in the environment only: they are set, nothing is read.
 ENVIRONMENT = {"pipelines/embedded.py", "pipelines/cluster.py", "jobs/environment.py"}

@@ -1,9 +1,12 @@
 """Threads that draw from iterators: order, errors, ends, and what they leave behind."""
 
 import os
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Generator
+from pathlib import Path
 
 import pytest
 
@@ -75,3 +78,20 @@ def test_a_thread_gives_way_and_its_owner_does_not() -> None:
     with ThreadedIterator([(mine() for _ in range(1))], niceness=15) as items:
         assert list(items) == [max(15, before)]
     assert mine() == before
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="threads have no niceness of their own here")
+def test_a_whole_process_gives_way_with_the_threads_that_it_has_and_what_it_starts() -> None:
+    code = """
+import os, subprocess, threading
+from pipelines.indexing.building.threads import give_way_whole
+over, numbers = threading.Event(), []
+threading.Thread(target=lambda: (numbers.append(threading.get_native_id()), over.wait())).start()
+give_way_whole(15)
+give_way_whole(5)  # never back
+child = subprocess.run(["nice"], capture_output=True, text=True).stdout
+print(*(os.getpriority(os.PRIO_PROCESS, each) for each in (0, *numbers)), child)
+over.set()
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert {max(15, int(each)) for each in done.stdout.split()} == {max(15, os.getpriority(os.PRIO_PROCESS, 0))}

@@ -1,0 +1,124 @@
+"""A service and jobs share a head of two CPUs, as docs/running.md and docs/serving.md start them."""
+
+import contextlib
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import yaml
+from kit.databases import DatabaseServer
+from kit.head_process import ROOT, HeadProcess, free_ports, run_head, summary_of
+from kit.processes import eventually
+from kit.reindexing import write_site
+from kit.serving import OPEN
+from kit.web import Site
+
+pytestmark = [pytest.mark.exhaustive, pytest.mark.timeout(900)]
+
+BIN = Path(sys.executable).parent
+STEPS = ("Raydex", "Retriever")
+INDEX = (str(BIN / "raydex"), "submit", "--environment", "none", "index", "--model", "hash:64")
+
+
+class SmallCluster:
+    """A head of two CPUs with a database, and the service of deploy/serve.yaml on a port of its own."""
+
+    def __init__(self, head: HeadProcess, database: str, folder: Path) -> None:
+        self.head, self.folder = head, folder
+        (self.port,) = map(int, free_ports(1))
+        self._variables = {"DATABASE_URL": database}
+
+    def deploy(self, cpus: float | None = None, replicas: int | None = None) -> None:
+        """Do `serve deploy` with other CPUs and numbers of replicas, if given, and wait until all replicas run."""
+        config = yaml.safe_load((ROOT / "deploy/serve.yaml").read_text())
+        config["http_options"] = {"host": "127.0.0.1", "port": self.port}
+        for deployment in config["applications"][0]["deployments"]:
+            if cpus is not None:
+                deployment["ray_actor_options"]["num_cpus"] = cpus
+            if replicas:
+                deployment["autoscaling_config"] |= {"min_replicas": replicas, "max_replicas": replicas}
+        (file := self.folder / "serve.yaml").write_text(yaml.safe_dump(config))
+        done = self.head.run(str(BIN / "serve"), "deploy", str(file), "--address", self.head.address)
+        assert done.returncode == 0, done.stdout
+        wanted = replicas or 2
+        eventually(lambda: self.running() == {step: wanted for step in STEPS}, "all replicas run", 180)
+
+    def running(self) -> dict[str, int]:
+        """Return how many replicas of each deployment run."""
+        told = self.head.get("/api/serve/applications/", Authorization=f"Bearer {self.head.token}").json()
+        app = told["applications"].get("raydex", {})
+        assert app.get("status") != "DEPLOY_FAILED", app.get("message")
+        return {
+            name: sum(replica["state"] == "RUNNING" for replica in one["replicas"])
+            for name, one in app.get("deployments", {}).items()
+        }
+
+    def index(self, *flags: str) -> dict[str, Any]:
+        """Do `raydex submit index`; return its summary, and what it said."""
+        done = self.head.run(*INDEX, *flags, "--json", timeout=600, **self._variables)
+        assert done.returncode == 0, done.stdout
+        return summary_of(done.stdout) | {"said": done.stdout}
+
+    def ask(self, question: str, collection: str) -> list[str]:
+        """Return the texts of what the service finds."""
+        url = f"http://127.0.0.1:{self.port}/search"
+        reply = httpx.post(url, json={"question": question, "collection": collection}, timeout=30)
+        assert reply.status_code == 200, reply.text
+        return [hit["text"] for hit in reply.json()["hits"]]
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory, server: DatabaseServer) -> Iterator[SmallCluster]:
+    folder = tmp_path_factory.mktemp("small")
+    home = {"HOME": str(folder), "RAYDEX_HOME": str(folder / "home")}
+    with server.database() as database:
+        command, token = ["deploy/start-cluster"], folder / "ray" / "token"
+        with run_head(command, token, DATABASE_URL=database, **home, **OPEN) as head:
+            yield SmallCluster(head, database, folder)
+
+
+@contextlib.contextmanager
+def written(folder: Path, pages: dict[str, str]) -> Iterator[tuple[str, ...]]:
+    """Write a folder of pages; yield the flags that index it."""
+    write_site(folder, {page: {"about": text} for page, text in pages.items()})
+    yield ("--path", str(folder), "--base-url", "https://docs.example.com/")
+
+
+@pytest.mark.parametrize("held", ["as-in-the-file", "all"])
+def test_a_run_an_update_and_a_crawl_go_through_beside_a_service(cluster, tmp_path, held):
+    """Though replicas hold both CPUs, as a file of a user's own may say."""
+    cluster.deploy(*([0.5] if held == "all" else []))
+    name = f"folder-{held}"
+    with written(tmp_path, {"keys": "The key hangs in hall 7.", "locks": "Locks are oiled in May."}) as flags:
+        first = cluster.index("--collection", name, *flags)
+        assert (first["chunks"]["embedded"], first["published"]) == (2, True)
+        assert cluster.ask("Where does the key hang?", name)[0].endswith("The key hangs in hall 7.")
+    with written(tmp_path, {"keys": "The key hangs in hall 8 now."}) as flags:
+        again = cluster.index("--collection", name, *flags)
+        assert (again["chunks"]["embedded"], again["published"]) == (1, True)
+    eventually(lambda: "hall 8 now." in cluster.ask("Where does the key hang?", name)[0], "the update is served", 60)
+    with Site({"/": "<h1>Doors</h1><p>Doors open at nine.</p>"}) as site:
+        crawled = cluster.index("--collection", f"site-{held}", "--start-url", f"{site.url}/", "--allow-private")
+    assert crawled["chunks"]["embedded"] == 1
+    for summary in (first, again, crawled):
+        assert "no node has room" not in summary["said"]
+
+
+def test_what_needs_actors_waits_names_the_holders_and_goes_on_once_they_are_smaller(cluster, tmp_path):
+    cluster.deploy(cpus=0.5)
+    with written(tmp_path, {"bells": "Bells ring at noon."}) as flags:
+        command = [*INDEX, "--collection", "bells", *flags, "--embedders", "1"]
+        log = tmp_path / "said.log"
+        with log.open("w") as output, cluster.head.start(*command, output=output, **cluster._variables) as job:
+            eventually(lambda: "no node has room" in log.read_text() or job.poll() is not None, "it waits", 180)
+            eventually(lambda: "waiting for a node that has room" in log.read_text(), "its line says so", 60)
+            cluster.deploy()
+            assert job.wait(240) == 0, log.read_text()
+    said = log.read_text()
+    assert "The service raydex holds 2 CPUs (" in said
+    assert "Raydex 2 × 0.5" in said and "Retriever 2 × 0.5" in said
+    assert "lower `num_cpus` or the number of replicas under `deployments`" in said
+    assert "0 of 1 pages" not in said.partition("no node has room")[2].partition("waiting for a node")[0]
