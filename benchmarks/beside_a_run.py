@@ -1,0 +1,127 @@
+"""Measures how long readers wait beside a run on the same cluster, against the same questions alone.
+
+    python -m benchmarks.beside_a_run [--url URL] [--rounds 3] [--clients 2] [--write PAGE] -- raydex submit index …
+
+Needs a service at `--url` whose default collection is indexed, and a command that works: `{round}` in it is the number
+of the round, as in `--collection night{round}`, so that each has a collection to build. A round asks alone before and
+after the run, half of the time each, and beside it until it ends: what else the machine does affects both alike.
+Clients pause for 0.2 s between questions. Takes about twice as long as the command, for each round.
+"""
+
+import argparse
+import itertools
+import json
+import statistics
+import subprocess
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import httpx
+
+from benchmarks import tables
+
+QUESTIONS = Path(__file__).parent / "questions/newcomers.jsonl"
+PAUSE_S, TIMEOUT_S = 0.2, 60.0
+LEAST_S = 20.0  # of asking alone before the first run, whose length nobody knows yet
+
+
+@dataclass
+class Clients:
+    """Clients that ask one question after another; `seconds` has what each answer took."""
+
+    url: str
+    count: int
+    questions: Sequence[str]
+    seconds: list[float] = field(default_factory=list)
+    failed: int = 0
+
+    @contextmanager
+    def asking(self) -> Iterator[None]:
+        """Ask for as long as the body runs."""
+        over = threading.Event()
+        threads = [threading.Thread(target=self._ask, args=(first, over)) for first in range(self.count)]
+        for thread in threads:
+            thread.start()
+        try:
+            yield
+        finally:
+            over.set()
+            for thread in threads:
+                thread.join()
+
+    def _ask(self, first: int, over: threading.Event) -> None:
+        with httpx.Client(base_url=self.url, timeout=TIMEOUT_S) as http:
+            for question in itertools.islice(itertools.cycle(self.questions), first * 7, None):
+                began = time.perf_counter()
+                reply = http.post("/search", json={"question": question})
+                self.seconds.append(time.perf_counter() - began)
+                self.failed += reply.status_code != httpx.codes.OK
+                if over.wait(PAUSE_S):
+                    return
+
+    def quantiles_ms(self) -> tuple[float, float]:
+        """Return the median and the 95th of a hundred."""
+        cuts = statistics.quantiles(self.seconds, n=20, method="inclusive")
+        return cuts[9] * 1000, cuts[18] * 1000
+
+
+def measure(url: str, command: Sequence[str], rounds: int, clients: int) -> list[tuple[Clients, Clients, float]]:
+    """Return for each round the clients alone, those beside the run, and the seconds of the run."""
+    questions = [json.loads(line)["question"] for line in QUESTIONS.read_text().splitlines()]
+    done: list[tuple[Clients, Clients, float]] = []
+    alone_s = LEAST_S
+    for number in range(rounds):
+        alone, beside = (Clients(url, clients, questions) for _ in range(2))
+        with alone.asking():
+            time.sleep(alone_s / 2)
+        began = time.perf_counter()
+        with beside.asking():
+            subprocess.run([word.replace("{round}", str(number)) for word in command], check=True)
+        took = time.perf_counter() - began
+        with alone.asking():
+            time.sleep(alone_s / 2)
+        alone_s = max(LEAST_S, took)
+        done.append((alone, beside, took))
+        print(as_row(number, *done[-1]), flush=True)
+    return done
+
+
+def as_row(number: int, alone: Clients, beside: Clients, took: float) -> list[str]:
+    """Return the row of a round: the run, both quantiles of both, and their ratios."""
+    (median, p95), (median_beside, p95_beside) = alone.quantiles_ms(), beside.quantiles_ms()
+    counts = f"{len(alone.seconds)}, {len(beside.seconds)}"
+    failed = alone.failed + beside.failed
+    return [
+        *(str(number + 1), f"{took:.0f} s", counts, f"{median:.0f}, {p95:.0f} ms"),
+        *(
+            f"{median_beside:.0f}, {p95_beside:.0f} ms",
+            f"{median_beside / median:.1f}, {p95_beside / p95:.1f}",
+            str(failed),
+        ),
+    ]
+
+
+HEAD = ("round", "run", "answers alone, beside", "alone: median, p95", "beside the run", "ratios", "failed")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--url", default="http://127.0.0.1:8000")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--clients", type=int, default=2)
+    parser.add_argument("--write", type=Path, metavar="PAGE")
+    parser.add_argument("command", nargs="+")
+    args = parser.parse_args()
+    rows = [as_row(n, *each) for n, each in enumerate(measure(args.url, args.command, args.rounds, args.clients))]
+    table = tables.as_table(HEAD, rows)
+    print(table)
+    if args.write:
+        tables.write_table(args.write, "beside", table)
+
+
+if __name__ == "__main__":
+    main()
