@@ -41,7 +41,7 @@ def describe(
 ) -> str:
     """Return a sentence about each holder of CPUs but the job `own`, the largest first; rows are of Ray's state API."""
     services: dict[str, Counter[tuple[str, float]]] = defaultdict(Counter)
-    held: Counter[str] = Counter()
+    held: dict[str, float] = defaultdict(float)
     for row in [*actors, *(task for task in tasks if task.get("type") != "ACTOR_TASK")]:
         cpus = float((row.get("required_resources") or {}).get("CPU", 0.0))
         name = row.get("name") or ""
