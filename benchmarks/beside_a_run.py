@@ -1,6 +1,6 @@
 """Measures how long readers wait beside a run on the same cluster, against the same questions alone.
 
-    python -m benchmarks.beside_a_run [--url URL] [--rounds 3] [--clients 2] [--write PAGE] -- raydex submit index …
+    python -m benchmarks.beside_a_run [--url URL] [--rounds 3] [--clients 2] [--key KEY] -- raydex submit index …
 
 Needs a service at `--url` whose default collection is indexed, and a command that works: `{round}` in it is the number
 of the round, as in `--collection night{round}`, so that each has a collection to build. A round asks alone before and
@@ -36,6 +36,7 @@ class Clients:
     url: str
     count: int
     questions: Sequence[str]
+    key: str = ""
     seconds: list[float] = field(default_factory=list)
     failed: int = 0
 
@@ -54,7 +55,8 @@ class Clients:
                 thread.join()
 
     def _ask(self, first: int, over: threading.Event) -> None:
-        with httpx.Client(base_url=self.url, timeout=TIMEOUT_S) as http:
+        headers = {"Authorization": f"Bearer {self.key}"} if self.key else {}
+        with httpx.Client(base_url=self.url, timeout=TIMEOUT_S, headers=headers) as http:
             for question in itertools.islice(itertools.cycle(self.questions), first * 7, None):
                 began = time.perf_counter()
                 reply = http.post("/search", json={"question": question})
@@ -69,13 +71,15 @@ class Clients:
         return cuts[9] * 1000, cuts[18] * 1000
 
 
-def measure(url: str, command: Sequence[str], rounds: int, clients: int) -> list[tuple[Clients, Clients, float]]:
+def measure(
+    url: str, command: Sequence[str], rounds: int, clients: int, key: str
+) -> list[tuple[Clients, Clients, float]]:
     """Return for each round the clients alone, those beside the run, and the seconds of the run."""
     questions = [json.loads(line)["question"] for line in QUESTIONS.read_text().splitlines()]
     done: list[tuple[Clients, Clients, float]] = []
     alone_s = LEAST_S
     for number in range(rounds):
-        alone, beside = (Clients(url, clients, questions) for _ in range(2))
+        alone, beside = (Clients(url, clients, questions, key) for _ in range(2))
         with alone.asking():
             time.sleep(alone_s / 2)
         began = time.perf_counter()
@@ -113,14 +117,13 @@ def main() -> None:
     parser.add_argument("--url", default="http://127.0.0.1:8000")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--clients", type=int, default=2)
-    parser.add_argument("--write", type=Path, metavar="PAGE")
+    parser.add_argument("--key", default="", help="of the service, where it asks for one")
     parser.add_argument("command", nargs="+")
     args = parser.parse_args()
-    rows = [as_row(n, *each) for n, each in enumerate(measure(args.url, args.command, args.rounds, args.clients))]
-    table = tables.as_table(HEAD, rows)
-    print(table)
-    if args.write:
-        tables.write_table(args.write, "beside", table)
+    rows = [
+        as_row(n, *each) for n, each in enumerate(measure(args.url, args.command, args.rounds, args.clients, args.key))
+    ]
+    print(tables.as_table(HEAD, rows))
 
 
 if __name__ == "__main__":
