@@ -128,9 +128,7 @@ def connect_ray(address: str = "local", niceness: int = JOB_NICENESS, metrics: i
             if address == "local":
                 start_local_ray(_system_config={"worker_niceness": niceness}, _metrics_export_port=metrics or None)
             else:
-                # Elsewhere Ray takes a loopback address for one of the network, where such a cluster does not listen.
-                is_loopback = address.rsplit(":", 1)[0].strip("[]") in LOOPBACK
-                with _loopback_alone() if is_loopback else contextlib.nullcontext():
+                with as_it_is(address):
                     ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
     try:
         yield RayCluster(ray.get_runtime_context().gcs_address)
@@ -242,6 +240,16 @@ def keep_token_private() -> None:
             making.write(secrets.token_hex(32))
             making.flush()
             os.link(making.name, token)  # whole, and the first of several processes wins
+
+
+def as_it_is(address: str) -> contextlib.AbstractContextManager[None]:
+    """Have Ray connect to an address of the loopback interface as it is.
+
+    Elsewhere Ray takes such an address for one of the network, where a head on 127.0.0.1 does not listen, and gives
+    up after 44 s.
+    """
+    is_loopback = address.rsplit(":", 1)[0].strip("[]") in LOOPBACK
+    return _loopback_alone() if is_loopback else contextlib.nullcontext()
 
 
 @contextlib.contextmanager

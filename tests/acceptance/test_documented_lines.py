@@ -1,7 +1,8 @@
 """Every shell line of the pages about clusters runs as it is printed, in a fresh shell beside a head with a token.
 
 The head is that of deploy/start-cluster, on a machine with two addresses: a network namespace with a loopback and an
-interface, so that Ray's defaults hold (ports, the address that a client looks at). A line is run, or NOT_RUN says why not.
+interface, so that Ray's defaults hold (ports, the address that a client looks at). A line is run, or NOT_RUN says why
+it is not.
 """
 
 import os
@@ -16,6 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+import yaml
 from kit.head_process import end
 from kit.hosts import NetHost, network
 from kit.reindexing import write_site
@@ -51,9 +53,10 @@ NOT_RUN = {
     "curl -s https://docs.example.com/": "there is no such service: test_keys.py asks one with a key",
     "curl -sS http://127.0.0.1:8000/health/ready": "waits for a service: tests/cluster/test_serving.py asks it",
     "raydex drop mydocs": "deletes a collection: test_drop_job.py does",
-    "pg_restore": "needs an empty database: test_dumps.py restores",
+    "pg_restore": "needs an empty database, and Postgres's own tool",
+    "raydex restore": "the collection is there already: tests/attacks/test_restore_files.py restores",
     "sudo ": "changes this machine",
-    "psql \"$DATABASE_URL\" -c \"create role": "makes a role of the whole server: test_grafana does",
+    "psql \"$DATABASE_URL\" -c \"create role": "makes a role of the whole server: test_monitoring.py does",
     "location /": "a configuration of nginx",
     "proxy_": "a configuration of nginx",
     "}": "a configuration of nginx",
@@ -123,11 +126,12 @@ def machine(server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machin
                 assert head.poll() is None and time.monotonic() < until, log.read_text() + listed.stdout
             site = folder / "site"
             write_site(site, {f"page{n}": {f"part-{n}": f"Nodes restart after {n} minutes."} for n in range(3)})
-            (folder / "own.yaml").write_text(
-                f"name: ray\nfolders:\n  - path: {site}\n    base_url: https://docs.example.com/\nindex: {{model: 'hash:64'}}\n"
-            )
-            machine.names = {"collections/ray.yaml": "own.yaml", "NAME": "ray", "/tmp/ray": str(temporary), "/srv/raydex-new": str(home / "new"),
-                             "raydex logs 7": "raydex submit logs 1"}  # fmt: skip
+            own = {"name": "ray", "folders": [{"path": str(site), "base_url": "https://docs.example.com/"}]}
+            (folder / "own.yaml").write_text(yaml.safe_dump(own | {"index": {"model": "hash:64"}}))
+            machine.names = {
+                "collections/ray.yaml": "own.yaml", "NAME": "ray", "raydex logs 7": "raydex submit logs 1",
+                "/tmp/ray": str(temporary), "/srv/raydex-new": str(home / "new"),
+            }  # fmt: skip
             yield machine
         finally:
             end(head)
@@ -155,6 +159,22 @@ def test_the_lines_run_as_they_are_printed(machine: Machine) -> None:
         if done.returncode or "Traceback" in done.stdout:
             failed[line] = done.stdout[-1500:]
     assert not failed, "\n\n".join(f"$ {line}\n{said}" for line, said in failed.items())
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize(
+    "line",
+    [
+        "RAY_AUTH_MODE=token RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER=0 ray status --address 127.0.0.1:6379",
+        "RAY_AUTH_MODE=token RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER=0 ray job list --address http://127.0.0.1:8265",
+        "RAY_ADDRESS=127.0.0.1:6379 raydex doctor --json",
+        "RAY_ADDRESS=127.0.0.1:6379 raydex index own.yaml && RAY_ADDRESS=127.0.0.1:6379 raydex logs 1",
+    ],
+)
+def test_clients_of_the_head_find_it_on_the_loopback_address(machine: Machine, line: str) -> None:
+    """Ray's own with the variables that running.md names, ours without."""
+    done = machine.run(line)
+    assert done.returncode == 0 and "Timed out" not in done.stdout, done.stdout
 
 
 @pytest.mark.exhaustive
