@@ -216,9 +216,10 @@ def open_client(address: str) -> "JobSubmissionClient":
         raise NoCluster(f"{problem}: {ADDRESS_REMEDY}")
     from ray.job_submission import JobSubmissionClient
 
-    logging.getLogger("ray").setLevel(logging.WARNING)  # it tells of each upload and each connection that closes
     with reaching(address):
-        return JobSubmissionClient(address)
+        client = JobSubmissionClient(address)
+    logging.getLogger("ray").setLevel(logging.WARNING)  # it tells of each upload and each connection that closes
+    return client
 
 
 @dataclass(frozen=True)

@@ -168,7 +168,7 @@ def test_the_lines_run_as_they_are_printed(machine: Machine) -> None:
         "RAY_AUTH_MODE=token RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER=0 ray status --address 127.0.0.1:6379",
         "RAY_AUTH_MODE=token RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER=0 ray job list --address http://127.0.0.1:8265",
         "RAY_ADDRESS=127.0.0.1:6379 raydex doctor --json",
-        "RAY_ADDRESS=127.0.0.1:6379 raydex index own.yaml && RAY_ADDRESS=127.0.0.1:6379 raydex logs 1",
+        "RAY_ADDRESS=127.0.0.1:6379 raydex index own.yaml --model hash:16 && RAY_ADDRESS=127.0.0.1:6379 raydex logs 1",
     ],
 )
 def test_clients_of_the_head_find_it_on_the_loopback_address(machine: Machine, line: str) -> None:
@@ -179,7 +179,7 @@ def test_clients_of_the_head_find_it_on_the_loopback_address(machine: Machine, l
 
 @pytest.mark.exhaustive
 def test_what_submit_prints_runs_as_it_is_printed_and_a_job_leaves_no_noise(machine: Machine) -> None:
-    done = machine.run("raydex submit index own.yaml --full")
+    done = machine.run("raydex submit index own.yaml --model hash:32")
     assert done.returncode == 0, done.stdout
     assert "DeprecationWarning" not in done.stdout and "SIGTERM" not in done.stdout
     [stop] = re.findall(r"`(.* --stop raysubmit_\w+)`", done.stdout)
