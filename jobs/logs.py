@@ -9,12 +9,11 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from datetime import UTC, timedelta
-from pathlib import Path
 from typing import Any
 
 from jobs.cli import DONE, FAILED, BadInput, add_json, command, main, say
-from jobs.environment import open_store, ray_address, ray_folders, set_variables, variables
-from pipelines.cluster import as_it_is, why_unreachable
+from jobs.environment import open_store, ray_address, ray_folders
+from pipelines.cluster import as_it_is, send_token, why_unreachable
 
 FOLLOW_S = 2.0
 CLOCKS_DIFFER = timedelta(minutes=5)  # of the database and of the nodes, at most
@@ -92,14 +91,6 @@ def files_of_cluster(address: str) -> Iterator[tuple[str, str]]:
     send_token()
     with as_it_is(address):
         yield from ask_dashboard(address)
-
-
-def send_token() -> None:
-    """Have Ray's clients send the token of this account, if it has one and nothing says whether to."""
-    given = variables()
-    named = given.get("RAY_AUTH_TOKEN") or given.get("RAY_AUTH_TOKEN_PATH")
-    if not given.get("RAY_AUTH_MODE") and (named or (Path.home() / ".ray" / "auth_token").exists()):
-        set_variables({"RAY_AUTH_MODE": "token"})
 
 
 def ask_dashboard(address: str) -> Iterator[tuple[str, str]]:

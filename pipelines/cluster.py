@@ -110,6 +110,7 @@ def connect_ray(address: str = "local", niceness: int = JOB_NICENESS, metrics: i
     os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
     os.environ.setdefault("RAY_DATA_MIN_GAP_BETWEEN_AUTOSCALING_REQUESTS", "2")
     if address != "local":
+        send_token()
         # A task on a host that vanished is waited for until its connection is found dead: by Ray's defaults after seven
         # minutes. Ray's servers refuse those who ask more often than once a minute (ENHANCE_YOUR_CALM).
         os.environ.setdefault("RAY_grpc_client_keepalive_time_ms", "65000")
@@ -128,8 +129,7 @@ def connect_ray(address: str = "local", niceness: int = JOB_NICENESS, metrics: i
             if address == "local":
                 start_local_ray(_system_config={"worker_niceness": niceness}, _metrics_export_port=metrics or None)
             else:
-                with as_it_is(address):
-                    ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
+                _join(address)
     try:
         yield RayCluster(ray.get_runtime_context().gcs_address)
     except ray.exceptions.RayError as error:
@@ -242,6 +242,30 @@ def keep_token_private() -> None:
             os.link(making.name, token)  # whole, and the first of several processes wins
 
 
+def _join(address: str) -> None:
+    """Connect to the cluster at `address`. Raises UnreachableCluster."""
+    import ray
+
+    try:
+        with as_it_is(address):
+            ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
+    except (ConnectionError, RuntimeError) as error:
+        chain = f"{error}\n{error.__cause__}\n{error.__context__}"
+        refused = "it refuses this account's token (~/.ray/auth_token, RAY_AUTH_TOKEN_PATH)"
+        reason = refused if "InvalidAuthToken" in chain else str(error).partition("\n")[0]
+        raise UnreachableCluster(f"the cluster at {address} can't be joined ({reason})", REMEDY) from error
+
+
+def send_token() -> None:
+    """Have Ray send the token of this account to clusters, if it has one and RAY_AUTH_MODE does not say whether to.
+
+    Ray 2.60 sends none by itself. It reads the variable when it is first imported.
+    """
+    named = os.environ.get("RAY_AUTH_TOKEN") or os.environ.get("RAY_AUTH_TOKEN_PATH")
+    if named or (Path.home() / ".ray" / "auth_token").exists():
+        os.environ.setdefault("RAY_AUTH_MODE", "token")
+
+
 def as_it_is(address: str) -> contextlib.AbstractContextManager[None]:
     """Have Ray connect to an address of the loopback interface as it is.
 
@@ -306,6 +330,8 @@ def silent_stderr() -> Iterator[None]:
         os.dup2(kept.fileno(), 2)
         try:
             yield
+        except UnreachableCluster:  # which says why by itself
+            raise
         except BaseException:
             kept.seek(0)
             os.write(saved, kept.read())
