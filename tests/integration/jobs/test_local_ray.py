@@ -4,6 +4,7 @@ Nobody else reaches it: see test_answering_service.py.
 """
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -62,3 +63,32 @@ def test_another_process_joins_a_local_ray_by_its_address(local_ray: None) -> No
         command = [sys.executable, "-c", join, cluster.address]
         joined = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert joined.stdout == "joined\n", joined.stderr
+
+
+WORK = """
+import logging; logging.basicConfig(format="%(message)s")
+import numpy, ray
+from pipelines.cluster import connect_ray
+with connect_ray():
+    print("sum", ray.get(ray.remote(lambda ones: ones.sum()).remote(ray.put(numpy.ones(1_000_000)))))
+"""
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize(
+    ("wrapper", "variables", "said"),
+    [
+        ("mount -t tmpfs -o ro none /dev/shm", {}, "/dev/shm can't be written (Read-only file system)"),
+        ("mount -t tmpfs -o ro none /var/tmp", {"RAY_TMPDIR": "/var/tmp"}, "/var/tmp/ray can't be made"),
+        ("true", {"TMPDIR": "/tmp/slurm/a-job-whose-name-is-long/123456789"}, "is too long a path"),
+    ],
+)
+def test_a_ray_starts_where_its_usual_places_cannot_be_used(wrapper, variables, said, tmp_path: Path) -> None:
+    if os.geteuid() != 0 or shutil.which("unshare") is None:
+        pytest.skip("mounts need root and `unshare`")
+    done = subprocess.run(
+        ["unshare", "-m", "sh", "-c", f'{wrapper} && exec "$@"', "sh", sys.executable, "-c", WORK],
+        cwd=ROOT, env=os.environ | variables, capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    assert done.stdout == "sum 1000000.0\n", done.stderr
+    assert said in done.stderr

@@ -1,0 +1,40 @@
+"""Where no Ray starts, a run embeds in its own process; one that asks for Ray ends before it does any work."""
+
+from pathlib import Path
+
+import pytest
+from kit.reindexing import Jobs, write_site
+
+from pipelines.indexing import gather
+
+
+@pytest.fixture
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of pages that are many, on a machine without a folder for a Ray."""
+    monkeypatch.setattr("pipelines.ray_place.LEAST_FREE", 1 << 60)
+    for module in ("pipelines.cluster", "pipelines.indexing.gather", "pipelines.indexing.run"):
+        monkeypatch.setattr(f"{module}.is_connected", lambda: False)
+    monkeypatch.setattr("ray.is_initialized", lambda: False)
+    monkeypatch.setattr(gather, "is_little", lambda *_: False)
+    monkeypatch.setattr(gather, "PAGES_PER_RANGE", 2)
+    folder = tmp_path / "site"
+    write_site(folder, {f"page{n}": {f"part-{n}": f"Nodes restart after {n} minutes."} for n in range(12)})
+    return folder
+
+
+def reindex(jobs: Jobs, site: Path, *flags: str):  # type: ignore[no-untyped-def]
+    return jobs.reindex("--path", site, "--base-url", "https://d.example/", "--model", "hash:16", *flags)
+
+
+def test_a_run_embeds_alone_and_says_why(jobs: Jobs, site: Path) -> None:
+    done = reindex(jobs, site)
+    assert done.code == 0, done.messages
+    assert done.summary["chunks"]["total"] == 12
+    [warning] = done.summary["warnings"]
+    assert "Ray can't start here: no folder can be used" in warning and "This process embeds alone" in warning
+
+
+def test_a_run_with_embedders_ends_before_it_begins(jobs: Jobs, site: Path) -> None:
+    done = reindex(jobs, site, "--embedders", "1")
+    assert done.code == 1 and "RAY_TMPDIR" in done.messages and "Traceback" not in done.messages
+    assert "run 1" not in done.messages and jobs.page_states() == {}
