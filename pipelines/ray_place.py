@@ -18,13 +18,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-# Of a session below Ray's folder; a socket's whole path may have 107 bytes, 103 on macOS.
+LONGEST_SOCKET = 103 if sys.platform == "darwin" else 107  # bytes of the whole path of one
 SOCKET = "session_2026-12-31_23-59-59_123456_4194304/sockets/plasma_store.10"
 OF_LINUX = "TMPDIR"  # Ray reads it there alone
 SHARED_MEMORY = Path("/dev/shm")
-LEAST_FREE = 64 << 20  # a session's logs took 5 MB, and 30 with an hour of service
-# Ray with two workers and a dashboard's agent held 200 in its largest process; its own warning comes below 4,096.
-LEAST_OPEN_FILES = 512
+LEAST_FREE = 64 << 20  # chosen: the folder of a head's session had 9 MB after three jobs
+# A raylet with one worker had 90 files open, and Ray started with a limit of 128; more workers need more.
+LEAST_OPEN_FILES = 256
 LEAST_OBJECTS, MOST_OBJECTS_ON_DISK = 80 << 20, 1 << 30  # bytes; Ray refuses less than 75 MiB
 LOGS_TOLD = ("raylet.err", "gcs_server.err", "raylet.out", "gcs_server.out", "dashboard.err", "runtime_env_agent.err")
 
@@ -102,11 +102,13 @@ def folder_named(given: Mapping[str, str]) -> Path | None:
 
 def longest_path() -> int:
     """Return the bytes that the path of RAY_TMPDIR may have."""
-    return (103 if sys.platform == "darwin" else 107) - len(f"/ray/{SOCKET}")
+    return LONGEST_SOCKET - len(f"/ray/{SOCKET}")
 
 
 def why_unusable(folder: Path) -> str:
     """Return why a Ray can't work in a folder, "" if it can; the folder is made."""
+    if len(os.fsencode(folder / SOCKET)) > LONGEST_SOCKET:
+        return f"{folder} is too long a path for Ray's sockets ({len(os.fsencode(folder))} bytes)"
     try:
         folder.mkdir(mode=0o700, parents=True)
         if folder.name == "ray":  # the name that every Ray of this machine takes: others may make folders beside ours
@@ -137,15 +139,13 @@ def why_unwritable(folder: Path) -> str:
 
 
 def why_no_socket(folder: Path) -> str:
-    """Return why a Ray can't listen in a folder, "" if it can: its path is long, or its file system has no sockets."""
-    path = folder / secrets.token_hex(len(SOCKET))[: len(SOCKET)]
+    """Return why a Ray can't listen in a folder, "" if it can: some file systems have no sockets."""
+    path = folder / secrets.token_hex(8)
     with socket.socket(socket.AF_UNIX) as probe:
         try:
             probe.bind(str(path))
         except OSError as error:
-            if "too long" not in str(error):
-                return f"{folder} takes no sockets ({error.strerror})"
-            return f"{folder} is too long a path for Ray's sockets ({len(os.fsencode(folder))} bytes)"
+            return f"{folder} takes no sockets ({error.strerror})"
         finally:
             with contextlib.suppress(OSError):
                 path.unlink()

@@ -22,6 +22,8 @@ from kit.head_process import end
 from kit.hosts import NetHost, network
 from kit.reindexing import write_site
 
+pytestmark = pytest.mark.exhaustive
+
 ROOT = Path(__file__).parents[2]
 PAGES = ("running", "serving", "operating")
 BIN = Path(sys.executable).parent
@@ -151,7 +153,6 @@ def test_each_line_is_run_or_there_is_a_reason_and_each_reason_has_a_line() -> N
     assert len(ran) > 25 and {"RAY_AUTH_MODE=token serve status", "raydex submit --status"} <= {*ran}
 
 
-@pytest.mark.exhaustive
 def test_the_lines_run_as_they_are_printed(machine: Machine) -> None:
     """In the order of the pages, in shells without any export but DATABASE_URL; JOB is the first one's."""
     failed = {}
@@ -167,7 +168,6 @@ def test_the_lines_run_as_they_are_printed(machine: Machine) -> None:
     assert not failed, "\n\n".join(f"$ {line}\n{said}" for line, said in failed.items())
 
 
-@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     "line",
     [
@@ -183,7 +183,6 @@ def test_clients_of_the_head_find_it_on_the_loopback_address(machine: Machine, l
     assert done.returncode == 0 and "Timed out" not in done.stdout, done.stdout
 
 
-@pytest.mark.exhaustive
 def test_what_submit_prints_runs_as_it_is_printed_and_a_job_leaves_no_noise(machine: Machine) -> None:
     done = machine.run("raydex submit index own.yaml --model hash:32")
     assert done.returncode == 0, done.stdout
@@ -193,7 +192,6 @@ def test_what_submit_prints_runs_as_it_is_printed_and_a_job_leaves_no_noise(mach
     assert stopped.returncode == 0 and "has ended before (SUCCEEDED)" in stopped.stdout, stopped.stdout
 
 
-@pytest.mark.exhaustive
 def test_a_job_that_is_stopped_is_interrupted_without_a_stack(machine: Machine) -> None:
     many = machine.folder / "many"
     write_site(many, {f"page{n}": {f"part-{n}": f"Nodes restart after {n} minutes. " * 60} for n in range(3000)})
@@ -217,7 +215,6 @@ def test_a_job_that_is_stopped_is_interrupted_without_a_stack(machine: Machine) 
     assert "interrupted" in machine.run("raydex status many").stdout
 
 
-@pytest.mark.exhaustive
 def test_a_head_that_is_started_while_another_ends_has_its_ports(machine: Machine) -> None:
     """Ray keeps a node, and its ports, for 30 s after a SIGTERM; the second head had no dashboard then, or failed."""
     before = machine.head

@@ -32,16 +32,18 @@ def test_the_folder_that_is_named_is_taken_if_ray_can_use_it(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("variable", ["RAY_TMPDIR", "TMPDIR"])
-@pytest.mark.parametrize(("below", "said"), [(LONG, "too long a path"), ("file", "Not a directory"), ("", "")])
-def test_one_that_cannot_be_used_is_replaced_by_a_short_one_and_named(below, said, variable, tmp_path) -> None:
-    (tmp_path / "file").touch()
-    named = tmp_path / below if below else Path("/proc/nothing-can-be-made-here")
-    if variable == "TMPDIR" and sys.platform != "linux":
-        pytest.skip("Ray reads TMPDIR on Linux alone")
-    place = find_place({variable: str(named)})
+@pytest.mark.parametrize(
+    ("named", "said"),
+    [(f"/tmp/{LONG}", "too long a path"), ("/dev/null", "Not a directory"), ("/proc/nothing-here", "can't be made")],
+)
+def test_one_that_cannot_be_used_is_replaced_by_a_short_one_and_named(named: str, said: str, variable: str) -> None:
+    if sys.platform != "linux":
+        pytest.skip("Ray reads TMPDIR on Linux alone, and /proc is there")
+    place = find_place({variable: named})
     assert len(os.fsencode(place.folder)) < 30 and why_unusable(place.folder) == ""
     [warning] = place.warnings
-    assert str(named) in warning and said in warning and warning.endswith(f"Ray works in {place.folder}")
+    assert named in warning and said in warning and warning.endswith(f"Ray works in {place.folder}")
+    assert not Path(named).is_dir()
 
 
 def test_the_folder_of_another_account_is_not_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -83,7 +85,7 @@ def test_too_few_open_files_are_told_before_anything_starts() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == (
-        "Ray can't start here: a process may open 100 files: Ray needs 512: raise the hard limit of `ulimit -Hn`\n"
+        "Ray can't start here: a process may open 100 files: Ray needs 256: raise the hard limit of `ulimit -Hn`\n"
     )
 
 
