@@ -298,7 +298,7 @@ def test_one_who_gets_no_answer_is_offered_the_closest_sections(site: Site) -> N
     assert page.text(".found .says").startswith("Call ray.data.read_csv")
     assert page.evaluate("document.querySelector('.found a').href") == other.source
     site.engine.changes |= {"known": False, "citations": (replace(citation, supported=False),)}
-    page = site.open_and_ask("And Parquet?")
+    site.ask("And Parquet?")
     assert page.count(".turn") == 2 and page.count(".found") == 1, "the closest sections are named once"
     assert page.text(".closest .label") == "The closest sections of the documentation"
     assert "comma separated" in page.text(".closest .card") and page.count(".number.weak") == 0
