@@ -50,6 +50,8 @@ NOT_RUN = {
     "ray down": "a cloud",
     "ray get-auth-token --generate": "the head's token is there already, so it refuses to make one",
     "aws ": "a cloud",
+    "gcloud ": "a cloud",
+    "uv pip install": "asks a package index",
     "RAYDEX_LOG=json raydex index …": "… stands for a collection",
     "RAY_SERVE_": "a variable of the environment in which Ray starts, not a command",
     "curl -s https://docs.example.com/": "there is no such service: test_keys.py asks one with a key",
