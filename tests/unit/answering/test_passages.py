@@ -2,7 +2,14 @@
 
 import pytest
 
-from pipelines.answering.synthesis.passages import MOST_SENTENCES, is_bare, sentences, split_passages, widen
+from pipelines.answering.synthesis.passages import (
+    MOST_SENTENCES,
+    is_bare,
+    sentences,
+    split_passages,
+    split_sentences,
+    widen,
+)
 
 VENV = """Creation of virtual environments is done by executing the command `venv`:
 
@@ -78,3 +85,8 @@ def test_only_whole_sentences_count(block: str, expected: list[str]) -> None:
 ])  # fmt: skip
 def test_a_passage_of_hardly_more_than_links_or_promises_of_more_elsewhere_says_nothing(text: str, bare: bool) -> None:
     assert is_bare(split_passages(text)) is bare
+
+
+def test_what_never_ends_as_a_sentence_is_cut() -> None:
+    for text in ("A. " * 20_000, "e.g. A " * 9_000, "`a. B " * 9_001):
+        assert max(map(len, split_sentences(text))) < 11_000

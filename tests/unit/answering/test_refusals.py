@@ -1,6 +1,7 @@
 """Refusals of language models: found in the words that small models use, taken out of a stream, never out of claims."""
 
 import re
+import tracemalloc
 
 import pytest
 from hypothesis import given
@@ -8,7 +9,7 @@ from hypothesis import strategies as st
 
 from pipelines.answering.grounding.answerable import UNKNOWN
 from pipelines.answering.writing.stages import TextStages
-from pipelines.answering.writing.stages.refusals import RefusalFilter, gives_up, is_refusal, is_whole
+from pipelines.answering.writing.stages.refusals import RefusalFilter, gives_up, is_refusal, is_whole, may_refuse
 from pipelines.answering.writing.stages.text import TextReader, shown
 
 WHOLE = [
@@ -163,3 +164,25 @@ def test_what_follows_a_repeated_request_is_the_answer():
 ])  # fmt: skip
 def test_an_answer_that_only_repeats_the_request_is_none(question, answer, echo):
     assert filtered(answer, question=question) == (("", True) if echo else (answer, False))
+
+
+def test_a_beginning_again_and_again_is_read_in_one_way() -> None:
+    assert not is_refusal("sorry, but " * 3_000 + "x.")
+    assert is_refusal("Sorry, but unfortunately, based on the passages, I do not know that.")
+    assert not is_refusal("however, " * 3_000 + "x.") and not may_refuse("the given " * 3_000)
+
+
+@pytest.mark.parametrize(
+    "text", ["a" * 80_000, "-" * 80_000, '." ' * 20_000, "i don't know " * 6_000, "*" * 80_000 + "a"]
+)
+@pytest.mark.parametrize("size", [4, 80_000])
+def test_text_without_an_end_is_held_for_a_sentence_only(text: str, size: int) -> None:
+    reader, refusals, held = TextReader(), RefusalFilter(question="Can you show me that?"), 0
+    tracemalloc.start()
+    try:
+        for at in range(0, len(text), size):
+            refusals.feed(reader.feed(text[at : at + size]))
+            held = max(held, tracemalloc.get_traced_memory()[1])
+    finally:
+        tracemalloc.stop()
+    assert held < 50_000_000

@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pipelines.answering.writing.claims import is_claim as states_something
-from pipelines.answering.writing.stages.text import Statement, StatementKind, TextReader, shown
+from pipelines.answering.writing.stages.text import Statement, StatementKind, TextReader, read_text, shown
 
 MARKDOWN = st.text(alphabet="aB.[]12`~\n :-|*#>é。 ", max_size=80)
 
@@ -109,3 +109,21 @@ def test_only_what_may_change_is_held_back() -> None:
 def test_a_long_text_is_read_to_its_end(unit: str) -> None:
     text = unit * 3_000
     assert written(*[text[at : at + 5] for at in range(0, len(text), 5)]).startswith(text)
+
+
+@pytest.mark.parametrize("text", [
+    "a" * 9_000, "-" * 9_000, "x" + " " * 9_000 + "y", "`" * 9_000, "a|" * 4_000, "。" * 9_000, "中" * 9_000,
+    "|-" * 4_000, "a.\n\n" + "[1] " * 2_500, "```\n" + "a" * 9_000, "x" + " \n" * 5_000 + "y", "> " * 4_500 + "a",
+    "#" * 9_000,
+])  # fmt: skip
+def test_a_text_without_an_end_is_given_back_in_bounded_statements_however_it_comes(text: str) -> None:
+    whole = read_text(text)
+    assert shown(whole).startswith(text)  # code gets its closing fence
+    for size in (1, 7, 999):
+        reader = TextReader()
+        pieces = [piece for at in range(0, len(text), size) for piece in reader.feed(text[at : at + size])]
+        pieces += reader.close()
+        assert shown(pieces) == shown(whole)
+        statements = [piece for piece in pieces if isinstance(piece, Statement)]
+        prose = [len(one.text) for one in statements if one.kind is not StatementKind.CODE]
+        assert max(prose, default=0) <= 4_000

@@ -66,3 +66,12 @@ def test_a_reply_that_repeats_itself_is_stopped(same: str) -> None:
     assert reply.stopped == "length" and len(shown) < max(1_300, 7 * len(same))
     listing = "".join(f"| {n} | `--flag-{n}` | no |\n" for n in range(99)) + same * 3 + "-" * 2_000
     assert not read(listing, 5)[1].stopped
+
+
+@pytest.mark.parametrize("text", [
+    "x<|" + "".join(f"a{n}" for n in range(900)), "x" + "<|" * 2_000, "x" + "".join(f"<a{n}_" for n in range(500)),
+    "x" + "".join(f"<s>{n}</s>" for n in range(300)) + ".",
+])  # fmt: skip
+def test_a_mark_that_never_ends_is_text_however_it_comes(text: str) -> None:
+    for size in (1, 3, 2_500, 10_000):
+        assert read(f"{text} end", size)[0] == f"{text} end"

@@ -1,9 +1,12 @@
 """What a model replies is read in every form that models write, and nothing breaks the reading."""
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pipelines.llm import replies
 from pipelines.llm.replies import read_items, read_json, read_objects
 
 
@@ -108,3 +111,14 @@ def test_no_text_is_an_error(text):
     assert isinstance(read_items(text), list)
     assert isinstance(read_objects(text, ("answer",)), list)
     assert isinstance(read_json(text), dict | list | None)
+
+
+@pytest.mark.parametrize("text", ["{" * 4_000, "[" * 4_000, '{"a":' * 4_000 + "1" + "}" * 4_000])
+def test_brackets_without_end_are_no_json(text: str) -> None:
+    assert read_json(text) is None
+    assert read_objects(text, ("answer",)) == []
+
+
+@given(st.lists(st.sampled_from(["```", "```", "\n", " ", "a", "\t", "`", "py", "\r"]), max_size=14).map("".join))
+def test_fences_go_with_the_blank_lines_around_them(text: str) -> None:
+    assert replies._without_fences(text) == re.sub(r"^\s*```\w*\s*$", "", text, flags=re.MULTILINE)

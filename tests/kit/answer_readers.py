@@ -1,0 +1,405 @@
+"""Every reader of what models, pages and people write: stages of answers, parsers of replies, writers, patterns.
+
+Each takes a text and throws the result away, so that hostile texts can be tried on all of them.
+`python -m tests.kit.answer_readers` prints the table: readers and shapes whose time grows, and the longest of each.
+"""
+
+import ast
+import asyncio
+import contextlib
+import importlib
+import importlib.util
+import io
+import os
+import pkgutil
+import re
+import sys
+import time
+from collections.abc import AsyncGenerator, Iterator, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import regex
+from kit.answering import make_hit
+from kit.hostile import LENGTHS, MOST_GROWTH, MOST_S, SHAPES, Reader, in_deltas, timed
+
+from jobs.ask import Follower, show
+from pipelines.answering.conversation import followup, open_page, parts, rewriting, smalltalk
+from pipelines.answering.grounding import support, words
+from pipelines.answering.question import Question
+from pipelines.answering.retrieval.neighbours import join_chunks
+from pipelines.answering.retrieval.ranking.texts import features
+from pipelines.answering.retrieval.search import Retrieval
+from pipelines.answering.sanitizing.stream import AnswerSanitizer
+from pipelines.answering.synthesis.base import Task
+from pipelines.answering.synthesis.passages import split_passages, split_sentences
+from pipelines.answering.synthesis.prompts import as_data, neutralize
+from pipelines.answering.synthesis.quotes import hide_numbers
+from pipelines.answering.synthesis.structured import parse_step
+from pipelines.answering.synthesis.trimming import choose_parts
+from pipelines.answering.trace import Trace
+from pipelines.answering.verified import similarity
+from pipelines.answering.writing import claims, closest
+from pipelines.answering.writing.agents import AgentPart, AgentResult, ExtractiveAgent
+from pipelines.answering.writing.attribution import Attributor
+from pipelines.answering.writing.draft import Draft
+from pipelines.answering.writing.stages import TextStages, refusals
+from pipelines.answering.writing.stages.text import Statement, TextReader, numbers_in, read_text
+from pipelines.answering.writing.summary import SummaryFilter
+from pipelines.answering.writing.writer import AnswerWriter
+from pipelines.evaluation.answer_scores import token_f1
+from pipelines.evaluation.judging import dimensions, verdict
+from pipelines.evaluation.questions import replies as question_replies
+from pipelines.insights import masking
+from pipelines.lexical import terms
+from pipelines.llm import marks, protocol, replies, tokens, window
+from pipelines.markdown.blocks import read_blocks
+from pipelines.markdown.plain import plain_text
+from pipelines.markdown.writing import Part, write
+from pipelines.records import Index, IndexSettings, Route
+from pipelines.text import cleaning, detection
+from serve.api.openai.sources import Footnotes
+from serve.chat.reply import AnswerView, Reply
+from serve.mcp import quoting
+from serve.slack.text import answer as slack_answer
+from serve.slack.text import question as slack_question
+
+QUESTION = "Can you show me how the scheduler of Ray starts an actor?"
+PAGE = "The scheduler starts an actor on a node that has its resources.\n\n```python\nray.init()\n```"
+HITS = (make_hit("https://docs.ray.io/a.html#b", PAGE), make_hit("https://docs.ray.io/c.html", "Ray has tasks [1]."))
+RETRIEVAL = Retrieval("q", HITS, Index(1, "docs", IndexSettings("m"), "live", 1), 1, (), {})
+LONGEST_QUESTION = 8_000  # EngineSettings.longest_question: more is refused before anything reads it
+
+
+class SayingAgent:
+    """An agent that says a text in deltas."""
+
+    name = "llm"
+
+    def __init__(self, text: str, size: int) -> None:
+        self._text, self._size = text, size or len(text) or 1
+
+    def check(self, variables: Mapping[str, str]) -> None: ...
+
+    async def answer(self, task: Task) -> AsyncGenerator[AgentPart, None]:
+        for at in range(0, len(self._text), self._size):
+            yield self._text[at : at + self._size]
+        yield AgentResult()
+
+
+def sanitize(text: str, size: int = 0) -> None:
+    one = AnswerSanitizer(3, [hit.url for hit in HITS], [hit.text for hit in HITS])
+    in_deltas(one.feed, one.close, size)(text)
+
+
+def read_pieces(text: str, size: int = 0) -> None:
+    one = TextReader()
+    in_deltas(one.feed, one.close, size)(text)
+
+
+def take_refusals(text: str, size: int = 0, *, final: bool = False) -> None:
+    stages = TextStages([TextReader(), refusals.RefusalFilter(final=final, question=QUESTION)])
+    in_deltas(stages.feed, stages.close, size)(text)
+
+
+def filter_reply(text: str, size: int = 0, *, thinks: bool = False) -> None:
+    one = marks.ReplyFilter(QUESTION, thinks)
+    in_deltas(one.feed, one.close, size)(text)
+
+
+def write_footnotes(text: str, size: int = 0) -> None:
+    one = Footnotes()
+    in_deltas(one.feed, one.close, size)(text)
+
+
+def write_answer(text: str, size: int = 0, **fields: Any) -> None:
+    """Write an answer as the engine does, from an agent to the finished Answer."""
+
+    async def run() -> None:
+        writer = AnswerWriter([SayingAgent(text, size)])
+        task = Task(QUESTION, HITS, **fields)
+        paper = await writer.write(Draft(RETRIEVAL, Route("llm", "only"), task=task), Trace(), lambda _: None)
+        assert not paper.failed, paper.answer(Question(QUESTION)).route
+        closest.describe_found(paper.answer(Question(QUESTION)))
+
+    asyncio.run(run())
+
+
+def summarize(text: str) -> None:
+    async def run() -> None:
+        one = SummaryFilter(support.Passages(HITS), PAGE, lambda _: None)
+        await one.feed(read_text(text))
+        await one.close()
+
+    asyncio.run(run())
+
+
+def attribute(text: str) -> None:
+    async def run() -> None:
+        one = Attributor(support.Passages(HITS), lambda _: None)
+        await one.feed(read_text(text))
+        await one.close()
+
+    asyncio.run(run())
+
+
+def support_claim(text: str) -> None:
+    asyncio.run(support.Passages(HITS).check(text, [1, 2]))
+    asyncio.run(support.Passages(HITS).find(text))
+
+
+def support_by_page(text: str) -> None:
+    hits = (make_hit("https://docs.ray.io/a.html#b", text), HITS[1])
+    asyncio.run(support.Passages(hits).find("The scheduler of Ray starts an actor on a node."))
+
+
+def quote_page(text: str) -> None:
+    async def run() -> None:
+        agent = ExtractiveAgent()
+        task = await agent.prepare(
+            Task(QUESTION, (make_hit("https://docs.ray.io/a.html#b", f"{PAGE}\n\n{text}"), HITS[1]))
+        )
+        async for _ in agent.answer(task):
+            pass
+
+    asyncio.run(run())
+
+
+def trim_page(text: str) -> None:
+    choose_parts(QUESTION, (make_hit("https://docs.ray.io/a.html#b", text), HITS[1]), lambda texts: len(texts) < 3)
+
+
+def parse_scores(text: str) -> None:
+    with contextlib.suppress(verdict.NoVerdict):
+        verdict.parse_verdict(text)
+
+
+def parse_question_list(text: str) -> None:
+    with contextlib.suppress(question_replies.NoQuestions):
+        question_replies.parse_questions(text, 5)
+
+
+def reply_in_slack(text: str) -> None:
+    slack_answer.to_messages(Reply(text, links={1: "https://docs.ray.io/a.html"}))
+
+
+def update_slack(text: str) -> None:
+    view = AnswerView(slack_answer.to_messages)
+    for at in range(0, len(text), 4):
+        view.take("delta", {"text": text[at : at + 4]})
+    view.messages()
+
+
+def ask_in_terminal(text: str, *, terminal: bool) -> None:
+    reply = {"question": QUESTION, "answer": text, "citations": [], "agent": "llm", "timings": {"total": 1.0}}
+    out = _Terminal() if terminal else io.StringIO()
+    with contextlib.redirect_stdout(out):
+        show(reply | {"known": True, "confidence": "high", "degraded": []})
+
+
+class _Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def follow_in_terminal(text: str) -> None:
+    follower = Follower()
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+        for at in range(0, len(text), 4):
+            follower("delta", {"text": text[at : at + 4]})
+        follower.end()
+
+
+# What the words of models pass, whole and in deltas.
+STAGES: Mapping[str, Reader] = {
+    f"{name}, {f'deltas of {size}' if size else 'whole'}": partial(stage, size=size)
+    for name, stage in {
+        "sanitizing": sanitize,
+        "reading": read_pieces,
+        "refusals": take_refusals,
+        "final refusals": partial(take_refusals, final=True),
+        "marks": filter_reply,
+        "thoughts": partial(filter_reply, thinks=True),
+        "footnotes": write_footnotes,
+        "an answer": write_answer,
+    }.items()
+    for size in (0, 4, 1)
+}
+
+CHECKS: Mapping[str, Reader] = {
+    "summary": summarize,
+    "attribution": attribute,
+    "support of a claim": support_claim,
+    "is_refusal": refusals.is_refusal,
+    "is_echo": lambda text: refusals.is_echo(text, QUESTION),
+    "may_refuse": refusals.may_refuse,
+    "is_whole": refusals.is_whole,
+    "gives_up": refusals.gives_up,
+    "is_claim": lambda text: claims.is_claim(Statement(text)),
+    "yes or no": lambda text: claims.PHRASES["yes_or_no"].sub("", text),
+    "goes on": claims.PHRASES["goes_on"].match,
+    "numbers": numbers_in,
+}
+
+REPLIES: Mapping[str, Reader] = {
+    "read_json": replies.read_json,
+    "read_objects": lambda text: replies.read_objects(text, ("answer", "query_satisfied")),
+    "read_prose": replies.read_prose,
+    "read_items": replies.read_items,
+    "parse_step": parse_step,
+    "parse_verdict": parse_scores,
+    "parse_questions": parse_question_list,
+    "parse_standalone": lambda text: rewriting.parse_standalone(text, QUESTION),
+    "parse_passage": lambda text: rewriting.parse_passage(text, QUESTION),
+    "repeats": marks.repeats,
+    "refused_field": lambda text: protocol.refused_field(text, {"max_tokens": 1, "temperature": 0}, frozenset()),
+    "token_f1": lambda text: token_f1(text, PAGE),
+}
+
+# What passages pass while a question is answered.
+PASSAGES: Mapping[str, Reader] = {
+    "blocks": read_blocks,
+    "plain": plain_text,
+    "written as Markdown": lambda text: write([Part("prose", text)]),
+    "passages": split_passages,
+    "sentences": lambda text: list(split_sentences(text)),
+    "quotation": quote_page,
+    "trimming": trim_page,
+    "support by a page": support_by_page,
+    "closest sentence": lambda text: closest.closest_sentence(QUESTION, make_hit("https://a.io/b", text)),
+    "hidden numbers": hide_numbers,
+    "ranking": lambda text: features(QUESTION, [make_hit("https://a.io/b", text)]),
+    "neighbours": lambda text: join_chunks(text, text, 50),
+    "words": words.words_of,
+    "terms": terms,
+    "language": detection.find_language,
+    "tokens": tokens.estimate,
+    "prompts": lambda text: as_data(neutralize(text)),
+    "judging": dimensions.quote,
+    "masking": masking.mask,
+    "splitting": lambda text: window.split(text, lambda part: len(part) <= 2_000, len),
+    "shortening": lambda text: window.shorten(text, lambda part: len(part) <= 2_000),
+    "cleaning": lambda text: [
+        clean(text)
+        for clean in (
+            cleaning.clean_page,
+            cleaning.clean_for_model,
+            cleaning.clean_for_reader,
+            cleaning.clean_for_storage,
+        )
+    ],
+}
+
+WRITERS: Mapping[str, Reader] = {
+    "Slack": reply_in_slack,
+    "Slack, deltas of 4": update_slack,
+    "Slack's messages": slack_question.read_text,
+    "MCP, cut": lambda text: quoting.cut(text, 500),
+    "MCP, packed": lambda text: quoting.pack([text], 500),
+    "MCP, quoted": lambda text: (quoting.quote(text, "https://a.io/b", text[:200]), quoting.quote_answer(text)),
+    "terminal": partial(ask_in_terminal, terminal=True),
+    "terminal, plain": partial(ask_in_terminal, terminal=False),
+    "terminal, followed": follow_in_terminal,
+}
+
+# What reads questions, of which none is longer than LONGEST_QUESTION.
+QUESTIONS: Mapping[str, Reader] = {
+    "small talk": smalltalk.strip_smalltalk,
+    "follow-up": lambda text: followup.complete(text, [QUESTION]),
+    "follow-up of a long question": lambda text: followup.complete("and how do I do that?", [text]),
+    "two questions": parts.parts_of,
+    "open page": lambda text: open_page.open_page(text, None),
+    "meaning": similarity.Meaning.of,
+}
+
+READERS = {**STAGES, **CHECKS, **REPLIES, **PASSAGES, **WRITERS}
+
+
+# ---------------------------------------------------------------------------------------------- patterns
+
+
+def patterns() -> Iterator[tuple[str, Any]]:
+    """Yield every pattern of pipelines, serve and jobs with its place: compiled ones, and texts given to `re`."""
+    seen = set[tuple[str, int]]()
+    for name, pattern in [*_compiled(), *_inline()]:
+        if (key := (pattern.pattern, pattern.flags)) not in seen and isinstance(pattern.pattern, str):
+            seen.add(key)
+            yield name, pattern
+
+
+def _modules() -> Iterator[str]:
+    for package in ("pipelines", "serve", "jobs"):
+        for found in pkgutil.walk_packages(importlib.import_module(package).__path__, f"{package}."):
+            if not found.name.rpartition(".")[2].startswith("__"):
+                yield found.name
+
+
+def _compiled() -> Iterator[tuple[str, Any]]:
+    for module in _modules():
+        try:
+            names = vars(importlib.import_module(module))
+        except ImportError:  # an extra that is not installed
+            continue
+        for name, value in sorted(names.items()):
+            named = value.items() if isinstance(value, dict) else [("", value)]
+            for key, one in named:
+                if isinstance(one, (re.Pattern, regex.Pattern)):
+                    yield f"{module}.{name}{f'.{key}' if key else ''}", one
+
+
+def _inline() -> Iterator[tuple[str, Any]]:
+    for module in _modules():
+        spec = importlib.util.find_spec(module)
+        if spec is None or not spec.origin or not spec.origin.endswith(".py"):
+            continue
+        tree = ast.parse(Path(spec.origin).read_text(encoding="utf-8"))
+        for call in (node for node in ast.walk(tree) if isinstance(node, ast.Call)):
+            function, first = call.func, call.args[0] if call.args else None
+            is_re = isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name)
+            if is_re and function.value.id in ("re", "regex") and isinstance(first, ast.Constant):
+                with contextlib.suppress(re.error):
+                    yield f"{module}:{call.lineno}", re.compile(str(first.value), re.MULTILINE)
+
+
+def searching(pattern: Any) -> Reader:
+    """Return a reader that does all that code does with a pattern."""
+
+    def read(text: str) -> None:
+        pattern.match(text)
+        pattern.fullmatch(text)
+        pattern.search(text)
+        pattern.sub("", text)
+        pattern.split(text)
+
+    return read
+
+
+# ---------------------------------------------------------------------------------------------- table
+
+
+def main(names: list[str], most: int = LENGTHS[-1], limit_s: float = 10.0, runs: int = 3) -> None:
+    """Print the table for the readers whose names have one of `names`; `patterns` stands for all patterns."""
+    readers = {**READERS, **QUESTIONS}
+    if names:
+        readers = {name: read for name, read in readers.items() if any(one in name for one in names)}
+    if not names or "patterns" in names:
+        readers |= {name: searching(pattern) for name, pattern in patterns()}
+    began, faults = time.monotonic(), 0
+    print(f"{'reader':34}  {'longest':>8}  {'growth':>6}  at worst")
+    for name, read in readers.items():
+        longest = LONGEST_QUESTION if name in QUESTIONS else most
+        rows = timed(read, lengths=tuple(n for n in LENGTHS if n <= longest), limit_s=limit_s, runs=runs)
+        for title, row in rows.items():
+            if row.error or row.longest > MOST_S or row.growth > MOST_GROWTH:
+                faults += 1
+                cells = "  ".join("killed" if one is None else f"{one:.3f}" for one in row.seconds.values())
+                print(f"  FAULT {name:28}  {title:32}  {cells}  n^{row.growth:.2f}  {row.error}", flush=True)
+        title, row = max(rows.items(), key=lambda item: item[1].longest)
+        growth = max(row.growth for row in rows.values())
+        print(f"{name:34}  {row.longest:7.3f}s  {growth:6.2f}  {title}", flush=True)
+    print(f"{len(readers)} readers, {len(SHAPES)} shapes, {faults} faults, {time.monotonic() - began:.0f} s")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:], *((32_000, 2.0, 1) if os.environ.get("QUICK") else ()))
