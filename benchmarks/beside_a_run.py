@@ -1,8 +1,9 @@
 """Measures how long readers wait beside a run on the same cluster, against the same questions alone.
 
-    python -m benchmarks.beside_a_run [--url URL] [--rounds 3] [--clients 2] [--key KEY] -- raydex submit index …
+    python -m benchmarks.beside_a_run --collection NAME [--url URL] [--rounds 3] [--clients 2] [--key KEY]
+        -- raydex submit index …
 
-Needs a service at `--url` whose default collection is indexed, and a command that works: `{round}` in it is the number
+Needs a service at `--url` with the collection that is asked, and a command that works: `{round}` in it is the number
 of the round, as in `--collection night{round}`, so that each has a collection to build. A round asks alone before and
 after the run, half of the time each, and beside it until it ends: what else the machine does affects both alike.
 Clients pause for 0.2 s between questions. Takes about twice as long as the command, for each round.
@@ -17,7 +18,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import httpx
@@ -36,6 +37,7 @@ class Clients:
     url: str
     count: int
     questions: Sequence[str]
+    collection: str
     key: str = ""
     seconds: list[float] = field(default_factory=list)
     failed: int = 0
@@ -59,7 +61,7 @@ class Clients:
         with httpx.Client(base_url=self.url, timeout=TIMEOUT_S, headers=headers) as http:
             for question in itertools.islice(itertools.cycle(self.questions), first * 7, None):
                 began = time.perf_counter()
-                reply = http.post("/search", json={"question": question})
+                reply = http.post("/search", json={"question": question, "collection": self.collection})
                 self.seconds.append(time.perf_counter() - began)
                 self.failed += reply.status_code != httpx.codes.OK
                 if over.wait(PAUSE_S):
@@ -71,15 +73,12 @@ class Clients:
         return cuts[9] * 1000, cuts[18] * 1000
 
 
-def measure(
-    url: str, command: Sequence[str], rounds: int, clients: int, key: str
-) -> list[tuple[Clients, Clients, float]]:
+def measure(clients: Clients, command: Sequence[str], rounds: int) -> list[tuple[Clients, Clients, float]]:
     """Return for each round the clients alone, those beside the run, and the seconds of the run."""
-    questions = [json.loads(line)["question"] for line in QUESTIONS.read_text().splitlines()]
     done: list[tuple[Clients, Clients, float]] = []
     alone_s = LEAST_S
     for number in range(rounds):
-        alone, beside = (Clients(url, clients, questions, key) for _ in range(2))
+        alone, beside = (replace(clients, seconds=[]) for _ in range(2))
         with alone.asking():
             time.sleep(alone_s / 2)
         began = time.perf_counter()
@@ -118,11 +117,12 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--clients", type=int, default=2)
     parser.add_argument("--key", default="", help="of the service, where it asks for one")
+    parser.add_argument("--collection", required=True, help="the one that is asked")
     parser.add_argument("command", nargs="+")
     args = parser.parse_args()
-    rows = [
-        as_row(n, *each) for n, each in enumerate(measure(args.url, args.command, args.rounds, args.clients, args.key))
-    ]
+    questions = [json.loads(line)["question"] for line in QUESTIONS.read_text().splitlines()]
+    clients = Clients(args.url, args.clients, questions, args.collection, args.key)
+    rows = [as_row(number, *each) for number, each in enumerate(measure(clients, args.command, args.rounds))]
     print(tables.as_table(HEAD, rows))
 
 
