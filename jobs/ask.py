@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.markdown import Markdown
 from rich.markup import escape
 
-from jobs.cli import DONE, BadInput, add_collection, add_json, check_range, command, finish, main, say
+from jobs.cli import DONE, BadInput, Words, add_collection, add_json, check_range, command, finish, main, say
 from jobs.environment import home, locale_language, open_store, read_configuration, service_key
 from pipelines.answering.engine import QueryEngine
 from pipelines.answering.events import Delta
@@ -53,7 +53,7 @@ class ServiceFailed(RuntimeError):
 
 def arguments() -> argparse.ArgumentParser:
     parser = command("ask", __doc__)
-    parser.add_argument("question", help="the question, in quotes")
+    parser.add_argument("question", nargs="+", action=Words, metavar="QUESTION", help="its words, in quotes or not")
     add_collection(parser, "collection to ask (default: that of `raydex default`, else the only one)")
     parser.add_argument("-k", type=int, help="number of hits to answer from (default 5)")
     parser.add_argument("--url", help="service to ask (default: the one of RAYDEX_HOME that was started last, if any)")

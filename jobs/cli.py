@@ -21,7 +21,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeVar, get_args, get_origin
 
-from jobs.environment import debugging, describe_trouble_at_home, set_variables, wants_json_lines
+from jobs.environment import debugging, describe_trouble_at_home, set_variables, wants_json_lines, warn_of_unread
 from pipelines.logs import log_as_json
 from pipelines.text.progress import Passing
 
@@ -69,6 +69,13 @@ class _NameOnce(argparse.Action):
         if namespace.collection is not None:
             parser.error(f"two collections are named, {namespace.collection} and {values}: give one")
         namespace.collection = values
+
+
+class Words(argparse.Action):
+    """Joins the words of a text that was written without quotes: `raydex ask how do I exclude`."""
+
+    def __call__(self, _: argparse.ArgumentParser, namespace: Any, values: Any, __: str | None = None) -> None:
+        setattr(namespace, self.dest, " ".join(values) if isinstance(values, list) else values)
 
 
 def command(verb: str, doc: str | None) -> CommandParser:
@@ -179,16 +186,13 @@ def read_fields(model: "type[M]", flags: Mapping[str, Any]) -> "M":
     """Return the model that the flags give, None meaning its default. Raises BadInput."""
     from pydantic import ValidationError
 
+    from pipelines.text.mistakes import describe_mistakes
+
     values = {name: flags[name] for name in model.model_fields if flags.get(name) is not None}
     try:
         return model.model_validate(values)
     except ValidationError as error:
-        raise BadInput("; ".join(_describe_mistake(**one) for one in error.errors())) from error
-
-
-def _describe_mistake(loc: Sequence[int | str], msg: str, input: Any, **_: Any) -> str:
-    message = msg.removeprefix("Value error, ")
-    return f"--{str(loc[0]).replace('_', '-')} is {input}: {message}" if loc else message
+        raise BadInput(describe_mistakes(error, model, lambda path: f"--{path.replace('_', '-')}")) from error
 
 
 def check_range(flag: str, value: float | None, least: float, most: float = math.inf) -> None:
@@ -295,6 +299,7 @@ def run_job(parser: argparse.ArgumentParser, work: Work, argv: Sequence[str] | N
     try:
         if wants_json_lines():
             log_as_json()
+        warn_of_unread()
         return work(args)
     except (KeyboardInterrupt, SystemExit) as error:
         code = INTERRUPTED if isinstance(error, KeyboardInterrupt) else error.code
@@ -326,5 +331,9 @@ def describe_error(error: Exception) -> tuple[str, bool]:
     """Return the message of an error, and whether it is one of ours."""
     if at_home := describe_trouble_at_home(error):
         return at_home, True
+    if type(error).__name__ == "ValidationError" and type(error).__module__.startswith("pydantic"):
+        from pipelines.text.mistakes import describe_mistakes
+
+        return describe_mistakes(error), True  # type: ignore[arg-type]
     # The message of an error that these define is enough for a user; any other error needs its traceback.
     return str(error), type(error).__module__.startswith(("pipelines.", "jobs.", "__main__"))

@@ -71,7 +71,7 @@ def read_configuration() -> "AnswerSettings":
     from pydantic_settings import SettingsConfigDict, SettingsError
 
     from pipelines.answering.settings import AnswerSettings, describe_errors
-    from pipelines.answering.settings.variables import FromVariables
+    from pipelines.answering.settings.variables import FromVariables, explain_not_json
 
     class Variables(FromVariables, AnswerSettings):
         model_config = SettingsConfigDict(extra="ignore")
@@ -81,7 +81,7 @@ def read_configuration() -> "AnswerSettings":
     except ValidationError as error:
         raise BadVariable(describe_errors(error)) from error
     except SettingsError as error:
-        raise BadVariable(f"{error}: write it as JSON") from error
+        raise BadVariable(explain_not_json(error, os.environ)) from error
 
 
 def find_models(settings: "AnswerSettings") -> tuple["AnswerSettings", "FoundLLM"]:
@@ -93,6 +93,14 @@ def find_models(settings: "AnswerSettings") -> tuple["AnswerSettings", "FoundLLM
     if not {"llm_model", "llm_off"} & set(found.settings):
         return settings, found
     return AnswerSettings.model_validate({**settings.model_dump(exclude_unset=True), **found.settings}), found
+
+
+def warn_of_unread() -> None:
+    """Warn of each variable RAYDEX_… that nothing reads. Imports nothing where only a home is set."""
+    if {name for name in os.environ if name.upper().startswith("RAYDEX_")} - {"RAYDEX_HOME", "RAYDEX_DEBUG"}:
+        from pipelines.answering.settings.variables import warn_of_unread
+
+        warn_of_unread(os.environ)
 
 
 def database_url() -> str:

@@ -48,7 +48,7 @@ def arguments() -> argparse.ArgumentParser:
     review.add_argument("file", type=Path, metavar="FILE", help="the data set")
     review.add_argument("--accept", nargs="+", default=[], metavar="N", help="accept these rows, or all drafts")
     review.add_argument("--reject", nargs="+", default=[], metavar="N", help="reject these rows, or all drafts")
-    correct.add_argument("question", metavar="QUESTION", help="the question, by its id or its words")
+    correct.add_argument("question", nargs="+", action=cli.Words, metavar="QUESTION", help="its id or its words")
     cli.add_collection(correct, "the collection that was asked (default: the one that it was asked of)")
     correct.add_argument("--pair", action="store_true", help="a training pair: with the sources that are wrong")
     correct.add_argument("--unknown", action="store_true", help="no source answers it: the right answer is not known")

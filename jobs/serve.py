@@ -19,14 +19,18 @@ def arguments() -> argparse.ArgumentParser:
     parser.add_argument("--port", type=int, help="port to listen on (default 8000)")
     parser.add_argument("--collection", help="collection to answer from (default: the only one)")
     add_no_llm(parser)
+    check = "only check this Serve config file, before `serve deploy FILE`: one line for each fault"
+    parser.add_argument("--check", metavar="FILE", help=check)
     return parser
 
 
 def run(args: argparse.Namespace) -> int:
+    if args.check:
+        return run_service("serve", {}, "check", args.check)
     if url := database_url():
         with ended_by_sigterm():
             wait_for_database(url, lambda message: say(f"raydex serve: {message}"))
-    return run_service("serve", vars(args))
+    return run_service("serve", {name: value for name, value in vars(args).items() if name != "check"})
 
 
 if __name__ == "__main__":

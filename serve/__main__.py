@@ -10,11 +10,13 @@ import io
 import logging
 import os
 import re
+import shlex
 import signal
 import sys
 import threading
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 
 from ray import serve
 
@@ -26,6 +28,7 @@ from pipelines.embedded import open_database
 from pipelines.files.services import announce
 from pipelines.llm.servers import find_llm
 from pipelines.store import Store
+from pipelines.text.mistakes import nearest
 from serve import proxy
 from serve.app import build
 from serve.chat.running import ChatRefused
@@ -49,6 +52,8 @@ class ClusterTaken(RuntimeError):
 
 def main() -> int:
     """Serve until interrupted. Exit codes: 0 stopped, 1 failed, 2 a setting is not valid."""
+    if sys.argv[1:2] == ["check"] and len(sys.argv) == 3:
+        return check(Path(sys.argv[2]))
     if sys.argv[1:]:
         return _failed(f"{sys.argv[1]}: `python -m serve` takes no flags, `raydex serve` does", 2)
     stop = threading.Event()
@@ -70,6 +75,17 @@ def main() -> int:
         message, code = explain_start(error)
         return _failed(message, 2 if isinstance(error, ChatRefused) else code)
     return 0
+
+
+def check(path: Path) -> int:
+    """Print what is wrong with a Serve config file. Exit codes: 0 nothing, 2 something."""
+    from serve.check import check_file
+
+    for fault in (faults := check_file(path)):
+        _say(f"{path}: {fault}")
+    if not faults:
+        print(f"{path} is ok: `serve deploy {shlex.quote(str(path))}` deploys it")
+    return 2 if faults else 0
 
 
 def run(settings: Settings, stop: threading.Event) -> None:
@@ -103,7 +119,9 @@ def note_what_is_missing(store: Store, collection: str) -> None:
     if not published:
         _say("nothing is indexed yet: `raydex index URL` does it, and the service answers from then on")
     elif collection and collection not in published:
-        _say(f"the collection {collection!r} has no published index; those that have: {', '.join(published)}")
+        near = nearest(collection, published)
+        meant = f"; did you mean {near}?" if near else ""
+        _say(f"the collection {collection!r} has no published index; those that have: {', '.join(published)}{meant}")
     elif not collection:
         try:
             choose_collection(rows)

@@ -13,9 +13,12 @@ from collections.abc import AsyncGenerator, Sequence
 from typing import Any
 
 import numpy as np
+from pydantic import ValidationError
+from pydantic_settings import SettingsError
 from ray import serve
 from ray.serve import Application
 from ray.serve.config import BackpressureConfig
+from ray.serve.exceptions import RayServeException
 from starlette.types import ASGIApp
 
 from pipelines import ray_internals, tracing
@@ -25,6 +28,7 @@ from pipelines.answering.reranking.cross_encoder import CrossEncoderReranker
 from pipelines.answering.retrieval.retriever import Retriever
 from pipelines.answering.retrieval.search import Retrieval, Search
 from pipelines.answering.settings import NONE, AgentSettings, all_agents
+from pipelines.answering.settings.variables import warn_of_unread
 from pipelines.answering.synthesis.base import Task
 from pipelines.answering.writing.agents import Agent, AgentPart
 from pipelines.logs import log_as_json
@@ -32,14 +36,14 @@ from pipelines.records import Hit, Index
 from pipelines.store import Place, Store
 from serve.bots import Bot, wanted_bots
 from serve.changes.runner import ChangeRunner
-from serve.chat.running import BackgroundBot
+from serve.chat.running import BackgroundBot, ChatRefused
 from serve.failure import RETRY_AFTER_S
 from serve.guard.policy import protect
 from serve.port import url_of
 from serve.proxy.listening import keep_ports_on_loopback, running_address
 from serve.recorder import Recorder
 from serve.remote import Handle, Headers, RemoteAgent, RemoteReranker, RemoteRetriever, stream_answer
-from serve.settings import Settings
+from serve.settings import Settings, explain_start
 from serve.telemetry import FreshnessGauges, process_metrics
 
 log = logging.getLogger(__name__)
@@ -231,12 +235,39 @@ class Raydex:
         return RemoteAgent(handle, here, self._settings.step_timeout_s) if handle else here
 
 
-def build(settings: Settings) -> Application:
-    """Return the application for `settings`. Raises NoDatabase and ChatRefused.
+class NotDeployable(RayServeException):
+    """The `args` of a Serve config file can't be used. Serve shows an error of this kind as its message alone."""
+
+
+def build(settings: Settings | dict[str, Any]) -> Application:
+    """Return the application for `settings`, or for the `args` of a Serve config file.
 
     Deployments are named Raydex, Retriever, Reranker, Agent-<name> and Slack: set the replicas, resources and
-    autoscaling of each under `deployments` in serve/config.yaml.
+    autoscaling of each under `deployments` in serve/config.yaml. Raises NoDatabase and ChatRefused; of `args`
+    NotDeployable.
     """
+    if isinstance(settings, Settings):
+        return _build(settings)
+    try:
+        return _build(Settings(**settings))
+    except (ValidationError, SettingsError, NoDatabase, ChatRefused) as error:
+        raise NotDeployable(explain_start(error)[0]) from None
+
+
+def deployment_names(settings: Settings) -> list[str]:
+    """Return the names of the deployments that `build` makes."""
+    place = settings.placement
+    return [
+        "Raydex",
+        *(["Retriever"] if place.retriever == "deployment" else []),
+        *(["Reranker"] if place.reranker == "deployment" and settings.reranker.kind != NONE else []),
+        *(f"Agent-{agent.name}" for agent in all_agents(settings) if place.agents == "deployment"),
+        *(["Slack"] if settings.slack else []),
+    ]
+
+
+def _build(settings: Settings) -> Application:
+    warn_of_unread(os.environ)
     if not settings.database_url:
         raise NoDatabase
     ray_internals.warn_of_missing(ray_internals.OF_SERVE)

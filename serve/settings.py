@@ -1,5 +1,6 @@
 """Settings of the service, from the environment (RAYDEX_…) or from config.yaml."""
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Literal
@@ -10,7 +11,7 @@ from pydantic_settings import SettingsConfigDict, SettingsError
 
 from pipelines.answering.settings import AnswerSettings, Home, describe_errors
 from pipelines.answering.settings.names import Group
-from pipelines.answering.settings.variables import FromVariables
+from pipelines.answering.settings.variables import FromVariables, explain_not_json
 from pipelines.embedded import EmbeddedPostgresFailed
 from pipelines.store import StoreUnavailable, UnusableDatabase
 from serve.api.openai.sources import SourcesPlace
@@ -29,8 +30,8 @@ CANNOT_START = (ValidationError, SettingsError, StoreUnavailable, UnusableDataba
 def explain_start(error: Exception) -> tuple[str, int]:
     """Return why a service does not start, and its exit code: 2 for a setting that is not valid, else 1."""
     if isinstance(error, SettingsError):
-        return f"{error}: write it as JSON", 2
-    return (describe_errors(error), 2) if isinstance(error, ValidationError) else (str(error), 1)
+        return explain_not_json(error, os.environ), 2
+    return (describe_errors(error, Settings), 2) if isinstance(error, ValidationError) else (str(error), 1)
 
 
 class PlacementSettings(Group):

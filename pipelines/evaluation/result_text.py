@@ -92,7 +92,8 @@ def _cell(result: Result, metric: Metric, k: str = "") -> str:
 
 def _with_interval(result: Result, name: str, k: str = "") -> str:
     value, bounds = result[name], result["intervals"][name]
-    return with_interval([value[k], *bounds[k]] if k else [value, *bounds])
+    count = result.get("num_scored", {}).get(name, result["num_questions"] - result["num_errors"])
+    return with_interval([value[k], *bounds[k]] if k else [value, *bounds], count=count)
 
 
 # ------------------------------------------------------------------------------------------- answers

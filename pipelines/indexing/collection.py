@@ -21,6 +21,7 @@ from pipelines.indexing.folders.folder import Folder, NoSuchFolder
 from pipelines.indexing.reading.generator import check_selector
 from pipelines.records import ChunkUnit, IndexSettings, VectorType
 from pipelines.records.night_choices import NightChoices
+from pipelines.text.mistakes import describe_mistakes
 
 Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,62}$")]
 Words = Annotated[str, Field(pattern=r"\w", max_length=200)]
@@ -245,7 +246,8 @@ def collection_from(data: Mapping[str, Any], origin: str) -> Collection:
     try:
         return Collection.model_validate(data)
     except ValidationError as error:
-        raise InvalidCollection("\n".join(f"{origin}: {_describe(problem)}" for problem in error.errors())) from error
+        lines = describe_mistakes(error, Collection, between="\n").splitlines()
+        raise InvalidCollection("\n".join(f"{origin}: {line}" for line in lines)) from error
 
 
 def _read_yaml(path: Path) -> dict[str, Any]:
@@ -282,12 +284,3 @@ def _replace(collection: Collection, crawl: Mapping[str, Any], index: Mapping[st
     data["folders"] = [folder | for_folders for folder in data["folders"]]
     data["index"] |= index
     return collection_from(data, origin)
-
-
-def _describe(problem: Any) -> str:
-    key = ".".join(str(part) for part in problem["loc"]) or "(file)"
-    if problem["type"] == "missing":
-        return f"{key} is missing"
-    if problem["type"] == "value_error":  # one of ours, which names the value itself
-        return f"{key}: {problem['ctx']['error']}"
-    return f"{key} = {problem['input']!r}: {problem['msg']}"

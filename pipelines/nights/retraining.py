@@ -14,7 +14,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from pipelines.answering.settings import AnswerSettings, change, describe_errors
+from pipelines.answering.settings import AnswerSettings, change
 from pipelines.evaluation.dataset import read_answerable
 from pipelines.files.atomic_files import replace_folder, settle_folder
 from pipelines.files.model_cards import BadCard, read_card
@@ -22,6 +22,7 @@ from pipelines.nights.gate import IndexGate
 from pipelines.nights.journal import BEGAN, StepResult
 from pipelines.nights.regression import RegressionSet
 from pipelines.records.night_choices import TrainChoices
+from pipelines.text.mistakes import describe_mistakes
 from pipelines.training import KINDS, TrainingOrder, check_free, train
 from pipelines.training.run import TrainingPlan
 
@@ -103,10 +104,11 @@ def _name(chosen: TrainChoices) -> str:
 
 def plan_of(chosen: TrainChoices) -> TrainingPlan:
     """Return the settings of a training. Raises BadTraining."""
+    model = KINDS[chosen.kind].plan
     try:
-        return KINDS[chosen.kind].plan.model_validate(chosen.plan)
+        return model.model_validate(chosen.plan)
     except ValidationError as error:
-        raise BadTraining(f"night.train: {chosen.kind}: {describe_errors(error)}") from error
+        raise BadTraining(f"night.train: {chosen.kind}: plan: {describe_mistakes(error, model)}") from error
 
 
 def _using(settings: AnswerSettings, reranker: Path) -> AnswerSettings:

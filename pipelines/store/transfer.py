@@ -21,11 +21,12 @@ from pydantic import TypeAdapter, ValidationError
 from pipelines.files.atomic_files import whole_file
 from pipelines.records import Index, IndexSettings
 from pipelines.store.chunks import ChunkColumns, ChunkTables, chunk_table, create_chunk_table
-from pipelines.store.collections.verified import dump_answers, restore_answers
+from pipelines.store.collections.verified import VerifiedAnswer, dump_answers, restore_answers
 from pipelines.store.database.connection import Connection, snapshot, statement
 from pipelines.store.database.errors import StoreUnavailable
 from pipelines.store.publish import BuildResources, choose_vector_type, index_chunks, save_stats
 from pipelines.store.runs import RunLock
+from pipelines.text.mistakes import describe_mistakes
 
 FORMAT = "raydex index 1"
 MOST_MANIFEST_BYTES = 1 << 20
@@ -89,7 +90,9 @@ def restore(lock: RunLock, run: int, path: Path, resources: BuildResources) -> t
             _read_verified(connection, lock.collection, archive)
             _check_counts(save_stats(connection, index.id), manifest, path)
             return index.id, manifest.counts
-    except (*_UNREADABLE, psycopg.DataError, psycopg.IntegrityError, ProgramLimitExceeded, ValidationError) as error:
+    except ValidationError as error:
+        raise _incomplete(path, f"its verified answers: {describe_mistakes(error, list[VerifiedAnswer])}") from error
+    except (*_UNREADABLE, psycopg.DataError, psycopg.IntegrityError, ProgramLimitExceeded) as error:
         raise _incomplete(path, error) from error
 
 
@@ -111,8 +114,7 @@ def read_manifest(path: Path) -> Manifest:
         manifest = TypeAdapter(Manifest).validate_python(values)
         choose_vector_type(manifest.settings, 0)
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        raise _incomplete(path, f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from error
+        raise _incomplete(path, describe_mistakes(error, Manifest)) from error
     except ValueError as error:
         raise _incomplete(path, error) from error
     if unknown := set(values["settings"]) - {field.name for field in fields(IndexSettings)}:

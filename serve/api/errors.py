@@ -18,6 +18,7 @@ from pipelines.answering.writing.agents import StepUnavailable
 from pipelines.insights.insights import BadPeriod
 from pipelines.store import NoLiveIndex, NoSuchCollection, StoreUnavailable, UnusableDatabase
 from pipelines.text.cleaning import clean_for_storage
+from pipelines.text.mistakes import mistakes_of
 from serve.failure import RETRY_AFTER_S, Failure, not_served, path_of
 from serve.telemetry import CLIENT_LEFT, request_id
 
@@ -25,9 +26,6 @@ log = logging.getLogger(__name__)
 
 # An error names what is wrong in the input; it does not send the whole input back.
 MOST_MESSAGE_CHARACTERS = 1_000
-
-# Where a value may be of several types, pydantic puts the name of one into the path of the field.
-TAGS = ("function-", "list[")
 # What is said of a path that nothing serves; under /v1 of every other one, such as /v1/responses and /v1/completions.
 NO_ROUTE = ("Not Found", "Method Not Allowed")
 
@@ -38,8 +36,11 @@ class ClientGone(Exception):
     """The client left before its answer was complete; the work for it has been cancelled."""
 
 
-def failure_of(error: Exception) -> Failure:  # noqa: PLR0911
-    """Return the reply for `error`. An unexpected one is logged, and the reply holds its id in the log."""
+def failure_of(error: Exception, model: Any = None) -> Failure:  # noqa: PLR0911
+    """Return the reply for `error`. An unexpected one is logged, and the reply holds its id in the log.
+
+    `model` is what the body of the request had to be.
+    """
     message = _shorten(str(error))
     match error:
         case StoreUnavailable():
@@ -63,7 +64,7 @@ def failure_of(error: Exception) -> Failure:  # noqa: PLR0911
         case TemplateError():
             return Failure(422, message, "variables")
         case RequestValidationError():
-            return _invalid(error)
+            return _invalid(error, model)
         case HTTPException():  # FastAPI's 400 is a body that can't be read
             param = "body" if error.status_code == 400 else None
             status, prefix = (422, "body: ") if param else (error.status_code, "")
@@ -78,7 +79,8 @@ def handle_errors(app: FastAPI) -> None:
     """Make every exception of `app` a reply: those that FastAPI would reply to itself, all others by Failsafe."""
 
     async def reply_failure(request: Request, error: Exception) -> Response:
-        failure, path = failure_of(error), path_of(request.scope)
+        body = getattr(request.scope.get("route"), "body_field", None)
+        failure, path = failure_of(error, body and body.field_info.annotation), path_of(request.scope)
         if isinstance(error, HTTPException) and error.detail in NO_ROUTE:
             failure = not_served(request.method, path, error.headers, error.status_code)
         return failure.response(request.scope)
@@ -114,29 +116,23 @@ class Failsafe:
             await failure_of(error).response(scope)(scope, receive, send)
 
 
-def _invalid(error: RequestValidationError) -> Failure:
-    """Say of each field once what is wrong with it.
-
-    A value that may be of several types has a complaint of each; where one is about a part of the value, that one says
-    more.
-    """
-    problems: dict[str, dict[str, Any]] = {}
-    for problem in error.errors():
-        problems.setdefault(_path(problem["loc"]), problem)
-    wholes = {path[:end] for path in problems for end, sign in enumerate(path) if sign == "."}
-    if problems.get("body", {}).get("type") == "model_attributes_type":  # such as the form that curl sends by itself
+def _invalid(error: RequestValidationError, model: Any) -> Failure:
+    """Say of each field once what is wrong with it, and which names are not fields."""
+    problems = [{**problem, "loc": _in_body(problem["loc"])} for problem in error.errors()]
+    if any(not one["loc"] and one["type"] == "model_attributes_type" for one in problems):  # the form that curl sends
         return Failure(422, NO_OBJECT, "body")
-    said = [f"{path}: {problem['msg']}" for path, problem in problems.items() if path not in wholes]
-    first = next(path for path in problems if path not in wholes)
-    expected = problems[first].get("ctx", {}).get("expected", "") if problems[first]["type"] == "literal_error" else ""
+    mistakes = mistakes_of(problems, model)
+    first = mistakes[0]
+    literal = [one for one in problems if one["type"] == "literal_error" and mistakes_of([one], model) == [first]]
+    expected = literal[0].get("ctx", {}).get("expected", "") if literal else ""
     choices = tuple(choice.strip("'") for choice in expected.replace(" or ", ", ").split(", ") if choice)
-    return Failure(422, _shorten("; ".join(said)), first, choices)
+    said = [one.describe() if one.place else f"body: {one.why}" for one in mistakes]
+    return Failure(422, _shorten("; ".join(said)), _shorten(first.path) or "body", choices)
 
 
-def _path(loc: tuple[int | str, ...]) -> str:
-    """Return a field's path, such as `filters.tags.0`; "body" for a body that is no JSON (its loc is a position)."""
-    parts = [str(part) for part in loc[1:] if not (len(loc) == 2 and isinstance(part, int))]
-    return _shorten(".".join(part for part in parts if not part.startswith(TAGS))) or "body"
+def _in_body(loc: tuple[int | str, ...]) -> tuple[int | str, ...]:
+    """Return the place in the body (query, path); a body that is no JSON has a position there, which is none."""
+    return () if len(loc) == 2 and isinstance(loc[1], int) else loc[1:]
 
 
 def _shorten(text: str) -> str:

@@ -18,9 +18,10 @@ from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 
 from pipelines.answering.factory import make_engine, make_retriever
+from pipelines.answering.settings.variables import warn_of_unread
 from pipelines.embedded import open_database
 from pipelines.llm.servers import find_llm
-from pipelines.store import Store
+from pipelines.store import NoSuchCollection, Store
 from serve.api.inquiry import Inquiries
 from serve.mcp.forwarder import Forwarder
 from serve.mcp.server import Handlers, make_server
@@ -36,6 +37,7 @@ def main() -> int:
     """Serve until standard input ends. Exit codes: 0 it ended, 1 failed, 2 a setting is not valid."""
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="raydex mcp: %(message)s")
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    warn_of_unread(os.environ)
     service = os.environ.get("RAYDEX_SERVICE", "")
     if service and not service.startswith(("http://", "https://")):
         return _failed(f"the service {service!r} is no URL: write it as http://HOST:PORT", 2)
@@ -49,6 +51,8 @@ def main() -> int:
             anyio.run(speak, make_server(Handlers(toolbox)))
     except KeyboardInterrupt:
         os._exit(128 + signal.SIGINT)  # a thread still waits for standard input
+    except NoSuchCollection as error:
+        return _failed(f"{error}; `raydex index` makes one", 2)
     except CANNOT_START as error:
         return _failed(*explain_start(error))
     return 0
@@ -83,6 +87,8 @@ def open_toolbox() -> Iterator[Toolbox]:
         contextlib.closing(make_retriever(settings, store)) as retriever,
     ):
         store.migrate()
+        if settings.collection:
+            store.find_collection(settings.collection)
         threading.Thread(target=retriever.warm, daemon=True).start()
         engine, threads = make_engine(settings, retriever, store=store), DatabaseThreads()
         recorder = Recorder(store, **settings.recording.model_dump())

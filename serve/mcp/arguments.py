@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 
 from pipelines.text.cleaning import clean_for_storage
 from pipelines.text.phrases import read_table
@@ -69,24 +69,3 @@ class PageArguments(ToolArguments):
 
 class NoArguments(ToolArguments):
     """The arguments of list_collections: none."""
-
-
-def describe_mistakes(error: ValidationError, model: type[BaseModel]) -> str:
-    """Return what is wrong with the arguments of a tool, and what they may be."""
-    return "; ".join(_describe(one, list(model.model_fields)) for one in error.errors())
-
-
-def _describe(mistake: Any, names: list[str]) -> str:
-    name = ".".join(map(str, mistake["loc"]))
-    match mistake["type"]:
-        case "extra_forbidden":
-            return f"there is no argument {name!r}: there are {', '.join(names) or 'none'}"
-        case "missing":
-            return f"{name} is missing"
-        case "greater_than_equal":
-            return f"{name} is {mistake['input']}: it must be at least {mistake['ctx']['ge']}"
-        case "less_than_equal":
-            return f"{name} is {mistake['input']}: it must be at most {mistake['ctx']['le']}"
-        case "string_too_long":
-            return f"{name} has {len(mistake['input']):,} characters: at most {mistake['ctx']['max_length']:,} are read"
-    return f"{name} is {str(mistake['input'])[:80]!r}: {mistake['msg'].removeprefix('Value error, ')}"

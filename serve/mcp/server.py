@@ -24,6 +24,7 @@ from starlette.requests import Request
 from pipelines.answering.hits import snippet
 from pipelines.markdown.plain import readable_text
 from pipelines.records import Index
+from pipelines.text.mistakes import describe_mistakes
 from pipelines.text.phrases import read_table
 from serve.api.errors import failure_of
 from serve.mcp import arguments as schemas
@@ -198,7 +199,7 @@ class Handlers:
 def explain(error: Exception, arguments: type[schemas.ToolArguments] = schemas.NoArguments) -> str:
     """Return the message for an error, with what to do; what was not expected is logged, and only its id is said."""
     if isinstance(error, ValidationError):
-        return schemas.describe_mistakes(error, arguments)
+        return describe_mistakes(error, arguments)
     if isinstance(error, NotThere | NoSuchPage):
         return str(error)
     failure = failure_of(error)

@@ -12,6 +12,7 @@ from platformdirs import user_data_path
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from pipelines.answering.settings import Home
+from pipelines.answering.settings.variables import warn_of_unread
 from serve.chat.command import own_service, run_command
 from serve.chat.running import Say
 from serve.slack.settings import SlackSettings, check_installed
@@ -41,6 +42,7 @@ def main(words: list[str]) -> int:
 
 async def _run(stop: asyncio.Event, *, say: Say, only_check: bool) -> bool:
     check_installed()
+    warn_of_unread(os.environ)
     from serve.slack.bot import run_bot
 
     settings = SlackVariables()

@@ -9,7 +9,7 @@ from typing import Annotated
 import yaml
 from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
 
-from pipelines.answering.settings import describe_errors
+from pipelines.text.mistakes import describe_mistakes
 from serve.chat.running import ChatRefused
 
 
@@ -102,4 +102,4 @@ def _parse(path: str) -> WorkspaceFile:
     except yaml.YAMLError as error:
         raise BadWorkspaces(f"{path} is no YAML: {error}") from error
     except ValidationError as error:
-        raise BadWorkspaces(f"{path}: {describe_errors(error)}") from error
+        raise BadWorkspaces(f"{path}: {describe_mistakes(error, WorkspaceFile)}") from error

@@ -21,6 +21,7 @@ from pipelines.answering.settings.steps import (
     SynthesisSettings,
     VerifiedSettings,
 )
+from pipelines.text.mistakes import describe_mistakes
 
 
 def _check_home(home: Path) -> Path:
@@ -97,10 +98,9 @@ class AnswerSettings(BaseModel):
         yield from (("router.rules", rule.agent) for rule in router.rules)
 
 
-def describe_errors(error: ValidationError) -> str:
-    """Describe what is wrong, setting by setting, without values, since some are keys."""
-    errors = [(".".join(map(str, one["loc"])), one["msg"].removeprefix("Value error, ")) for one in error.errors()]
-    return "; ".join(f"setting {where}: {what}" if where else what for where, what in errors)
+def describe_errors(error: ValidationError, model: Any = AnswerSettings) -> str:
+    """Describe what is wrong, setting by setting; `model` has the settings. Values of keys are not shown."""
+    return describe_mistakes(error, model, lambda path: f"setting {path}")
 
 
 def without_models(settings: AnswerSettings) -> AnswerSettings:

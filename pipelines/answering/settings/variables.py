@@ -1,8 +1,30 @@
-"""Reads settings from the environment, for entry points: nothing else in pipelines looks at it."""
+"""Reads settings from the environment, for entry points: nothing else in pipelines looks at it.
 
-from pydantic_settings import BaseSettings, EnvSettingsSource, PydanticBaseSettingsSource, SettingsConfigDict
+variables.yaml lists the variables RAYDEX_… that other parts read, so that one which nothing reads is named.
+"""
 
-from pipelines.answering.settings.names import PREFIX, rename_variables
+import functools
+import logging
+from collections.abc import Iterator, Mapping
+
+from pydantic import BaseModel
+from pydantic_settings import (
+    BaseSettings,
+    EnvSettingsSource,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+    SettingsError,
+)
+
+from pipelines.answering.settings.answers import AnswerSettings
+from pipelines.answering.settings.names import GONE, OLD_NAMES, PREFIX, groups_of, rename_variables, variable_of
+from pipelines.text.mistakes import nearest
+from pipelines.text.phrases import read_table
+
+log = logging.getLogger(__name__)
+
+_TABLE = read_table(__name__)
+SERVICE, OTHERS = tuple(_TABLE["service"]), tuple(_TABLE["others"])
 
 
 class _Variables(EnvSettingsSource):
@@ -29,3 +51,49 @@ class FromVariables(BaseSettings):
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         """Return where values come from, the first one before the others."""
         return init_settings, _Variables(settings_cls)
+
+
+def explain_not_json(error: SettingsError, variables: Mapping[str, str]) -> str:
+    """Return which variable holds no JSON where a setting of several values needs it, without its value."""
+    name = str(error).partition('"')[2].partition('"')[0]
+    given = [one for one in variables if one.lower().startswith(PREFIX) and _flat(one) == _flat(PREFIX + name)]
+    called = given[0] if given else variable_of(name)
+    return f'{called} is not JSON, which several values need: write [...] or {{...}}, with names and texts in "…"'
+
+
+def names_of(model: type[BaseModel]) -> list[str]:
+    """Return the full names of the settings of `model`."""
+    groups = groups_of(model)
+    alone = [name for name in model.model_fields if name not in groups]
+    return [*alone, *(f"{name}.{field}" for name, group in groups.items() for field in group.model_fields)]
+
+
+def unread_variables(variables: Mapping[str, str]) -> Iterator[str]:
+    """Yield a line about each variable RAYDEX_… that nothing reads, with the name that was probably meant."""
+    known = {_flat(variable_of(name)): variable_of(name) for name in (*names_of(AnswerSettings), *SERVICE, *OTHERS)}
+    groups = {variable_of(name.partition(".")[0]) for name in (*names_of(AnswerSettings), *SERVICE) if "." in name}
+    former = {_flat(variable_of(name)) for name in (*OLD_NAMES, *GONE)}
+    for variable in sorted(variables):
+        upper, name = variable.upper(), variable.lower().removeprefix(PREFIX)
+        if not upper.startswith(PREFIX.upper()) or name.startswith(tuple(_TABLE["beginnings"])):
+            continue
+        if _flat(upper) not in known and _flat(upper) not in former and upper not in groups:
+            near = nearest(name, [_flat(one).removeprefix(PREFIX) for one in known])
+            meant = f"did you mean {known[PREFIX + near]}?" if near else "docs/settings.md has those that there are"
+            yield f"{variable} is set, and nothing reads it: {meant}"
+
+
+def warn_of_unread(variables: Mapping[str, str]) -> None:
+    """Log one warning for each variable RAYDEX_… that nothing reads, once in a process."""
+    for line in unread_variables(variables):
+        _warn_once(line)
+
+
+@functools.cache
+def _warn_once(line: str) -> None:
+    log.warning("%s", line)
+
+
+def _flat(variable: str) -> str:
+    """Return the name of a variable with one underscore before the name in a group, as both spellings are read."""
+    return variable.lower().replace("__", "_")

@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from pipelines.answering.settings import AgentSettings, AnswerSettings, all_agents
 from pipelines.records import Usage
+from pipelines.text.mistakes import describe_mistakes
 
 MILLION = 1_000_000
 PRICES = Path(__file__).with_name("prices.yaml")
@@ -82,9 +83,7 @@ def _price(path: Path, name: str, row: Any) -> Price:
         if price := row and Price.model_validate(row):
             return price
     except ValidationError as error:
-        mistake = error.errors()[0]
-        where = ".".join(map(str, mistake["loc"]))
-        raise BadPrices(f"{path}: {name}: {where} is {mistake['input']!r}: {mistake['msg']}; {GIVE}") from error
+        raise BadPrices(f"{path}: {name}: {describe_mistakes(error, Price)}; {GIVE}") from error
     raise BadPrices(f"{path}: {name}: {GIVE}")
 
 

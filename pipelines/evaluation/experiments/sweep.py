@@ -4,7 +4,6 @@ The file is YAML: `base` holds the shared settings. A file that can't be used is
 Knows no database and no index.
 """
 
-import difflib
 import itertools
 import json
 import math
@@ -21,6 +20,7 @@ from pipelines.answering.synthesis.prompts import Prompts, TemplateError
 from pipelines.evaluation.judging.dimensions import dimension_of
 from pipelines.indexing.collection import IndexChoices
 from pipelines.records import IndexSettings, digest
+from pipelines.text.mistakes import describe_mistakes, suggest
 
 # The numbers of chunks of the study: 1 to 13, and 18 for its 13 + 5 of lexical search.
 KS = (1, 3, 5, 9, 13, 18)
@@ -172,7 +172,7 @@ def sweep_from(data: Mapping[str, Any], folder: Path, environment: Mapping[str, 
     try:
         file = SweepFile.model_validate(data)
     except ValidationError as error:
-        raise BadSweep("\n".join(map(_describe_problem, error.errors()))) from error
+        raise BadSweep(describe_mistakes(error, SweepFile, between="\n")) from error
     cells = tuple(_name_cells(_drop_repeated(_cells(file))))
     _check_count(len(cells))
     _check_cells(cells, environment, file.judge)
@@ -192,9 +192,7 @@ def _check_keys(data: Mapping[str, Any], keys: Sequence[str], where: str) -> Non
         if key in GONE:
             raise BadSweep(f"{where}{key}: {GONE[key]}")
         if key not in keys:
-            near = difflib.get_close_matches(str(key), keys, 1)
-            meant = f": did you mean {near[0]}?" if near else ";"
-            raise BadSweep(f"{where}{key} is unknown{meant} there are: {', '.join(keys)}")
+            raise BadSweep(f"{where}{key} is unknown: {suggest(str(key), keys)}")
 
 
 def _check_count(count: int) -> None:
@@ -285,21 +283,16 @@ def _check_cells(cells: Sequence[Cell], environment: Mapping[str, Any], judge: s
     """Refuse values that no configuration can have, and a judge that one of them does not know."""
     for cell in cells:
         try:
+            model: type[BaseModel] = IndexChoices
             IndexChoices.model_validate(cell.index)
+            model = AnswerSettings
             configuration = cell.configuration(environment)
             Prompts(configuration.prompts.templates, configuration.prompts.variables)
         except ValidationError as error:
-            problems = "; ".join(_describe_problem(problem) for problem in error.errors())
-            raise BadSweep(f"{cell.name}: {problems}") from error
+            raise BadSweep(f"{cell.name}: {describe_mistakes(error, model)}") from error
         except TemplateError as error:
             raise BadSweep(f"{cell.name}: prompts: {error}") from error
         names = [agent.name for agent in all_agents(configuration)]
         if judge and judge not in names:
             there = ", ".join(names) or "none"
             raise BadSweep(f"{cell.name}: there is no agent {judge!r} to judge; there are: {there}")
-
-
-def _describe_problem(problem: Any) -> str:
-    name = ".".join(str(part) for part in problem["loc"])
-    message = problem["msg"].removeprefix("Value error, ")
-    return f"{name} = {problem['input']!r}: {message}" if name else str(message)

@@ -11,6 +11,7 @@ from psycopg.types.json import Jsonb
 from pipelines.store.chunks import drop_index
 from pipelines.store.collections.freshness import FAILING, Freshness
 from pipelines.store.database.connection import Connection, Database, statement
+from pipelines.text.mistakes import nearest
 
 SHOWN = 5  # runs and failed pages of a collection, unless more are asked for
 
@@ -32,10 +33,13 @@ def copy_name(collection: str, fingerprint: str) -> str:
 
 
 class NoSuchCollection(LookupError):
-    """There is no collection with that name; there are `names`."""
+    """There is no collection with that name; there are `names`, of which one may have been meant."""
 
     def __init__(self, collection: str, names: Iterable[str]) -> None:
-        super().__init__(f"there is no collection {collection!r}; there are: {', '.join(names) or 'none'}")
+        names = list(names)
+        near = nearest(collection, names)
+        meant = f"; did you mean {near}?" if near else ""
+        super().__init__(f"there is no collection {collection!r}; there are: {', '.join(names) or 'none'}{meant}")
 
 
 class NoSuchRun(LookupError):

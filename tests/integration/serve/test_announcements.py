@@ -133,7 +133,7 @@ def test_what_cannot_be_meant_is_an_error_that_says_so_and_a_name_of_no_collecti
         ({"changed": ["https://elsewhere.example/a"]}, f"outside of collection 'docs', which has {BASE}"),
         ({"changed": [P03], "deleted": [f"{P03}#usage"]}, "named as changed and as deleted"),
         ({}, "no page is named"),
-        ({"changed": [P03] * 1_001}, "at most 1000"),
+        ({"changed": [P03] * 1_001}, "at most 1,000"),
         ({"changes": [P03]}, "changes"),
     ):
         reply = asking.post(PATH, json=body, headers=key)

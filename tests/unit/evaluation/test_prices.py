@@ -29,9 +29,9 @@ def test_a_file_of_ones_own_wins_model_by_model(tmp_path):
     ("text", "words"),
     [
         ("- gpt-4", "must be a table"),
-        ("gpt-4: 30", "is 30: Input should be a valid dictionary"),
+        ("gpt-4: 30", "gpt-4: 30: it must be a table"),
         ("gpt-4: {}", "gpt-4: give any of"),
-        ("gpt-4: {input: 30}", "input is 30"),
+        ("gpt-4: {input: 30}", "input is unknown: there are: prompt"),
         ("gpt-4: {prompt: -1}", "prompt is -1"),
         ("gpt-4: {prompt: .nan}", "prompt is nan"),
         ("gpt-4: {prompt: a lot}", "prompt is 'a lot'"),

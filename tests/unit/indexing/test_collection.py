@@ -61,7 +61,7 @@ def test_a_url_is_crawled_a_folder_read_and_a_file_is_a_collection(tmp_path):
         ({"target": ".", "base_url": BASE, "start_urls": [URL]}, "exclude each other"),
         ({"target": ".", "base_url": BASE, "path": "docs"}, "'.' and --path 'docs'"),
         ({"target": "no/such.yaml"}, "no/such.yaml can't be read: No such file"),
-        ({"target": URL, "crawl": {"concurrency": 0}}, "sites.0.concurrency = 0"),
+        ({"target": URL, "crawl": {"concurrency": 0}}, "sites.0.concurrency is 0"),
         ({"target": URL, "index": {"chunk_unit": "words"}}, "index.chunk_unit = 'words'"),
         (
             {"target": URL, "crawl": {"include": ["("]}},
@@ -72,7 +72,7 @@ def test_a_url_is_crawled_a_folder_read_and_a_file_is_a_collection(tmp_path):
         ({"target": URL, "crawl": {"url_style": "html"}}, "--url-style html"),
         ({"target": URL, "tags": {"(": "x"}}, "URL pattern '(' is not a regular expression"),
         ({"target": URL, "boosts": {"(": 2}}, "URL pattern '(' is not a regular expression"),
-        ({"target": URL, "boosts": {"/api/": 0}}, "boosts./api/ = 0"),
+        ({"target": URL, "boosts": {"/api/": 0}}, "boosts./api/ is 0"),
         ({"target": URL, "synonyms": [["k8s"]]}, "synonyms.0 = ['k8s']"),
         ({"target": URL, "synonyms": [["k8s", " "]]}, "synonyms.0.1 = ' '"),
         ({"target": URL, "pinned": [{"question": "How?", "url": "/install"}]}, "pinned.0.url = '/install'"),

@@ -145,7 +145,7 @@ def test_a_home_that_cannot_be_made_is_a_message_of_a_line_or_two(verb, tmp_path
 def test_serve_passes_its_flags_on_as_settings(capsys, monkeypatch):
     monkeypatch.setenv("RAYDEX_PORT", "8000")  # which the flag replaces, and the end of the test takes away
     assert ending("serve", "--port", "99999") == 2
-    assert "raydex serve: setting port: Input should be less than or equal to 65535" in capsys.readouterr().err
+    assert "raydex serve: setting port is '99999': it must be at most 65,535" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("verb", ["status", "serve"])
