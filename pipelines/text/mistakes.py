@@ -125,7 +125,8 @@ def _mistake(problem: Mapping[str, Any], model: Any) -> Mistake:
     kind, value = problem["type"], "" if walk.secret else _show(problem.get("input"))
     if kind in OURS:
         context = problem.get("ctx") or {}
-        said = str(context.get("error") or problem["msg"].partition(", ")[2])
+        said = problem["msg"].removeprefix("Value error, ").removeprefix("Assertion failed, ")
+        said = str(context.get("error") or said)
         return Mistake(walk.place, "", said, kind)
     if kind in UNKNOWN and walk.place:
         return Mistake(walk.place, "", f"is unknown: {_meant(walk, model)}", kind)
