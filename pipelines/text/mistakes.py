@@ -1,4 +1,4 @@
-"""Says in plain words what is wrong with values that a model refuses: where, the value, what is allowed.
+"""Says in plain words which values a model refuses: where, the value, what is allowed.
 
 `mistakes_of` reads a ValidationError of any model. An unknown key gets the name that was probably meant, or the place
 where it belongs. Values of secret fields are never shown. Knows no model of Raydex.
