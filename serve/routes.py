@@ -114,7 +114,8 @@ def _add(app: FastAPI, route: str, handler: Callable[..., Any], replies: Replies
 def _add_question_routes(app: FastAPI, routes: QuestionRoutes) -> None:
     _add(app, "POST /query", routes.query, ASKED, response_model_exclude_unset=True)
     replies: Replies = {200: STREAMED, **ASKED}
-    _add(app, "POST /query/stream", routes.stream, replies, response_class=StreamedAnswer, status_code=200)
+    for route in ("POST /query/stream", "POST /stream"):
+        _add(app, route, routes.stream, replies, response_class=StreamedAnswer, status_code=200)
     _add(app, "POST /search", routes.search, ASKED)
 
 

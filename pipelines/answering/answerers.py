@@ -143,7 +143,7 @@ class Answerers:
     async def _route(self, reading: Reading, trace: Trace) -> Route:
         with trace.step("route"):
             route = await asyncio.to_thread(self._router.route, reading.standalone)
-        self._writer.check(route.agent, reading.question.variables)
+        self._writer.check(route.agent, reading.question.variables, reading.question.templates)
         return route
 
     async def _choose_form(self, reading: Reading, route: Route, trace: Trace) -> tuple[Form, Route]:
@@ -170,6 +170,8 @@ def _task(reading: Reading, retrieval: Retrieval) -> Task:
         about=reading.about,
         parts=reading.parts,
         language=reading.language,
+        structured=question.structured,
+        templates=question.templates,
     )
 
 

@@ -15,7 +15,9 @@ from pipelines.answering.answerers import Answerers, Steps
 from pipelines.answering.conversation.reader import QuestionReader
 from pipelines.answering.events import Event, Send, pull
 from pipelines.answering.question import EngineSettings, Question
+from pipelines.answering.retrieval.fusion_retriever import as_retriever
 from pipelines.answering.retrieval.interface import AsyncRetriever, Matrix
+from pipelines.answering.retrieval.leg import Leg
 from pipelines.answering.retrieval.search import Retrieval, Search
 from pipelines.answering.synthesis.base import Synthesizer
 from pipelines.answering.trace import ASKED, Trace, note_answer
@@ -27,13 +29,14 @@ from pipelines.records import Answer, Index
 class QueryEngine:
     """Answers questions: `QueryEngine(retriever, synthesizer, llm).query("How …?")`; extractively without an LLM.
 
+    `retriever` is one of ours, a `Leg` of your own, or a list of legs, whose hits are fused.
     `steps` are further ones (`Steps`): `agents`, of which the extractive one is always the last, a `router`, a
     `rewriter`, a `reranker`, and `verified`, the answers that people wrote, which come first.
     """
 
     def __init__(
         self,
-        retriever: AsyncRetriever,
+        retriever: AsyncRetriever | Leg | Sequence[Leg],
         synthesizer: Synthesizer | None = None,
         llm: ChatModel | None = None,
         *,
@@ -41,7 +44,7 @@ class QueryEngine:
         **steps: Unpack[Steps],
     ) -> None:
         self.settings = settings
-        self._retriever = retriever
+        self._retriever = retriever = as_retriever(retriever)
         self._reader = QuestionReader(retriever, steps.get("rewriter"), settings.longest_question)
         self._writer = AnswerWriter(steps.get("agents", ()), retriever.aembed, llm, synthesizer)
         self._dates = steps.get("dates")

@@ -22,11 +22,10 @@ from pipelines.answering.routing.classifier import TextClassifier
 from pipelines.answering.routing.router import ClassifierRouter, FixedRouter, Router
 from pipelines.answering.routing.rules import RuleRouter
 from pipelines.answering.settings import EXTRACTIVE, NONE, AgentSettings, AnswerSettings, all_agents
-from pipelines.answering.synthesis.modes import make_synthesizer
 from pipelines.answering.synthesis.prompts import Prompts
 from pipelines.answering.verified.finder import VerifiedFinder
 from pipelines.answering.verified.pinned import PinnedFinder
-from pipelines.answering.writing.agents import Agent, LLMAgent
+from pipelines.answering.writing.agents import Agent, LLMAgent, synthesizer_of
 from pipelines.embedding.embedder import Embedder
 from pipelines.embedding.load import load_embedder
 from pipelines.lexical import LexicalIndex, lexical_folder
@@ -106,7 +105,9 @@ def make_fusion(settings: AnswerSettings) -> Fusion:
     weights = {VECTOR: settings.retrieval.vector_weight, BM25: settings.retrieval.bm25_weight}
     return Fusion(
         weights={leg: weight for leg, weight in weights.items() if weight != 1},
+        kind=settings.fusion.kind,
         rrf_k=settings.retrieval.rrf_k,
+        lexical_k=settings.fusion.lexical_k,
         reference_weight=settings.retrieval.reference_weight,
         pages_first=settings.retrieval.pages_first,
     )
@@ -135,8 +136,8 @@ def make_agent(settings: AnswerSettings, agent: AgentSettings) -> LLMAgent:
     return LLMAgent(
         agent.name,
         make_llm(agent),
-        by_mode=lambda mode: make_synthesizer(
-            mode,
+        by_task=lambda task: synthesizer_of(
+            task,
             prompts=prompts,
             structured=settings.synthesis.structured,
             num_children=settings.synthesis.num_children or None,
@@ -153,7 +154,12 @@ def make_rewriter(settings: AnswerSettings) -> Rewriter | None:
     agent = next((each for each in all_agents(settings) if settings.rewriting.agent in ("", each.name)), None)
     if agent is None:
         return None
-    return Rewriter(make_llm(agent), hyde=settings.rewriting.hyde, timeout_s=settings.rewriting.timeout_s)
+    return Rewriter(
+        make_llm(agent),
+        num_queries=settings.rewriting.num_queries,
+        hyde=settings.rewriting.hyde,
+        timeout_s=settings.rewriting.timeout_s,
+    )
 
 
 def make_reranker(settings: AnswerSettings) -> Reranker | None:

@@ -24,7 +24,8 @@ QUOTED_AROUND = 2  # chunks of its section on each side of a hit that may be quo
 class HitFinder:
     """Finds hits by `retriever`; all else may be None.
 
-    `rewriter` imagines a passage that answers, `reranker` orders the hits, and what `pinned` finds comes first.
+    `rewriter` writes further queries and imagines a passage that answers, `reranker` orders the hits, and what `pinned`
+    finds comes first.
     """
 
     def __init__(
@@ -48,7 +49,7 @@ class HitFinder:
         wide = max(k, self._settings.depth) if self._reranker or self._settings.max_per_page else k
         around = QUOTED_AROUND if quoted else 0
         where = (question.collection, wide, question.filters, question.previous, around)
-        queries = page.queries(reading.wordings, quoted)
+        queries = page.queries((*reading.wordings, *rewrite.further), quoted)
         with trace.step("retrieve"):
             search = Search(queries, *where, rewrite.passage, page.place, page.focus)
             retrieval = await self._retrieve(search, reading.parts)
@@ -92,7 +93,7 @@ class HitFinder:
         if self._rewriter is None:
             return Rewrite(question)
         with trace.step("rewrite"):
-            rewrite = await self._rewriter.imagine(question)
+            rewrite = await self._rewriter.rewrite(question)
         rewrite.record(trace)
         return rewrite
 

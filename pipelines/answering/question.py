@@ -26,7 +26,8 @@ class Question:
     `k` is the number of hits for the answer; `previous` are the ids of the chunks that the turn before cited; `mode`
     names the synthesizer; `variables` fill its prompts; `context` are the texts of mode `context_only`; `page` is the
     URL of the page that the reader has open, which "this page" means; with `about_page` it is meant in any words.
-    `language` is the reader's (BCP 47), for a question whose own can't be told.
+    `language` is the reader's (BCP 47), for a question whose own can't be told. `structured` (structured answer
+    filtering) and `templates` (prompts by name, such as `qa` and `refine`) replace those of the settings.
     """
 
     question: str
@@ -42,6 +43,8 @@ class Question:
     page: str = ""
     about_page: bool = False
     language: str = ""
+    structured: bool | None = None
+    templates: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -153,8 +153,13 @@ def read_items(text: str) -> list[str]:
     """
     items: dict[str, str] = {}
     for item in _items(text):
-        items.setdefault(" ".join(clean_for_model(item).casefold().split()).rstrip(" .?!"), item)
+        items.setdefault(item_key(item), item)
     return list(items.values())
+
+
+def item_key(item: str) -> str:
+    """Return a key that items share which differ only in case, spacing or ending."""
+    return " ".join(clean_for_model(item).casefold().split()).rstrip(" .?!")
 
 
 def _items(text: str) -> Iterator[str]:

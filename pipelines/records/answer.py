@@ -164,6 +164,11 @@ class Answer:
         return written_by(self.agent)
 
     @property
+    def llm(self) -> str:
+        """The language model that wrote it, "" for a quotation and for the answer of a person."""
+        return self.exchanges[-1].model if self.written_by == "model" and self.exchanges else ""
+
+    @property
     def as_of(self) -> str:
         """When the page of its sources was checked whose last check is the oldest, "" where that is unknown."""
         return min((citation.checked for citation in self.citations if citation.checked), default="")

@@ -132,6 +132,8 @@ class AnswerOut(BaseModel):
     id: str
     question: str
     answer: Text
+    sources: Annotated[list[Text], Field(description="what the citations name, each once: `url#anchor`")]
+    llm: Annotated[str, Field(description="the model that wrote it; empty for a quotation and for readers")]
     known: bool
     finish_reason: str
     claims: ClaimsOut
@@ -156,6 +158,8 @@ class AnswerOut(BaseModel):
         """
         given = given_by(answer) | {
             "answer": answer.text,
+            "sources": list(dict.fromkeys(citation.source for citation in answer.citations)),
+            "llm": "" if reading else answer.llm,
             "written_by": answer.written_by,
             "as_of": answer.as_of,
             "also_found": describe_found(answer),

@@ -89,9 +89,9 @@ class FiltersIn(BaseModel):
 class SearchIn(BaseModel):
     """A question to `collection`; default: the service's setting, or the only collection."""
 
-    model_config = ConfigDict(extra="forbid", json_schema_extra=examples_of("SearchIn"))
+    model_config = ConfigDict(extra="forbid", populate_by_name=True, json_schema_extra=examples_of("SearchIn"))
 
-    question: QuestionText
+    question: QuestionText = Field(validation_alias=AliasChoices("question", "query"), description=SAID["question"])
     collection: Name | None = None
     k: K | None = None
     filters: FiltersIn | None = None
@@ -132,13 +132,15 @@ class MessageIn(BaseModel):
 class QueryIn(SearchIn):
     """A question to answer: alone, with the messages before it, or in a conversation that the service recorded."""
 
-    model_config = ConfigDict(extra="forbid", json_schema_extra=examples_of("QueryIn"))
+    model_config = ConfigDict(extra="forbid", populate_by_name=True, json_schema_extra=examples_of("QueryIn"))
 
     history: list[MessageIn] | None = Field(default=None, max_length=MOST_MESSAGES, description=SAID["history"])
     conversation: Name | None = Field(default=None, description=SAID["conversation"])
     after: list[Name] | None = Field(default=None, max_length=MOST_MESSAGES, description=SAID["after"])
     mode: Name | None = Field(default=None, description=SAID["mode"])
     variables: dict[Name, Text] = Field(default={}, max_length=50, description=SAID["variables"])
+    structured: bool | None = Field(default=None, description=SAID["structured"])
+    templates: dict[Name, Text] = Field(default={}, max_length=20, description=SAID["templates"])
     context: list[Text] = Field(default=[], max_length=1000, description=SAID["context"])
     prompts: bool = Field(default=False, description=SAID["prompts"])
 
@@ -148,6 +150,8 @@ class QueryIn(SearchIn):
             history=tuple(Message(message.role, message.content) for message in self.history or ()),
             mode=self.mode,
             variables=self.variables,
+            structured=self.structured,
+            templates=self.templates,
             context=tuple(self.context),
         )
 

@@ -1,4 +1,4 @@
-"""Rewrites questions before the search: an imagined passage, a standalone question.
+"""Rewrites questions before the search: further queries, an imagined passage, a standalone question.
 
 Knows questions, turns and a language model that may fail, be late, refuse or babble, not what is searched. The
 question itself is always searched for, whatever the model does.
@@ -7,11 +7,11 @@ question itself is always searched for, whatever the model does.
 import asyncio
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pipelines.answering.trace import Trace
 from pipelines.llm.errors import LLMFailed
-from pipelines.llm.replies import read_items, read_prose
+from pipelines.llm.replies import item_key, read_items, read_prose
 from pipelines.llm.session import ChatModel, LLMSession
 from pipelines.llm.window import shorten
 from pipelines.records import FINISHED, Exchange, Message, Usage
@@ -22,6 +22,8 @@ log = logging.getLogger(__name__)
 
 _PHRASES, _PROMPTS = read_phrases(__name__), read_table(__name__)["prompts"]
 
+# Each costs a call of a model before the search; docs/experiments.md has what it gains.
+NUM_QUERIES = 0
 HYDE = False  # costs a call of a model before the search, and moves the right page up (docs/quality.md)
 TIMEOUT_S = 5.0
 LONGEST_QUERY = 300  # characters; a longer line is an answer or an explanation, not a query
@@ -38,8 +40,8 @@ HISTORY_TOKENS, TURN_TOKENS = 400, 80
 class Rewrite:
     """The question to search for, and the cost of writing it.
 
-    `passage` could stand in the documentation and answer the question, "" for none. `failed`: there was a model, but it
-    gave nothing usable, and the question is as it was.
+    `further` are other queries for it. `passage` could stand in the documentation and answer the question, "" for none.
+    `failed`: there was a model, but it gave nothing usable, and the question is as it was.
     """
 
     question: str
@@ -47,6 +49,7 @@ class Rewrite:
     exchanges: tuple[Exchange, ...] = ()
     failed: bool = False
     passage: str = ""
+    further: tuple[str, ...] = ()
 
     def record(self, trace: Trace) -> None:
         """Record its cost, and that a part is missing."""
@@ -58,21 +61,47 @@ class Rewrite:
 class Rewriter:
     """Rewrites with `llm`; if there is none, or it fails or exceeds `timeout_s`, the question stays as it is.
 
-    A model that is known to be too slow for that is not asked. With `hyde` it writes a passage that could answer, whose
-    vector is searched for with the question's: hypothetical document embeddings (Gao, Ma, Lin, Callan: "Precise
-    Zero-Shot Dense Retrieval without Relevance Labels", 2022). Never raises.
+    A model that is known to be too slow for that is not asked. It writes `num_queries` further queries: searching for
+    several queries of a question and fusing what they find is RAG-Fusion (Rackauckas 2024). With `hyde` it writes a
+    passage that could answer, whose vector is searched for with the question's: hypothetical document embeddings (Gao,
+    Ma, Lin, Callan: "Precise Zero-Shot Dense Retrieval without Relevance Labels", 2022). Never raises.
     """
 
-    def __init__(self, llm: ChatModel | None, *, hyde: bool = HYDE, timeout_s: float = TIMEOUT_S) -> None:
-        self.llm, self.hyde, self.timeout_s = llm, hyde, timeout_s
+    def __init__(
+        self, llm: ChatModel | None, *, num_queries: int = NUM_QUERIES, hyde: bool = HYDE, timeout_s: float = TIMEOUT_S
+    ) -> None:
+        self.llm, self.num_queries, self.hyde, self.timeout_s = llm, num_queries, hyde, timeout_s
 
-    async def imagine(self, question: str) -> Rewrite:
-        """Return `question`, with `hyde` with a passage that could answer it, which is one call."""
-        if self.llm is None or not self.hyde or not clean_for_model(question).strip():
+    async def rewrite(self, question: str) -> Rewrite:
+        """Return `question` with `num_queries` further queries and, with `hyde`, a passage; each is one call."""
+        if self.llm is None or not clean_for_model(question).strip():
             return Rewrite(question)
-        session = LLMSession(self.llm, system=_PROMPTS["imagine_system"])
-        room = _room(self.llm, session, _PROMPTS["imagine"], PASSAGE_TOKENS)
-        shown = _shorten(self.llm, clean_for_model(question), room)
+        calls = [self._diversify(self.llm, question)] if self.num_queries else []
+        calls += [self._imagine(self.llm, question)] if self.hyde else []
+        written = await asyncio.gather(*calls)
+        return Rewrite(
+            question,
+            sum((one.usage for one in written), Usage()),
+            tuple(exchange for one in written for exchange in one.exchanges),
+            any(one.failed for one in written),
+            next((one.passage for one in written if one.passage), ""),
+            next((one.further for one in written if one.further), ()),
+        )
+
+    async def _diversify(self, llm: ChatModel, question: str) -> Rewrite:
+        """Return `question` with further queries."""
+        session, most = LLMSession(llm, system=_PROMPTS["condense_system"]), self.num_queries * QUERY_TOKENS
+        shown = _shorten(llm, clean_for_model(question), _room(llm, session, _PROMPTS["diversify"], most))
+        prompt = _PROMPTS["diversify"].format(count=self.num_queries, question=shown) if shown else ""
+        text = await self._ask(session, prompt, most)
+        further = parse_queries(text, question, self.num_queries)
+        return replace(_rewrite(question, session, failed=not read_items(text)), further=further)
+
+    async def _imagine(self, llm: ChatModel, question: str) -> Rewrite:
+        """Return `question` with a passage that could answer it."""
+        session = LLMSession(llm, system=_PROMPTS["imagine_system"])
+        room = _room(llm, session, _PROMPTS["imagine"], PASSAGE_TOKENS)
+        shown = _shorten(llm, clean_for_model(question), room)
         prompt = _PROMPTS["imagine"].format(question=shown) if shown else ""
         passage = parse_passage(await self._ask(session, prompt, PASSAGE_TOKENS), question)
         return _rewrite(question, session, failed=not passage, passage=passage)
@@ -158,6 +187,12 @@ def parse_passage(text: str, question: str) -> str:
     """Return the prose that a model wrote as a passage, without remarks about it; "" for none and for a refusal."""
     passage = read_prose(_PHRASES["label"].sub("", text.strip(), count=1))
     return passage if len(passage) >= SHORTEST_PASSAGE and not _is_copied(passage, question) else ""
+
+
+def parse_queries(text: str, question: str, most: int) -> tuple[str, ...]:
+    """Return the queries that a model wrote: each once, `most` of them, not `question` and none too long."""
+    others = [item for item in read_items(text) if item_key(item) != item_key(question)]
+    return tuple(item for item in others if len(item) <= LONGEST_QUERY and not _is_copied(item, question))[:most]
 
 
 def parse_standalone(text: str, question: str) -> str:

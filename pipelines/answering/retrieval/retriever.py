@@ -9,12 +9,12 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import suppress
 from contextvars import copy_context
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import numpy as np
 
-from pipelines.answering.retrieval.legs import BM25, SearchTrace
+from pipelines.answering.retrieval.legs import BM25, PREVIOUS, VECTOR, SearchTrace
 from pipelines.answering.retrieval.live import (
     CollectionNotNamed,
     IndexLoading,
@@ -25,10 +25,12 @@ from pipelines.answering.retrieval.live import (
     Vector,
 )
 from pipelines.answering.retrieval.one_page import fragment_of, page_spellings
+from pipelines.answering.retrieval.ranking.fusion import Fusion
+from pipelines.answering.retrieval.ranking.texts import FUSED
 from pipelines.answering.retrieval.search import Retrieval, RetrievalSettings, Search
 from pipelines.answering.retrieval.searcher import Searcher
 from pipelines.lexical import LexicalIndex
-from pipelines.records import EmbeddingModel, Index
+from pipelines.records import EmbeddingModel, Hit, Index
 from pipelines.store import NoSuchIndex, Place, Store, StoreUnavailable, is_copy
 
 # For retrievals, as many for their legs, and as many for models, whose endpoint may hang: beyond them questions queue.
@@ -62,7 +64,11 @@ class Retriever:
         self._calls = ThreadPoolExecutor(THREADS, "raydex-retrieve")
         self._legs = ThreadPoolExecutor(THREADS, "raydex-leg")
         self._embeds = ThreadPoolExecutor(THREADS, "raydex-embed")
-        self._searcher = Searcher(store, self._indexes, (self._legs, self._embeds), settings)
+        self._searcher = self._make_searcher(settings)
+        self._alone = {leg: self._make_searcher(_only(leg, settings)) for leg in (VECTOR, BM25)}
+
+    def _make_searcher(self, settings: RetrievalSettings) -> Searcher:
+        return Searcher(self._store, self._indexes, (self._legs, self._embeds), settings)
 
     def close(self) -> None:
         """Abandon what is being prepared. The store and the embedders are the caller's."""
@@ -135,34 +141,41 @@ class Retriever:
 
     # -- asking
 
-    def retrieve(self, search: Search) -> Retrieval:
-        """Return the `search.k` best hits, all of one snapshot of the live index.
+    def leg(self, name: str, weight: float = 1.0, collection: str | None = None) -> "IndexLeg":
+        """Return the leg "vector" or "bm25" of a collection, to join with legs of your own. Raises ValueError."""
+        if name not in self._alone:
+            raise ValueError(f"there is no leg {name!r}; the legs are {', '.join(self._alone)}")
+        return IndexLeg(self, name, weight, collection)
+
+    def retrieve(self, search: Search, leg: str = "") -> Retrieval:
+        """Return the `search.k` best hits, all of one snapshot of the live index; those of one `leg`, or of all.
 
         The index that was live before is searched, in a snapshot that says which one is live now: the store is asked
         for that beforehand only after a publish. Raises CollectionNotNamed, NoLiveIndex and StoreUnavailable; a leg
         that fails is named in `degraded`.
         """
         search = replace(search, queries=tuple(dict.fromkeys(search.queries)))
-        return self._retrieve_remembered(search) or self._retrieve(search)
+        searcher = self._alone.get(leg, self._searcher)
+        return self._retrieve_remembered(search, searcher) or self._retrieve(search, searcher)
 
-    def _retrieve_remembered(self, search: Search) -> Retrieval | None:
+    def _retrieve_remembered(self, search: Search, searcher: Searcher) -> Retrieval | None:
         """Search the index that was live before; return None if it is not what is live now."""
         index = self._indexes.remembered(search.collection)
         if index is None:
             return None
         with suppress(NoSuchIndex, IndexReplaced, CollectionNotNamed):
-            return self._searcher.search(search, self._indexes.current(index), index, SearchTrace(), index)
+            return searcher.search(search, self._indexes.current(index), index, SearchTrace(), index)
         return None
 
-    def _retrieve(self, search: Search) -> Retrieval:
+    def _retrieve(self, search: Search, searcher: Searcher) -> Retrieval:
         """Ask the store for the live index and search it."""
         trace = SearchTrace()
         try:
             index = self._index(search, trace)
-            return self._searcher.search(search, self._indexes.current(index), index, trace)
+            return searcher.search(search, self._indexes.current(index), index, trace)
         except NoSuchIndex:  # pruned since it was looked up: wait for the index that is live now
             index = self._index(search, trace)
-            return self._searcher.search(search, self._indexes.prepare(index).result(), index, trace)
+            return searcher.search(search, self._indexes.prepare(index).result(), index, trace)
 
     def embed(self, texts: Sequence[str], collection: str | None = None) -> Vector:
         """Return vectors of `texts` by the live index's model: float32, (texts, dimension), rows of length 1.
@@ -205,3 +218,31 @@ class Retriever:
 
     async def _in_thread(self, call: Callable[[], T], threads: Executor | None = None) -> T:
         return await asyncio.get_running_loop().run_in_executor(threads or self._calls, copy_context().run, call)
+
+
+@dataclass(frozen=True, slots=True)
+class IndexLeg:
+    """One leg of a retriever: the vector search or BM25 over a collection, as a `Leg`."""
+
+    retriever: Retriever
+    name: str
+    weight: float = 1.0
+    collection: str | None = None
+
+    def search(self, query: str, k: int) -> Sequence[Hit]:
+        """Return the `k` best hits with the leg's own score. Raises as `Retriever.retrieve`, and LegLost."""
+        found = self.retriever.retrieve(Search((query,), self.collection, k), self.name)
+        if self.name in found.degraded:
+            raise LegLost(f"{self.name} found nothing: it failed or was too slow, the log says why")
+        return [replace(hit, score=hit.scores[self.name]) for hit in found.hits]
+
+
+class LegLost(RuntimeError):
+    """A leg of an index could not be searched."""
+
+
+def _only(leg: str, settings: RetrievalSettings) -> RetrievalSettings:
+    """Return the settings by which `leg` is searched by itself, in its own order."""
+    weights = {other: float(other == leg) for other in (VECTOR, BM25, PREVIOUS)}
+    fusion = Fusion(weights, reference_weight=1.0, pages_first=False)
+    return replace(settings, fusion=fusion, ranking=FUSED, neighbours=0)

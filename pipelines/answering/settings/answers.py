@@ -12,6 +12,7 @@ from pipelines.answering.settings.agents import EXTRACTIVE, AgentSettings
 from pipelines.answering.settings.names import change, nest
 from pipelines.answering.settings.steps import (
     EmbeddingSettings,
+    FusionSettings,
     ModelSettings,
     PromptSettings,
     RerankerSettings,
@@ -46,6 +47,7 @@ class AnswerSettings(BaseModel):
     agents: list[AgentSettings] = []  # language models, in the order in which they stand in for each other
 
     retrieval: RetrievalChoices = RetrievalChoices()
+    fusion: FusionSettings = FusionSettings()
     embedding: EmbeddingSettings = EmbeddingSettings()
     verified: VerifiedSettings = VerifiedSettings()
     llm: ModelSettings = ModelSettings()
@@ -81,8 +83,9 @@ class AnswerSettings(BaseModel):
             missing = [f"{step}.{name}" for name in needed if getattr(group, name) in ("", (), Path())]
             if group.kind == kind and missing:
                 raise ValueError(f"{step}.kind {kind!r} needs {' and '.join(missing)}")
-        if self.rewriting.hyde and not all_agents(self):
-            raise ValueError("rewriting.hyde needs a language model: set agents or llm.model")
+        for name in ("num_queries", "hyde"):
+            if getattr(self.rewriting, name) and not all_agents(self):
+                raise ValueError(f"rewriting.{name} needs a language model: set agents or llm.model")
         return self
 
     def _agent_names(self) -> Iterator[tuple[str, str]]:
@@ -105,8 +108,16 @@ def describe_errors(error: ValidationError, model: Any = AnswerSettings) -> str:
 
 def without_models(settings: AnswerSettings) -> AnswerSettings:
     """Return the settings of answers that no language model takes part in: they are extractive."""
-    none = {"llm.off": True, "router": RouterSettings(), "rewriting.hyde": False, "rewriting.agent": ""}
-    return change(settings, none)
+    return change(
+        settings,
+        {
+            "llm.off": True,
+            "router": RouterSettings(),
+            "rewriting.num_queries": 0,
+            "rewriting.hyde": False,
+            "rewriting.agent": "",
+        },
+    )
 
 
 def all_agents(settings: AnswerSettings) -> list[AgentSettings]:

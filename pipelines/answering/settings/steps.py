@@ -10,6 +10,7 @@ from pipelines.answering.conversation import rewriting
 from pipelines.answering.question import EngineSettings
 from pipelines.answering.reranking import RERANKERS, RerankerOptions
 from pipelines.answering.retrieval.legs import BM25, VECTOR
+from pipelines.answering.retrieval.ranking.fusion import FUSIONS
 from pipelines.answering.retrieval.ranking.texts import RANKINGS
 from pipelines.answering.retrieval.search import RetrievalSettings
 from pipelines.answering.routing.rules import Rule
@@ -54,6 +55,13 @@ class RetrievalChoices(Group):
     max_per_page: Annotated[int, Field(ge=0)] = _ENGINE.max_per_page  # hits of one page; 0: any number
     neighbours: Annotated[int, Field(ge=0, le=10)] = _RETRIEVAL.neighbours  # chunks joined to each side of a hit
     spelling: bool = _RETRIEVAL.spelling  # correct words that the index does not hold by those that it holds
+
+
+class FusionSettings(Group):
+    """How what the legs find becomes one list. Its order is final with `retrieval.ranking` "fused"."""
+
+    kind: Annotated[str, _one_of(FUSIONS)] = _FUSION.kind  # reciprocal ranks, scaled scores, or BM25 hits inserted
+    lexical_k: Annotated[int, Field(ge=0)] = _FUSION.lexical_k  # BM25 hits, and their place, of "insert"
 
 
 class EmbeddingSettings(Group):
@@ -105,6 +113,8 @@ class PromptSettings(Group):
 class RewritingSettings(Group):
     """What is searched for beside the question itself."""
 
+    # Further queries that a model writes, each searched for by every leg; 0: none
+    num_queries: Annotated[int, Field(ge=0, le=10)] = rewriting.NUM_QUERIES
     hyde: bool = rewriting.HYDE  # a model imagines a passage that answers, and its vector is searched for too
     agent: str = ""  # whose model rewrites and condenses; "": the first
     timeout_s: Annotated[float, Field(gt=0)] = rewriting.TIMEOUT_S

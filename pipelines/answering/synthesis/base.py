@@ -1,12 +1,16 @@
 """The task that every synthesizer takes, and the interface of a synthesizer."""
 
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, Iterable, Mapping
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, field
+from functools import partial
+
+from anyio.from_thread import start_blocking_portal
 
 from pipelines.answering.retrieval.evidence import Evidence
 from pipelines.answering.synthesis.quotes import Quote
-from pipelines.llm.session import LLMSession
+from pipelines.llm.session import ChatModel, LLMSession
 from pipelines.records import WRITTEN, Form, Hit, Message
 from pipelines.text.languages import ENGLISH
 
@@ -22,7 +26,7 @@ class Task:
     chosen yet, with the model of `collection`; without `vectors` that is not asked, as it has just failed. `evidence`
     is how well the index fits the question, None where none was searched; `about` is the subject that a follow-up goes
     on about, "" for none; `parts` are the two questions that it asks at once. `form` is how the answer comes about,
-    `language` that of what it says beside the passages.
+    `language` that of what it says beside the passages. `structured` and `templates` replace those of the settings.
     """
 
     question: str
@@ -39,6 +43,8 @@ class Task:
     parts: tuple[str, ...] = ()
     form: Form = WRITTEN
     language: str = ENGLISH
+    structured: bool | None = None
+    templates: Mapping[str, str] = field(default_factory=dict)
 
 
 class UnknownMode(ValueError):
@@ -65,11 +71,40 @@ class ModeNeedsModel(UnknownMode):
 
 
 class Synthesizer(ABC):
-    """Makes an answer from a task. A custom one is one subclass with this one method."""
+    """Makes an answer from texts. A custom one is a subclass with the one method `stream`.
+
+    `llm` is the model that `synthesize` asks where it names none. An engine brings its own.
+    """
+
+    llm: ChatModel | None = None
 
     @abstractmethod
-    def synthesize(self, task: Task, session: LLMSession) -> AsyncGenerator[str, None]:
+    def stream(self, task: Task, session: LLMSession) -> AsyncGenerator[str, None]:
         """Yield the deltas of the last call where there is one last call, else whole pieces.
 
         Raises LLMFailed, TemplateError and WindowTooSmall.
         """
+
+    def synthesize(self, question: str, texts: Sequence[str], *, llm: ChatModel | None = None, **variables: str) -> str:
+        """Return the answer of a model to `question` from `texts` (or hits), without any retriever or store.
+
+        `[n]` in it is the n-th text. `variables` are those of the prompts. Raises NoModel, and as `stream`.
+        """
+        with start_blocking_portal() as portal:
+            return portal.call(partial(self.asynthesize, question, texts, llm=llm, **variables))
+
+    async def asynthesize(
+        self, question: str, texts: Sequence[str], *, llm: ChatModel | None = None, **variables: str
+    ) -> str:
+        """Return the answer as `synthesize` does, in the running event loop."""
+        model = llm or self.llm
+        if model is None:
+            raise NoModel(f"{type(self).__name__} asks a language model: give one as llm=")
+        hits = tuple(Hit(f"text:{n}", f"text:{n}", text=text) for n, text in enumerate(texts, 1))
+        task = Task(question, hits, variables=variables, context=tuple(texts))
+        async with aclosing(self.stream(task, LLMSession(model))) as deltas:
+            return "".join([delta async for delta in deltas])
+
+
+class NoModel(ValueError):
+    """A synthesizer was asked for an answer without a language model."""

@@ -17,7 +17,7 @@ from pipelines.answering.synthesis.packing import PromptPacker
 from pipelines.answering.synthesis.prompts import DEFAULT, Piece, Prompts
 from pipelines.answering.synthesis.structured import SCHEMA, parse_step
 from pipelines.answering.synthesis.trimming import choose_parts
-from pipelines.llm.session import LLMSession
+from pipelines.llm.session import ChatModel, LLMSession
 from pipelines.llm.window import batches, pack
 from pipelines.text.cleaning import clean_for_model
 from pipelines.text.languages import say
@@ -69,7 +69,7 @@ class StreamingMode(Mode):
     async def last_prompt(self, task: Task, session: LLMSession) -> str | None:
         """Return the prompt of the last call, after all calls before it; None if there is nothing to answer from."""
 
-    async def synthesize(self, task: Task, session: LLMSession) -> AsyncGenerator[str, None]:
+    async def stream(self, task: Task, session: LLMSession) -> AsyncGenerator[str, None]:
         prompt = await self.last_prompt(task, session)
         if prompt is None:
             yield UNKNOWN
@@ -86,8 +86,8 @@ class Compact(StreamingMode):
     skipped, and the answer comes in one piece.
     """
 
-    def synthesize(self, task: Task, session: LLMSession) -> AsyncGenerator[str, None]:
-        return self._last_satisfying(task, session) if self.structured else super().synthesize(task, session)
+    def stream(self, task: Task, session: LLMSession) -> AsyncGenerator[str, None]:
+        return self._last_satisfying(task, session) if self.structured else super().stream(task, session)
 
     async def last_prompt(self, task: Task, session: LLMSession) -> str | None:
         packer = PromptPacker(task, session, self.prompts, "qa", "refine")
@@ -176,7 +176,7 @@ class CompactAccumulate(Mode):
 
     may_refuse = False
 
-    async def synthesize(self, task: Task, session: LLMSession) -> AsyncGenerator[str, None]:
+    async def stream(self, task: Task, session: LLMSession) -> AsyncGenerator[str, None]:
         packer = PromptPacker(task, session, self.prompts, "qa")
         prompts = [packer.prompt("qa", context) for context in self.contexts(packer, task)]
         if not prompts:
@@ -218,12 +218,22 @@ def may_refuse(mode: str) -> bool:
 
 
 def make_synthesizer(
-    mode: str = DEFAULT_MODE, *, prompts: Prompts = DEFAULT, num_children: int | None = None, structured: bool = False
+    mode: str = DEFAULT_MODE,
+    *,
+    prompts: Prompts = DEFAULT,
+    num_children: int | None = None,
+    structured: bool = False,
+    llm: ChatModel | None = None,
 ) -> Synthesizer:
-    """Return the synthesizer of a mode. Raises UnknownMode, and ValueError for fewer than two `num_children`."""
+    """Return the synthesizer of a mode; `llm` is the model that its `synthesize` asks.
+
+    Raises UnknownMode, and ValueError for fewer than two `num_children`.
+    """
     if mode not in MODES:
         raise UnknownMode(mode, MODES)
-    return MODES[mode](prompts, num_children=num_children, structured=structured)
+    synthesizer = MODES[mode](prompts, num_children=num_children, structured=structured)
+    synthesizer.llm = llm
+    return synthesizer
 
 
 @asynccontextmanager

@@ -142,6 +142,11 @@ class Prompts:
                 raise TemplateError(f"prompt template {name!r} cannot have {_list(foreign)}: it has no such value")
         self.check(self._variables)
 
+    def replaced(self, texts: Mapping[str, str]) -> "Prompts":
+        """Return these prompts with those of `texts` in their places. Raises TemplateError as the constructor."""
+        own = {name: template.text for name, template in self._templates.items()}
+        return Prompts({**own, **texts}, self._variables) if texts else self
+
     def check(self, variables: Mapping[str, str]) -> None:
         """Raise TemplateError if `variables` have a reserved name, or one that no template has."""
         if reserved := set(variables) & RESERVED:

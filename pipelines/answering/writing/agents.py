@@ -38,6 +38,8 @@ ENDS = (".", "!", "?", "\n")  # of a sentence or line
 # How often a question is asked whose prompt is too long for the server: the last time with an eighth of the window.
 FITTING_TRIES = 4
 
+NO_TEMPLATES: Mapping[str, str] = {}
+
 log = logging.getLogger(__name__)
 
 
@@ -65,8 +67,8 @@ class Agent(Protocol):
 
     name: str
 
-    def check(self, variables: Mapping[str, str]) -> None:
-        """Raise TemplateError if its prompts cannot take `variables`."""
+    def check(self, variables: Mapping[str, str], templates: Mapping[str, str] = NO_TEMPLATES) -> None:
+        """Raise TemplateError if its prompts cannot take `variables`, or `templates` can't replace them."""
         ...
 
     def answer(self, task: Task) -> AsyncGenerator[AgentPart, None]:
@@ -79,7 +81,7 @@ class StepUnavailable(ConnectionError):
 
 
 class LLMAgent:
-    """Answers with a language model, by the synthesizer that `by_mode` has for the task's mode, or always by `own`.
+    """Answers with a language model, by the synthesizer that `by_task` makes for a task, or always by `own`.
 
     `system` replaces the system prompt of `prompts`; `assistant` is the given beginning of every answer; at most
     `at_once` calls of a question run at a time.
@@ -91,19 +93,19 @@ class LLMAgent:
         llm: ChatModel,
         own: Synthesizer | None = None,
         *,
-        by_mode: Callable[[str], Synthesizer] | None = None,
+        by_task: Callable[[Task], Synthesizer] | None = None,
         prompts: Prompts = DEFAULT,
         system: str = "",
         assistant: str = "",
         at_once: int = AT_ONCE,
     ) -> None:
         self.name, self._llm, self._own, self._prompts = name, llm, own, prompts
-        self._by_mode = by_mode or (lambda mode: make_synthesizer(mode, prompts=prompts))
+        self._by_task = by_task or partial(synthesizer_of, prompts=prompts)
         self._system, self._assistant, self._at_once = system, assistant, at_once
 
-    def check(self, variables: Mapping[str, str]) -> None:
-        """Raise TemplateError if its prompts cannot take `variables`."""
-        self._prompts.check(variables)
+    def check(self, variables: Mapping[str, str], templates: Mapping[str, str] = NO_TEMPLATES) -> None:
+        """Raise TemplateError if its prompts cannot take `variables`, or `templates` can't replace them."""
+        self._prompts.replaced(templates).check(variables)
 
     def answer(self, task: Task) -> AsyncGenerator[AgentPart, None]:
         """Yield deltas and Status, then an AgentResult, with the error if the model failed. Raises TemplateError."""
@@ -138,7 +140,8 @@ class LLMAgent:
     def _session(self, task: Task, send: Callable[[AgentPart], None], window: int) -> LLMSession:
         return LLMSession(
             self._llm,
-            system=self._system or self._prompts.render("system", refusal(task), task.variables),
+            system=self._system
+            or self._prompts.replaced(task.templates).render("system", refusal(task), task.variables),
             assistant=self._assistant,
             history=self._recent(task.history, window),
             at_once=self._at_once,
@@ -148,8 +151,8 @@ class LLMAgent:
 
     async def _send_text(self, task: Task, session: LLMSession, send: Callable[[AgentPart], None]) -> None:
         """Send the deltas of the answer, as far as they may be shown. Raises LLMFailed and TemplateError."""
-        synthesizer, text = self._own or self._by_mode(task.mode), ""
-        async with aclosing(synthesizer.synthesize(task, session)) as deltas:
+        synthesizer, text = self._own or self._by_task(task), ""
+        async with aclosing(synthesizer.stream(task, session)) as deltas:
             async for delta in deltas:
                 send(delta)
                 text += delta
@@ -186,6 +189,18 @@ def _is_enough(length: int, delta: str) -> bool:
     return length > LONGEST_SUMMARY and (ended or length > 2 * LONGEST_SUMMARY)
 
 
+def synthesizer_of(
+    task: Task, *, prompts: Prompts = DEFAULT, num_children: int | None = None, structured: bool = False
+) -> Synthesizer:
+    """Return the synthesizer of a task's mode, with its own templates and structure where it brings them."""
+    return make_synthesizer(
+        task.mode,
+        prompts=prompts.replaced(task.templates),
+        num_children=num_children,
+        structured=structured if task.structured is None else task.structured,
+    )
+
+
 class CollectionEmbed(Protocol):
     """Embeds texts with the model of a collection: float32 (n, d), rows of length 1."""
 
@@ -200,8 +215,8 @@ class ExtractiveAgent:
     def __init__(self, embed: CollectionEmbed | None = None) -> None:
         self._embed = embed
 
-    def check(self, variables: Mapping[str, str]) -> None:
-        """Accept any variables: it has no prompts."""
+    def check(self, variables: Mapping[str, str], templates: Mapping[str, str] = NO_TEMPLATES) -> None:
+        """Accept any: it has no prompts."""
 
     async def prepare(self, task: Task) -> Task:
         """Return the task with what to quote, and with the hits that are quoted first, in the order of the quotes."""

@@ -56,9 +56,9 @@ class AnswerWriter:
             raise (ModeNeedsModel if mode in MODES else UnknownMode)(mode, self.modes)
         return mode
 
-    def check(self, name: str, variables: Mapping[str, str]) -> None:
-        """Raise TemplateError if the prompts of the agent `name`, else of the first, cannot take `variables`."""
-        next((agent for agent in self._agents if agent.name == name), self._agents[0]).check(variables)
+    def check(self, name: str, variables: Mapping[str, str], templates: Mapping[str, str]) -> None:
+        """Raise TemplateError if the prompts of the agent `name`, else of the first, can't take these."""
+        next((agent for agent in self._agents if agent.name == name), self._agents[0]).check(variables, templates)
 
     def quotes(self, name: str) -> bool:
         """Return whether the agent `name` answers by quoting."""

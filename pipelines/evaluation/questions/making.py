@@ -131,7 +131,7 @@ def _keep_findable(
 ) -> list[Example]:
     """Return the examples whose page retrieval finds, without the steps that would ask a model for each question."""
     patient = change(settings, {"retrieval.patience_s": PATIENCE_S})
-    free = change(patient, {"rewriting.hyde": False, "reranker.kind": NONE})
+    free = change(patient, {"rewriting.num_queries": 0, "rewriting.hyde": False, "reranker.kind": NONE})
     with contextlib.closing(make_retriever(patient, store)) as retriever:
         engine = make_engine(free, retriever)
 

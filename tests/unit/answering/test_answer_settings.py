@@ -31,7 +31,9 @@ def make_settings(**settings: Any) -> AnswerSettings:
     ({"reranker": "endpoint"}, "needs reranker.url"),
     ({"reranker": "llm"}, "'llm', .* is gone: .*Unset it, or use cross-encoder"),
     ({"router": "classifier"}, "router.model and router.easy and router.hard"),
-    ({"hyde": True}, "needs a language model"),
+    ({"hyde": True}, "rewriting.hyde needs a language model"),
+    ({"num_queries": 3}, "rewriting.num_queries needs a language model"),
+    ({"fusion": "mean"}, "'mean' is none of the choices: rrf, relative_score, insert"),
     ({"mode": "poem"}, "compact"),
     ({"k": 0}, "greater than or equal to 1"),
 ])  # fmt: skip
@@ -107,7 +109,9 @@ def test_what_holds_for_all_agents_holds_for_those_of_a_variable_too(monkeypatch
 
 def test_answers_without_models_are_extractive_whatever_was_configured():
     reranker = {"kind": "endpoint", "url": "http://rerank"}
-    asking = make_settings(agents=[BIG], router_default="big", hyde=True, rewrite_agent="big", reranker=reranker)
+    asking = make_settings(
+        agents=[BIG], router_default="big", num_queries=2, hyde=True, rewrite_agent="big", reranker=reranker
+    )
     free = without_models(asking)
     assert all_agents(free) == [] and make_router(free, []).route("why?").agent == "extractive"
     assert AnswerSettings.model_validate(free.model_dump(exclude={"home"})).reranker.kind == "endpoint"

@@ -76,7 +76,7 @@ def test_without_a_model_the_answer_is_extracted(make: Make) -> None:
 
 def test_a_synthesizer_and_a_model_answer_with_every_prompt_that_was_sent(make: Make) -> None:
     class Custom(Synthesizer):
-        async def synthesize(self, task: Task, calls: LLMSession) -> AsyncIterator[str]:
+        async def stream(self, task: Task, calls: LLMSession) -> AsyncIterator[str]:
             async for delta in calls.stream(f"{len(task.hits)} hits for {task.question}"):
                 yield delta
 

@@ -95,6 +95,45 @@ def test_it_equals_the_plain_formula(given_legs: list[RankedList], weight: float
         assert [whole(text) for text in fused] == fuse_plainly(plain, K, weigh, preferred)
 
 
+# ---------------------------------------------------------------------------------------------- other kinds
+
+QUESTIONS = ("how?",)
+LISTS = (leg("vector", "a", "b", "c"), leg("bm25", "d", "b", weight=2))
+
+
+def order(fused: Sequence[FusedText]) -> str:
+    return "".join(text.chunk_id for text in fused)
+
+
+def test_relative_scores_are_scaled_within_each_list_and_added() -> None:
+    fused = Fusion(kind="relative_score", pages_first=False).fuse(LISTS, QUESTIONS)
+    assert [(text.chunk_id, text.score) for text in fused] == [("d", 2.0), ("a", 1.0), ("b", 0.5), ("c", 0.0)]
+    assert whole(fused[0]).score_kind == "relative_score" and whole(fused[0]).scores["relative_score"] == 2.0
+    (alone,) = Fusion(kind="relative_score").fuse([leg("vector", "a")], QUESTIONS)
+    assert alone.score == 1.0
+
+
+@pytest.mark.parametrize(("lexical_k", "expected"), [(0, "abcd"), (1, "adbc"), (2, "abdc"), (9, "abcd")])
+def test_the_first_bm25_hits_are_inserted_behind_as_many_others(lexical_k: int, expected: str) -> None:
+    fused = Fusion(kind="insert", lexical_k=lexical_k, pages_first=False).fuse(LISTS, QUESTIONS)
+    assert order(fused) == expected
+    assert [text.score for text in fused] == [1.0, 1 / 2, 1 / 3, 1 / 4]
+    assert whole(fused[0]).score_kind == "insert"
+
+
+@given(legs, st.sampled_from(fusion.FUSIONS))
+def test_every_kind_has_each_text_once_whatever_the_lists(given_legs: list[RankedList], kind: str) -> None:
+    fused = Fusion(kind=kind).fuse(given_legs, QUESTIONS)
+    hashes = [text.chunk.text_hash for text in fused]
+    assert len(set(hashes)) == len(hashes)
+    assert set(hashes) == {chunk.text_hash for one in given_legs for _, chunk in one.chunks}
+
+
+def test_an_unknown_kind_is_refused_with_the_choices() -> None:
+    with pytest.raises(ValueError, match="no fusion 'mean'; choose one of rrf, relative_score, insert"):
+        Fusion(kind="mean")
+
+
 # ---------------------------------------------------------------------------------------------- pages
 
 

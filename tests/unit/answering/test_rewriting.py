@@ -1,4 +1,4 @@
-"""Rewriting: the question is always searched for, first; what a model adds is a passage or nothing."""
+"""Rewriting: the question is always searched for, first; what a model adds is queries, a passage or nothing."""
 
 import asyncio
 from collections.abc import Sequence
@@ -9,10 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kit.fixed_model import FixedModel
 
-from pipelines.answering.conversation.rewriting import Rewrite, Rewriter, parse_passage, parse_standalone
+from pipelines.answering.conversation.rewriting import (
+    Rewrite,
+    Rewriter,
+    parse_passage,
+    parse_queries,
+    parse_standalone,
+)
 from pipelines.llm.errors import LLMFailed
 from pipelines.llm.pace import Pace
-from pipelines.records import Message
+from pipelines.records import Message, Usage
 
 QUESTION = "How do I scale a deployment?"
 PASSAGE = "Set `num_replicas` in `@serve.deployment` to run more replicas."
@@ -25,7 +31,7 @@ HISTORY = [
 
 
 def rewrite(llm: FixedModel | None, question: str = QUESTION, **settings: Any) -> Rewrite:
-    return asyncio.run(Rewriter(llm, **{"hyde": True, **settings}).imagine(question))
+    return asyncio.run(Rewriter(llm, **{"hyde": True, **settings}).rewrite(question))
 
 
 def condense(llm: FixedModel | None, question: str = "How many?", history: Sequence[Message] = HISTORY) -> Rewrite:
@@ -52,7 +58,7 @@ def test_an_error_a_timeout_and_a_refusal_leave_the_question_alone(text):
 
 def test_cancelling_the_question_cancels_the_call():
     async def run() -> None:
-        task = asyncio.create_task(Rewriter(FixedModel(None), hyde=True, timeout_s=60).imagine(QUESTION))
+        task = asyncio.create_task(Rewriter(FixedModel(None), hyde=True, timeout_s=60).rewrite(QUESTION))
         await asyncio.sleep(0.01)
         task.cancel()
         await task
@@ -201,3 +207,41 @@ def test_what_a_model_copies_from_the_examples_is_not_searched_for_unless_it_is_
     assert parse_passage(lamp, "Why is my lamp off?") == lamp
     history = [Message("user", "How do I mount a lamp?"), Message("assistant", "With two screws.")]
     assert not condense(FixedModel("How many screws does a lamp need?"), history=history).failed
+
+
+# ---------------------------------------------------------------------------------------------- further queries
+
+
+@pytest.mark.parametrize("text", [
+    "a b\nc d\ne f", "1. a b\n2) c d\n(3) e f", '"a b"\n“c d”\n«e f»', "Query 1: a b\nQ2: c d\nquestion: e f",
+    "Sure! Here are some queries\na b\nc d\ne f", '{"queries": ["a b", "c d", "e f", 7], "n": 3}',
+    "a b\na b\nA  B.\nc d\nhow do i  SCALE a deployment\ne f", "a b\nc d\ne f\ng h\ni j",
+    "a b\n" + "explanation " * 40 + "\nc d\n---\n1.\n🙂\ne f", "Lumo lamp does not switch on\na b\nc d\ne f",
+])  # fmt: skip
+def test_queries_are_read_however_they_are_written(text):
+    assert parse_queries(text, QUESTION, 3) == ("a b", "c d", "e f")
+
+
+@pytest.mark.parametrize("text", ["", QUESTION, "I'm sorry, but I can't help with that.", "x" * 301, "1.\n2.\n3."])
+def test_what_is_no_further_query_adds_nothing(text):
+    assert parse_queries(text, QUESTION, 3) == ()
+
+
+def test_the_model_is_asked_for_that_many_queries_and_its_cost_is_told():
+    llm = FixedModel("a b\nc d\ne f")
+    rewritten = rewrite(llm, num_queries=2, hyde=False)
+    assert rewritten.further == ("a b", "c d") and not rewritten.failed
+    assert "Write 2 other" in llm.prompts[0] and QUESTION in llm.prompts[0]
+    assert rewritten.usage == Usage(10, 2, 1, 0.5) and len(rewritten.exchanges) == 1
+
+
+def test_queries_and_a_passage_are_two_calls():
+    rewritten = rewrite(FixedModel(PASSAGE), num_queries=1)
+    assert (rewritten.further, rewritten.passage) == ((PASSAGE,), PASSAGE)
+    assert rewritten.usage.calls == len(rewritten.exchanges) == 2
+
+
+@pytest.mark.parametrize("text", FAILURES)
+def test_a_model_that_writes_no_queries_is_told_of(text):
+    rewritten = rewrite(FixedModel(text), num_queries=2, hyde=False, timeout_s=0.5)
+    assert (rewritten.further, rewritten.failed) == ((), True)

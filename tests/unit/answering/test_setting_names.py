@@ -24,6 +24,8 @@ def test_each_old_name_has_a_setting_of_now() -> None:
     ({"RAYDEX_RETRIEVAL": '{"leg_depth": 7}'}, "retrieval.leg_depth", 7),
     ({"RAYDEX_CANDIDATES": "7"}, "retrieval.leg_depth", 7),
     ({"RAYDEX_CANDIDATES": "6", "RAYDEX_K": "2"}, "retrieval.leg_depth", 6),
+    ({"RAYDEX_FUSION": "insert", "RAYDEX_LEXICAL_K": "3"}, "fusion.lexical_k", 3),
+    ({"RAYDEX_FUSION_KIND": "relative_score"}, "fusion.kind", "relative_score"),
     ({"RAYDEX_VERIFIED": "false"}, "verified.enabled", False),
     ({"RAYDEX_RERANKER": "cross-encoder", "RAYDEX_RERANKER_MODEL": "m"}, "reranker.kind", "cross-encoder"),
     ({"RAYDEX_PROMPTS": '{"qa": "{context} {question}"}'}, "prompts.templates", {"qa": "{context} {question}"}),
@@ -47,18 +49,13 @@ def test_a_variable_may_have_any_of_its_names(variables, path, value, monkeypatc
 
 
 @pytest.mark.parametrize(("variable", "value"), [
-    ("RAYDEX_RETRIEVAL__FUSION", "insert"),
-    ("RAYDEX_RETRIEVAL_FUSION", "insert"),
-    ("RAYDEX_FUSION", "rrf"),
-    ("RAYDEX_LEXICAL_K", "3"),
     ("RAYDEX_PROMPTS", '{"rules": "long"}'),
     ("RAYDEX_PROMPT_MARKS", "tags"),
-    ("RAYDEX_NUM_QUERIES", "1"),
     ("RAYDEX_PROMPTS_PASSAGE_WORDS", "80"),
 ])  # fmt: skip
 def test_a_setting_that_is_gone_says_so_whatever_it_is_called(variable, value, monkeypatch, caplog):
     monkeypatch.setenv(variable, value)
-    with pytest.raises(ValidationError, match=r"(retrieval|prompts|rewriting)\.\w+ is gone, as .*\. Unset it"):
+    with pytest.raises(ValidationError, match=r"(prompts)\.\w+ is gone, as .*\. Unset it"):
         Settings()
     assert not caplog.messages  # of a name that would be refused too
 

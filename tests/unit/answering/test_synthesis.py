@@ -15,11 +15,12 @@ from hypothesis import strategies as st
 from kit.answering import make_hit
 
 from pipelines.answering.grounding.answerable import UNKNOWN
-from pipelines.answering.synthesis.base import Synthesizer, Task, UnknownMode
+from pipelines.answering.synthesis.base import NoModel, Synthesizer, Task, UnknownMode
 from pipelines.answering.synthesis.modes import MODES, SEPARATOR, make_synthesizer
 from pipelines.answering.synthesis.packing import FEWEST_TOKENS
 from pipelines.answering.synthesis.prompts import Prompts, TemplateError
 from pipelines.answering.synthesis.structured import SCHEMA, parse_step
+from pipelines.answering.writing.agents import synthesizer_of
 from pipelines.llm.client import FRAMING, Completion
 from pipelines.llm.errors import LLMFailed
 from pipelines.llm.pace import Pace
@@ -95,7 +96,7 @@ class QueuedModel:
 
 def synthesize(made: Synthesizer, task: Task, model: QueuedModel, **around: Any) -> list[str]:
     async def run() -> list[str]:
-        return [delta async for delta in made.synthesize(task, LLMSession(model, **around))]
+        return [delta async for delta in made.stream(task, LLMSession(model, **around))]
 
     return asyncio.run(run())
 
@@ -290,7 +291,7 @@ def test_who_stops_listening_closes_the_call(mode):
 
     async def run() -> None:
         synthesizer = make_synthesizer(mode, prompts=SHORT)
-        async with aclosing(synthesizer.synthesize(task_of("text"), LLMSession(model))) as deltas:
+        async with aclosing(synthesizer.stream(task_of("text"), LLMSession(model))) as deltas:
             async for _ in deltas:
                 break
         assert model.closed == 1
@@ -306,7 +307,7 @@ def test_one_failed_call_of_a_level_fails_the_answer_and_leaves_nothing_running(
     async def run() -> None:
         made = make_synthesizer(mode, prompts=SHORT, num_children=2)
         with pytest.raises(LLMFailed, match="refused"):
-            _ = [d async for d in made.synthesize(task_of("poison", *"abcdefgh"), LLMSession(model, at_once=2))]
+            _ = [d async for d in made.stream(task_of("poison", *"abcdefgh"), LLMSession(model, at_once=2))]
         assert model.running == 0
         assert len(asyncio.all_tasks()) == 1
         assert len(model.prompts) < 9
@@ -481,3 +482,33 @@ def test_a_fast_model_and_one_with_all_the_time_read_all(speed: float, seconds: 
 def test_given_texts_are_read_whole_however_slow_the_model() -> None:
     prompts = ask_slow("context_only", 1, context=("Given. " * 500,)).prompts
     assert sum(map(by_length, prompts)) > 700
+
+
+# ---------------------------------------------------------------------------------------------- alone
+
+
+@pytest.mark.parametrize("mode", ["refine", "compact", "tree_summarize", "simple_summarize", "context_only"])
+def test_a_synthesizer_works_without_retriever_and_store(mode):
+    model = QueuedModel("It is so [1].", "It is so [2].", "It is so [3].")
+    text = make_synthesizer(mode, prompts=SHORT, llm=model).synthesize("Why?", ["one", "two"])
+    assert text.startswith("It is so") and "Q: Why?" in model.prompts[0] and "one" in model.prompts[0]
+
+
+def test_a_synthesizer_without_a_model_says_what_is_missing():
+    with pytest.raises(NoModel, match="Refine asks a language model: give one as llm="):
+        make_synthesizer("refine").synthesize("Why?", ["one"])
+    assert make_synthesizer("refine").synthesize("Why?", ["one"], llm=QueuedModel("So.")) == "So."
+
+
+async def test_a_synthesizer_works_in_a_running_loop():
+    assert await make_synthesizer(llm=QueuedModel("So.")).asynthesize("Why?", ["one"]) == "So."
+
+
+def test_a_task_brings_templates_and_structure_of_its_own():
+    task = replace(task_of("one"), templates={"qa": "MINE {context} {question}"}, structured=True)
+    model = QueuedModel('{"answer": "yes", "query_satisfied": true}')
+    assert synthesize(synthesizer_of(task, prompts=SHORT), task, model) == ["yes"]
+    assert model.prompts[0].startswith("MINE") and model.schemas == [SCHEMA]
+    assert synthesize(synthesizer_of(replace(task, structured=None), prompts=SHORT), task, QueuedModel("a")) == ["a"]
+    with pytest.raises(TemplateError, match="'qa' lacks question"):
+        synthesizer_of(replace(task, templates={"qa": "{context}"}))

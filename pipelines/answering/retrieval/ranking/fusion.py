@@ -6,7 +6,7 @@ sources. Knows ranks, scores and hashes of texts, not how a leg searched.
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from pipelines.answering.retrieval.legs import BM25, LEGS, VECTOR
@@ -16,7 +16,8 @@ from pipelines.records import Hit
 from pipelines.store.chunks import RankableChunk
 from pipelines.store.indexes import ScoredChunk
 
-SCORE = "rrf"
+RRF, RELATIVE_SCORE, INSERT = "rrf", "relative_score", "insert"
+FUSIONS = (RRF, RELATIVE_SCORE, INSERT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +39,7 @@ class FusedText:
     chunk: RankableChunk
     rank: int
     preference: float
+    kind: str = RRF
     score: float = 0.0
     ranks: dict[str, int] = field(default_factory=dict)
     scores: dict[str, float] = field(default_factory=dict)
@@ -72,19 +74,23 @@ class FusedText:
         return replace(
             chunk,
             score=self.score,
-            score_kind=SCORE,
+            score_kind=self.kind,
             ranks=self.ranks,
-            scores={**self.scores, SCORE: self.score},
+            scores={**self.scores, self.kind: self.score},
             sources=tuple({own: None} | others),
         )
 
 
 @dataclass(frozen=True, slots=True)
 class Fusion:
-    """How the lists of the legs become one. Raises ValueError for weights that make no sense.
+    """How the lists of the legs become one. Raises ValueError for an unknown kind and for weights that make no sense.
 
-    - Reciprocal rank fusion (Cormack, Clarke, Büttcher: "Reciprocal Rank Fusion outperforms Condorcet and individual
-      Rank Learning Methods", SIGIR 2009): a hit of rank r counts weight / (`rrf_k` + r).
+    - `kind` "rrf" is reciprocal rank fusion (Cormack, Clarke, Büttcher: "Reciprocal Rank Fusion outperforms Condorcet
+      and individual Rank Learning Methods", SIGIR 2009): a hit of rank r counts weight / (`rrf_k` + r).
+    - "relative_score" adds the legs' own scores, each list scaled to 0 to 1 (as LlamaIndex's `relative_score` and
+      Weaviate's relativeScoreFusion do).
+    - "insert" puts the best `lexical_k` BM25 hits behind as many of the others ("Building RAG-based LLM Applications
+      for Production", Anyscale, 2023).
     - `weights` are 1 for legs that are not named. A leg of weight 0 is neither searched nor reported.
     - `reference_weight` is the prior of reference pages whose object no query names (see prior).
     - With `pages_first` the best hit of every page comes before a second hit of any page.
@@ -93,11 +99,15 @@ class Fusion:
     """
 
     weights: Mapping[str, float] = field(default_factory=dict)
+    kind: str = RRF
     rrf_k: int = 30
+    lexical_k: int = 5
     reference_weight: float = 0.3
     pages_first: bool = True
 
     def __post_init__(self) -> None:
+        if self.kind not in FUSIONS:
+            raise ValueError(f"there is no fusion {self.kind!r}; choose one of {', '.join(FUSIONS)}")
         for name, weight in self.weights.items():
             if name not in LEGS:
                 raise ValueError(f"there is no leg {name!r} to weigh; the legs are: {', '.join(LEGS)}")
@@ -120,7 +130,11 @@ class Fusion:
 
     def fuse(self, lists: Sequence[RankedList], queries: Sequence[str], further: Prior = no_prior) -> list[FusedText]:
         """Return all texts of the lists, which were searched for `queries`, best first; `further` weighs them too."""
-        texts = fuse(lists, k=self.rrf_k, prior=self.prior(queries, further), preferred=further)
+        prior = self.prior(queries, further)
+        if self.kind == INSERT:
+            texts = insert(lists, at=self.lexical_k, k=self.rrf_k, prior=prior, preferred=further)
+        else:
+            texts = fuse(lists, k=self.rrf_k, prior=prior, preferred=further, kind=self.kind)
         return spread_pages(texts) if self.pages_first else texts
 
     def _weight(self, leg: str) -> float:
@@ -128,27 +142,65 @@ class Fusion:
 
 
 def fuse(
-    lists: Iterable[RankedList], *, k: int, prior: Prior = no_prior, preferred: Prior = no_prior
+    lists: Iterable[RankedList],
+    *,
+    k: int,
+    prior: Prior = no_prior,
+    preferred: Prior = no_prior,
+    kind: str = RRF,
 ) -> list[FusedText]:
-    """Return all texts, best first, by the sum over the lists of weight / (k + rank / prior), ranks from 1.
+    """Return all texts, best first, by the sum over the lists of what each counts for a text; its score is the sum.
 
-    For a text stands the most `preferred` of its chunks, then that of the best rank. Each leg's rank and score stay on
-    the text (the best of them where a leg has lists of several queries), and the sum is the score "rrf". Ties go to the
-    best single rank, then to the id.
+    By `kind` "rrf" that is weight / (k + rank / prior), ranks from 1; by "relative_score" the leg's score, scaled to
+    0 to 1 within the list, times weight and prior. For a text stands the most `preferred` of its chunks, then that of
+    the best rank. Each leg's rank and score stay on the text (the best of them where a leg has lists of several
+    queries). Ties go to the best single rank, then to the id.
     """
     texts: dict[str, FusedText] = {}
     for one in lists:
+        scaled = _scale(one.chunks)
         for rank, group in enumerate(group_by_text(one.chunks), start=1):
             scored = group if preferred is no_prior else sorted(group, key=lambda pair: -preferred(pair[1]))
             first = scored[0][1]
             preference = preferred(first)
             text = texts.get(first.text_hash)
             if text is None:
-                text = texts[first.text_hash] = FusedText(first, rank, preference)
-            text.add(one.leg, rank, scored, one.weight / (k + rank / prior(first)), preference)
+                text = texts[first.text_hash] = FusedText(first, rank, preference, kind)
+            weight = prior(first)
+            share = scaled(scored[0][0]) * weight if kind == RELATIVE_SCORE else 1 / (k + rank / weight)
+            text.add(one.leg, rank, scored, one.weight * share, preference)
     for text in texts.values():  # 12 digits: sums that differ only by the order of their terms are equal
         text.score = float(f"{text.score:.11e}")
     return sorted(texts.values(), key=lambda text: (-text.score, text.rank, text.chunk_id, text.chunk.text_hash))
+
+
+def _scale(chunks: Sequence[ScoredChunk]) -> Callable[[float], float]:
+    """Return what scales the scores of a list to 0 to 1; where all are equal, each is 1."""
+    scores = [score for score, _ in chunks]
+    low, high = min(scores, default=0.0), max(scores, default=0.0)
+    return lambda score: (score - low) / (high - low) if high > low else 1.0
+
+
+def insert(
+    lists: Sequence[RankedList],
+    *,
+    at: int,
+    k: int,
+    inserted: str = BM25,
+    prior: Prior = no_prior,
+    preferred: Prior = no_prior,
+) -> list[FusedText]:
+    """Return the texts of the other legs, fused, with the first `at` of the leg `inserted` behind the `at`-th.
+
+    A text that both have keeps its first place. The score "insert" is 1 / place.
+    """
+    main, extra = (
+        [one.chunk.text_hash for one in fuse(some, k=k, prior=prior, preferred=preferred)]
+        for some in ([a for a in lists if a.leg != inserted], [a for a in lists if a.leg == inserted])
+    )
+    whole = {text.chunk.text_hash: text for text in fuse(lists, k=k, prior=prior, preferred=preferred, kind=INSERT)}
+    order = dict.fromkeys([*main[:at], *extra[:at], *main[at:], *extra[at:]])
+    return [replace(whole[text_hash], score=1 / place) for place, text_hash in enumerate(order, start=1)]
 
 
 def take_diverse(hits: Iterable[PageItemT], k: int, max_per_page: int | None = None) -> list[PageItemT]:
