@@ -59,7 +59,7 @@ def test_a_reply_holds_what_the_api_promises(client: TestClient) -> None:
     assert reply.keys() == {
         "id", "question", "answer", "known", "citations", "hits", "agent", "route", "degraded", "usage", "timings",
         "queries", "index", "revision", "conversation", "finish_reason", "notes", "claims", "confidence",
-        "written_by", "as_of", "also_found",
+        "written_by", "as_of", "also_found", "sources", "llm",
     }  # fmt: skip
     assert reply["citations"][0].keys() == {
         "n", "source", "title", "snippet", "headings", "scores", "supported", "support", "by",
@@ -468,7 +468,8 @@ def test_every_route_is_described_with_examples_and_errors(client: TestClient) -
     schema = client.get("/openapi.json").json()
     assert schema["info"]["title"] == "Raydex"
     assert set(schema["paths"]) == {
-        "/session", "/query", "/search", "/query/stream", "/feedback", "/collections", "/health", "/health/ready",
+        "/session", "/query", "/search", "/query/stream", "/stream", "/feedback", "/collections", "/health",
+        "/health/ready",
         "/v1/chat/completions", "/v1/models", "/v1/models/{model}", "/v1/embeddings",
         "/v1/collections/{name}/changes", "/v1/collections/{name}/changes/{id}",
         "/admin/questions", "/admin/status", "/answers/{id}", "/answers/{id}/share", "/collections/{name}",
