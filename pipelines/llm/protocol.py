@@ -19,7 +19,7 @@ from pipelines.text.retry_after import parse_retry_after
 from pipelines.text.server_errors import message_of, words_of
 
 if TYPE_CHECKING:
-    import httpx
+    import httpx2
     from openai import APIError
     from tenacity import RetryCallState
 
@@ -202,7 +202,7 @@ def finish_reason(ended: str | None) -> str:
 _CUT_OFF = frozenset({"length", "model_length", "max_tokens", "abort", "error"})
 
 
-async def chunks(response: "httpx.Response") -> AsyncGenerator[Any, None]:
+async def chunks(response: "httpx2.Response") -> AsyncGenerator[Any, None]:
     """Yield the chunks of a reply; closing the generator closes it. A server that does not stream sends one, whole.
 
     What the reply is, its first bytes tell: media types are wrong too often. Raises APIError for an error that comes
@@ -229,7 +229,7 @@ async def chunks(response: "httpx.Response") -> AsyncGenerator[Any, None]:
         await response.aclose()
 
 
-async def _messages(response: "httpx.Response", body: AsyncIterator[bytes]) -> AsyncGenerator[dict[str, Any], None]:
+async def _messages(response: "httpx2.Response", body: AsyncIterator[bytes]) -> AsyncGenerator[dict[str, Any], None]:
     """Yield the JSON objects of a stream up to its end. Raises APIError for an error among them."""
     async for event in sse.events(body):
         data = event.data.strip()
@@ -247,7 +247,7 @@ async def _messages(response: "httpx.Response", body: AsyncIterator[bytes]) -> A
             yield message
 
 
-def _reported(response: "httpx.Response", said: Any) -> Exception:
+def _reported(response: "httpx2.Response", said: Any) -> Exception:
     """Return the error that a server reports in the body of a reply: in its words, if it has any."""
     from openai import APIError
 
