@@ -22,6 +22,8 @@ from kit.reindexing import html_page, site_sections
 from kit.scripted_llm import Reply, ScriptedLLM
 from kit.web import Site
 
+pytestmark = pytest.mark.exhaustive
+
 PAGE = (ROOT / "docs" / "start.md").read_text()
 THEIR_SITE, THEIR_PORT, THEIR_INSTALL = "https://docs.example.com/", "http://127.0.0.1:8000", "/srv/raydex/.venv/bin/"
 READY = {"demo": "Ctrl-C stops everything", "serve": "ask in a browser at"}
