@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from jobs import demo
+from jobs import ask, demo
 from jobs.__main__ import VERBS, raydex
+from pipelines.store import NoSuchCollection
 from tests.kit.cluster import free_port
 
 ROOT = Path(__file__).parents[3]
@@ -170,7 +171,7 @@ def test_the_defaults_of_commands_are_the_services(capsys):
 def test_no_help_loads_a_heavy_package():
     script = f"""
 import json, sys
-from jobs import demo
+from jobs import ask, demo
 from jobs.__main__ import VERBS, raydex
 loaded = {{}}
 for verb in ["", *VERBS]:
@@ -184,3 +185,16 @@ print(json.dumps(loaded))
     loaded = json.loads(done.stdout.splitlines()[-1])
     assert len(loaded) == len(VERBS) + 1
     assert {verb: names for verb, names in loaded.items() if names} == {}
+
+
+@pytest.mark.parametrize(
+    "words", [["how", "do", "I", "exclude"], ["how do I exclude"], ["how", "--json", "do", "I", "exclude"]]
+)
+def test_a_question_needs_no_quotes(words):
+    assert ask.arguments().parse_args(words).question == "how do I exclude"
+    assert ask.arguments().parse_args(["--", "--json", "how"]).question == "--json how"
+
+
+def test_a_misspelt_collection_is_named_with_the_one_that_was_meant():
+    assert str(NoSuchCollection("dcos", ["docs", "api"])).endswith("there are: docs, api; did you mean docs?")
+    assert str(NoSuchCollection("x", [])).endswith("there are: none")
