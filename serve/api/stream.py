@@ -4,7 +4,7 @@ An encoder of each API turns the engine's events into server-sent events.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Iterable
+from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Iterable, Mapping
 from typing import Any, Protocol, TypeVar
 
 from fastapi import Request
@@ -45,9 +45,18 @@ class StreamedAnswer(EventSourceResponse):
     Closes `events` at the end or when the client leaves, even before the first byte.
     """
 
-    def __init__(self, encoder: EventEncoder, first: Event, events: Events, heartbeat_s: float = HEARTBEAT_S) -> None:
+    def __init__(
+        self,
+        encoder: EventEncoder,
+        first: Event,
+        events: Events,
+        heartbeat_s: float = HEARTBEAT_S,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
         content = _encode_all(encoder, first, events)
-        super().__init__(content, ping=heartbeat_s, ping_message_factory=lambda: encoder.heartbeat, sep="\n")
+        super().__init__(
+            content, headers=headers, ping=heartbeat_s, ping_message_factory=lambda: encoder.heartbeat, sep="\n"
+        )
         self._events = events
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

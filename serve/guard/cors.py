@@ -5,6 +5,7 @@ browser's preflight brings no key, so that all valid keys' origins count; the ke
 """
 
 import math
+import re
 import time
 from collections.abc import Collection
 
@@ -23,12 +24,17 @@ from serve.threads import DatabaseThreads
 # As long as a key is cached (see keys.py).
 CACHE_S = 5.0
 RENEW = "X-Raydex-Renew"
-PREFLIGHT = {
-    "Access-Control-Allow-Methods": "GET, POST, DELETE",
-    "Access-Control-Allow-Headers": f"Authorization, Content-Type, traceparent, {REQUEST_ID}, {RENEW}",
-    "Access-Control-Max-Age": "600",
-}
-READABLE = f"{REQUEST_ID}, {TRACE_ID}, Retry-After, RateLimit-Limit, RateLimit-Remaining, RateLimit-Reset"
+# Names what a request to /v1 asked for and did not get (see api/openai).
+IGNORED = "X-Raydex-Ignored"
+SENT = ("Authorization", "Content-Type", "traceparent", REQUEST_ID, RENEW)
+PREFLIGHT = {"Access-Control-Allow-Methods": "GET, POST, DELETE", "Access-Control-Max-Age": "600"}
+READABLE = f"{REQUEST_ID}, {TRACE_ID}, Retry-After, RateLimit-Limit, RateLimit-Remaining, RateLimit-Reset, {IGNORED}"
+# Under it, clients of others send headers of their own, such as x-stainless-os: all may, as no header but the key's
+# means anything there. What proxies say of an address is not a page's to say.
+CLIENTS_PATH = "/v1/"
+HEADER_NAME = re.compile(r"[a-z0-9!#$%&'+.^_`|~-]{1,100}")
+OF_PROXIES = re.compile(r"x-forwarded-.*|forwarded|proxy-.*|sec-.*|x-real-ip|.*-client-ip|cf-connecting-ip|cookie|host")
+MOST_HEADERS = 50
 
 
 class BoundOrigins:
@@ -66,7 +72,7 @@ class CrossOrigin:
         origin = origin_of(scope)
         allow = {"Access-Control-Allow-Origin": origin} if origin and await self._may_read(origin, scope) else {}
         if allow and scope["method"] == "OPTIONS" and "access-control-request-method" in Headers(scope=scope):
-            await Response(status_code=204, headers={**allow, **PREFLIGHT, "Vary": "Origin"})(scope, receive, send)
+            await Response(status_code=204, headers={**allow, **_preflight(scope)})(scope, receive, send)
             return
 
         def complete(headers: MutableHeaders) -> None:
@@ -79,3 +85,18 @@ class CrossOrigin:
         if origin in self._named or self._bound is None:
             return origin in self._named
         return scope_of(path_of(scope)) == ASK and await self._bound.contain(origin)
+
+
+def _preflight(scope: Scope) -> dict[str, str]:
+    """Return what a page may send to a path, for an answer to its preflight."""
+    if not path_of(scope).startswith(CLIENTS_PATH):
+        return {**PREFLIGHT, "Access-Control-Allow-Headers": ", ".join(SENT), "Vary": "Origin"}
+    asked = Headers(scope=scope).get("access-control-request-headers", "").lower().split(",")
+    theirs = [name for name in map(str.strip, asked[:MOST_HEADERS]) if _is_clients(name)]
+    allowed = [*SENT, *(name for name in theirs if name not in map(str.lower, SENT))]
+    vary = "Origin, Access-Control-Request-Headers"
+    return {**PREFLIGHT, "Access-Control-Allow-Headers": ", ".join(allowed), "Vary": vary}
+
+
+def _is_clients(name: str) -> bool:
+    return bool(HEADER_NAME.fullmatch(name)) and not OF_PROXIES.fullmatch(name)

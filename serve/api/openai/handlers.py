@@ -6,13 +6,14 @@ The `openai` client works against it unchanged. Everything that OpenAI's format 
 
 import asyncio
 import base64
+import re
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from fastapi import Request
+from fastapi import Request, Response
 from fastapi.exceptions import RequestValidationError
 from sse_starlette import ServerSentEvent
 
@@ -31,9 +32,11 @@ from serve.api.openai.sources import BY_PERSON, WRITERS, SourcesPlace, SourceWri
 from serve.api.replies import AnswerOut, StatusOut
 from serve.api.requests import COMPLETION_PREFIX
 from serve.api.stream import StreamedAnswer, first_event, make_event
+from serve.guard.cors import IGNORED
 from serve.threads import DatabaseThreads
 
-MOST_NAMED = 20  # models in an error: enough to see a misspelt name
+MOST_NAMED = 20  # models in an error, fields in a header: enough to see a misspelt name
+PLAIN_NAME = re.compile(r"[\w.-]{1,64}", re.ASCII)
 
 
 class OpenAIRoutes:
@@ -51,12 +54,16 @@ class OpenAIRoutes:
         self._engine, self._store, self._threads = engine, store, threads
         self._inquiries, self._sources, self._heartbeat_s = inquiries, sources, heartbeat_s
 
-    async def chat(self, body: schemas.ChatIn, request: Request) -> schemas.ChatOut | StreamedAnswer:
+    async def chat(
+        self, body: schemas.ChatIn, request: Request, response: Response
+    ) -> schemas.ChatOut | StreamedAnswer:
         options = body.raydex or schemas.RaydexOptions()
         place = {None: self._sources, True: "footnotes", False: "key"}[options.footnotes]
         inquiry = await self._inquiries.open(request, body.to_question(), Origin(options.conversation, "openai"))
         tokens = await asyncio.to_thread(_estimate, [message.text for message in body.messages])
         asked = ChatRequest(body, place, tokens)
+        said = _ignored_header(body.ignored)
+        response.headers.update(said)
         try:
             if not body.stream:
                 return _completion(await inquiry.answer(request), inquiry, asked)
@@ -64,7 +71,7 @@ class OpenAIRoutes:
             first = await first_event(request, events)
         except NoLiveIndex as error:
             raise await self._no_model(body.model) from error
-        return StreamedAnswer(ChatChunks(inquiry, asked), first, events, self._heartbeat_s)
+        return StreamedAnswer(ChatChunks(inquiry, asked), first, events, self._heartbeat_s, said)
 
     async def models(self) -> schemas.ModelsOut:
         return schemas.ModelsOut(data=[_model(row["name"], row) for row in await self._published()])
@@ -127,6 +134,12 @@ def _completion(answer: Answer, inquiry: Inquiry, asked: ChatRequest) -> schemas
         usage=_token_counts(answer, asked),
         raydex=_sources(answer, inquiry.conversation, asked),
     )
+
+
+def _ignored_header(names: Iterable[str]) -> dict[str, str]:
+    """Return the header that names what was ignored; a client chooses the names, so that only plain ones are said."""
+    plain = [name for name in names if PLAIN_NAME.fullmatch(name)][:MOST_NAMED]
+    return {IGNORED: ", ".join(plain)} if plain else {}
 
 
 def _below(answer: Answer, writer: SourceWriter, place: SourcesPlace) -> str:

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInfo, field_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
 from pipelines.answering.question import Question
@@ -13,15 +13,27 @@ from serve.api.requests import MOST_MESSAGES, EmbeddedText, FiltersIn, K, Name, 
 DEFAULT_MODEL = "raydex"
 # OpenAI takes as many in one request.
 MOST_INPUTS = 2048
+# The types of message parts with text: of chat completions, and of the Responses API, which some clients mix in.
+TEXT_PARTS = frozenset({"text", "input_text", "output_text"})
 
 # ---------------------------------------------------------------------------------------------- requests
 
 
 class MessagePart(BaseModel):
-    """A part of a message. Only text can be read; a user's other parts are refused, those of others ignored."""
+    """A part of a message. Only text can be read: pictures, sounds and files are ignored."""
 
-    type: str
-    text: Text = ""
+    type: Name = "text"
+    text: Text | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def may_be_a_string(cls, given: Any) -> Any:
+        return {"text": given} if isinstance(given, str) else given
+
+    @property
+    def is_text(self) -> bool:
+        """Whether it is one that can be read."""
+        return self.type in TEXT_PARTS
 
 
 class ChatMessage(BaseModel):
@@ -30,18 +42,18 @@ class ChatMessage(BaseModel):
     role: Literal["system", "developer", "user", "assistant", "tool", "function"]
     content: Text | list[MessagePart] | None = None
 
-    @field_validator("content")
-    @classmethod
-    def is_text_of_a_user(cls, content: Any, other: ValidationInfo) -> Any:
-        parts = content if isinstance(content, list) else []
-        if other.data.get("role") == "user" and any(part.type != "text" for part in parts):
-            raise PydanticCustomError("no_text", "only text can be read, leave other parts out")
-        return content
+    @property
+    def parts(self) -> list[MessagePart]:
+        return [MessagePart(text=self.content)] if isinstance(self.content, str) else list(self.content or ())
 
     @property
     def text(self) -> str:
-        parts = [self.content] if isinstance(self.content, str) else [part.text for part in self.content or ()]
-        return "\n".join(parts).strip()
+        return "\n".join(part.text for part in self.parts if part.is_text and part.text).strip()
+
+    @property
+    def unread(self) -> set[str]:
+        """The types of the parts that can't be read."""
+        return {part.type for part in self.parts if not part.is_text}
 
 
 class RaydexOptions(BaseModel):
@@ -70,20 +82,34 @@ class ResponseFormat(BaseModel):
 
 
 def _only_if(*harmless: Any) -> AfterValidator:
-    """Refuse a value that asks for something else than a text from the documentation; `harmless` ones are ignored."""
+    """Refuse a value that a client can't do without, unless it is one of `harmless`, which ask for nothing."""
 
-    def check(value: Any) -> None:
+    def check(value: Any) -> Any:
         if value is not None and value not in harmless:
             raise PydanticCustomError("unsupported", "not supported, leave it out: answers are text from documentation")
+        return value
 
     return AfterValidator(check)
 
 
-class ChatIn(BaseModel):
-    """A chat whose last user message is the question.
+def _no_forced_call(choice: Any) -> Any:
+    """Refuse a choice of tools that demands a call: the client waits for one, and none comes."""
+    allowed = choice.get("allowed_tools") if isinstance(choice, dict) else None
+    mode = allowed.get("mode") if isinstance(allowed, dict) else choice
+    if mode not in (None, "none", "auto"):
+        raise PydanticCustomError("unsupported", "no tool is ever called: leave it out, or say auto or none")
+    return choice
 
-    What the service can't do is refused. Sampling parameters are ignored, as any field that is not listed here; the
-    reply names them in `raydex.ignored`.
+
+ToolChoice = Annotated[Any, AfterValidator(_no_forced_call)]
+
+
+class ChatIn(BaseModel):
+    """A chat whose last user message with any content is the question.
+
+    What a client can't do without is refused: a call of a tool, a format of the answer, several answers, probabilities,
+    other media than text. All else that has no effect is ignored, as any field that is not listed here; the reply
+    names it in `raydex.ignored` and in a header. Tools may always be there: a model need not call one.
     """
 
     model_config = ConfigDict(extra="allow", json_schema_extra=examples_of("ChatIn"))
@@ -94,40 +120,45 @@ class ChatIn(BaseModel):
     stream_options: StreamOptions | None = None
     n: Annotated[int, Field(ge=1, le=1, description="number of answers: only 1")] | None = None
     response_format: ResponseFormat | None = None
-    tools: Annotated[Any, _only_if([])] = None
-    tool_choice: Annotated[Any, _only_if("none", "auto")] = None
-    functions: Annotated[Any, _only_if([])] = None
-    function_call: Annotated[Any, _only_if("none", "auto")] = None
+    tool_choice: ToolChoice = None
+    function_call: ToolChoice = None
     logprobs: Annotated[Any, _only_if(False)] = None
     top_logprobs: Annotated[Any, _only_if(0)] = None
     modalities: Annotated[Any, _only_if(["text"], [])] = None
-    audio: Annotated[Any, _only_if()] = None
-    web_search_options: Annotated[Any, _only_if()] = None
     raydex: RaydexOptions | None = None
 
     @field_validator("messages")
     @classmethod
     def hold_a_question(cls, messages: list[ChatMessage]) -> list[ChatMessage]:
-        if not _question(messages):
+        asked = messages[_asking(messages)]
+        if asked.role != "user" or not (asked.text or asked.unread):
             raise PydanticCustomError("no_question", "no user message has text")
+        if not asked.text:
+            raise PydanticCustomError("no_text", f"the last user message is {_listed(asked.unread)} alone: add text")
         return messages
 
     @property
     def ignored(self) -> list[str]:
-        """The fields that were given and have no effect."""
-        return sorted(name for name, value in (self.model_extra or {}).items() if value is not None)
+        """The fields and the parts of the user's messages that were given and have no effect."""
+        fields = {name for name, value in (self.model_extra or {}).items() if value not in (None, [])}
+        return sorted(fields.union(*(message.unread for message in self.messages if message.role == "user")))
 
     @property
     def history(self) -> tuple[Message, ...]:
         """The messages of user and assistant before the question."""
-        last = max(n for n, message in enumerate(self.messages) if message.role == "user")
-        earlier = [Message(m.role, m.text) for m in self.messages[:last] if m.role in ("user", "assistant") and m.text]
+        before = self.messages[: _asking(self.messages)]
+        earlier = [Message(m.role, m.text) for m in before if m.role in ("user", "assistant") and m.text]
         return tuple(earlier[-MOST_MESSAGES:])
+
+    @property
+    def question(self) -> str:
+        """The text of the question."""
+        return self.messages[_asking(self.messages)].text
 
     def to_question(self) -> Question:
         options = self.raydex or RaydexOptions()
         return Question(
-            _question(self.messages),
+            self.question,
             collection=collection_of(self.model),
             k=options.k,
             filters=(options.filters or FiltersIn()).to_filters(),
@@ -156,9 +187,14 @@ class EmbeddingsIn(BaseModel):
         return texts
 
 
-def _question(messages: list[ChatMessage]) -> str:
-    """Return the user's last message."""
-    return next((message.text for message in reversed(messages) if message.role == "user"), "")
+def _asking(messages: list[ChatMessage]) -> int:
+    """Return which message asks: the user's last one that is not empty; -1 if there is none."""
+    asking = (n for n, one in enumerate(messages) if one.role == "user" and (one.text or one.unread))
+    return max(asking, default=-1)
+
+
+def _listed(types: set[str]) -> str:
+    return ", ".join(sorted(types))
 
 
 def collection_of(model: str) -> str | None:

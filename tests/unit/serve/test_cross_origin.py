@@ -43,6 +43,50 @@ def test_no_preflight_of_a_bound_origin_is_answered_elsewhere(asking: TestClient
     assert reply.status_code in (401, 403) and "Access-Control-Allow-Origin" not in reply.headers
 
 
+OPENAI_JS = (
+    "authorization,content-type,x-stainless-arch,x-stainless-lang,x-stainless-os,x-stainless-package-version,"
+    "x-stainless-retry-count,x-stainless-runtime,x-stainless-runtime-version,x-stainless-timeout"
+)
+
+
+@pytest.mark.parametrize("names", [
+    OPENAI_JS,
+    "authorization,content-type,user-agent", "api-key,content-type,openai-organization,openai-project",
+    "content-type,http-referer,x-title", "idempotency-key",
+])  # fmt: skip
+def test_a_client_may_send_its_own_headers_to_v1_from_a_named_origin(names: str) -> None:
+    asks = {"Origin": BLOG, "Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": names}
+    app = client(guarded(GuardedStore(), cors_origins=[BLOG]))
+    reply = app.options("/v1/chat/completions", headers=asks)
+    assert reply.status_code == 204 and reply.headers["Access-Control-Allow-Origin"] == BLOG
+    allowed = {name.strip().lower() for name in reply.headers["Access-Control-Allow-Headers"].split(",")}
+    assert {*names.split(","), "authorization", "content-type"} <= allowed
+    assert "Access-Control-Request-Headers" in reply.headers["Vary"]
+    elsewhere = app.options("/query", headers=asks).headers["Access-Control-Allow-Headers"]
+    assert "stainless" not in elsewhere and "api-key" not in elsewhere.lower()
+    assert app.options("/v1/models", headers={**asks, "Origin": EVIL}).status_code in (401, 403)
+
+
+@pytest.mark.parametrize("names", [
+    "x-forwarded-for", "Forwarded", "X-Real-IP", "x-forwarded-prefix", "cookie", "host", "a b", "x\x7f", "é", "*",
+    "x" * 101, ",".join(f"x-{n}" for n in range(1_000)),
+])  # fmt: skip
+def test_what_proxies_say_and_what_is_no_name_is_not_allowed_on_v1(names: str) -> None:
+    asks = {"Origin": BLOG, "Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": names}
+    sent = [(name, value.encode("utf-8")) for name, value in asks.items()]
+    reply = client(guarded(GuardedStore(), cors_origins=[BLOG])).options("/v1/models", headers=sent)
+    assert reply.status_code == 204
+    allowed = [name.strip().lower() for name in reply.headers["Access-Control-Allow-Headers"].split(",")]
+    assert names.lower() not in allowed and len(allowed) < 60 and all(name.isascii() for name in allowed)
+
+
+def test_what_was_ignored_is_readable() -> None:
+    reply = client(guarded(GuardedStore(), cors_origins=[BLOG])).get("/health", headers={"Origin": BLOG})
+    assert {"X-Raydex-Ignored", "X-Request-ID", "Retry-After"} <= set(
+        reply.headers["Access-Control-Expose-Headers"].split(", ")
+    )
+
+
 def test_errors_and_limits_are_readable_too() -> None:
     asking = client(guarded(GuardedStore(), address_rate=1))
     page = bearer(open_session(asking, SITE, DOCS), DOCS)

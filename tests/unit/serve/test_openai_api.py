@@ -18,6 +18,8 @@ from serve.api.openai.sources import Footnotes, SourceList
 from serve.routes import create_app
 
 USER: Any = {"role": "user", "content": "How do I load csv files?"}
+ASKED: Any = {"model": "docs", "messages": [USER]}
+TOOLS: Any = [{"type": "function", "function": {"name": "f", "parameters": {}}}]
 
 
 class Service:
@@ -186,13 +188,12 @@ def test_what_is_not_served_says_what_to_use(client: openai.OpenAI) -> None:
     ({"extra_body": {"raydex": {"k": 0}}}, "raydex.k"),
     ({"extra_body": {"raydex": {"footnote": True}}}, "raydex.footnote"),
     ({"extra_body": {"raydex": {"mode": "haiku"}}}, "mode"),
-    ({"tools": [{"type": "function", "function": {"name": "f", "parameters": {}}}]}, "tools"),
-    ({"tool_choice": "required"}, "tool_choice"), ({"functions": [{"name": "f", "parameters": {}}]}, "functions"),
+    ({"tool_choice": "required", "tools": TOOLS}, "tool_choice"),
+    ({"tool_choice": {"type": "function", "function": {"name": "f"}}, "tools": TOOLS}, "tool_choice"),
+    ({"tool_choice": {"type": "allowed_tools", "allowed_tools": {"mode": "required", "tools": []}}}, "tool_choice"),
     ({"function_call": {"name": "f"}}, "function_call"), ({"logprobs": True}, "logprobs"),
     ({"top_logprobs": 3}, "top_logprobs"), ({"modalities": ["text", "audio"]}, "modalities"),
-    ({"audio": {"voice": "alloy", "format": "wav"}}, "audio"), ({"web_search_options": {}}, "web_search_options"),
     ({"response_format": {"type": "json_schema", "json_schema": {"name": "x"}}}, "response_format.type"),
-    ({"extra_body": {"messages": [{"role": "user", "content": [{"type": "image_url"}]}]}}, "messages.0.content"),
     ({"extra_body": {"messages": [{"role": "user", "content": 5}]}}, "messages.0.content"),
 ])  # fmt: skip
 def test_what_cannot_be_done_is_a_bad_request_that_names_it(client: openai.OpenAI, more: Any, param: str) -> None:
@@ -207,6 +208,7 @@ def test_what_cannot_be_done_is_a_bad_request_that_names_it(client: openai.OpenA
 def test_what_asks_for_nothing_is_taken(client: openai.OpenAI) -> None:
     reply = chat(client, tools=[], tool_choice="auto", logprobs=False, modalities=["text"], n=1)
     assert reply.choices[0].message.content == TEXT and "ignored" not in reply.raydex
+    assert "x-raydex-ignored" not in client.chat.completions.with_raw_response.create(**ASKED).headers
 
 
 def test_what_has_no_effect_is_named_in_the_reply(client: openai.OpenAI) -> None:
@@ -215,8 +217,47 @@ def test_what_has_no_effect_is_named_in_the_reply(client: openai.OpenAI) -> None
         assert reply.raydex["ignored"] == ["max_tokens", "seed", "temperature", "top_k"]
 
 
+@pytest.mark.parametrize(("more", "ignored"), [
+    ({"tools": TOOLS, "tool_choice": "none", "temperature": 1}, "temperature, tools"),
+    ({"tools": TOOLS, "tool_choice": "auto", "parallel_tool_calls": True}, "parallel_tool_calls, tools"),
+    ({"functions": [{"name": "f"}], "function_call": "auto"}, "functions"),
+    ({"tools": TOOLS, "tool_choice": {"type": "allowed_tools", "allowed_tools": {"mode": "auto"}}}, "tools"),
+    ({"audio": {"voice": "alloy", "format": "wav"}}, "audio"), ({"web_search_options": {}}, "web_search_options"),
+    ({"prediction": {"type": "content", "content": "x"}}, "prediction"),
+    ({"extra_body": {"x\r\nSet-Cookie: a=b": 1, "fine": 1}}, "fine"),
+])  # fmt: skip
+def test_what_does_not_concern_the_answer_is_ignored_and_said_in_a_header(client, more, ignored):
+    for stream in (False, True):
+        reply = client.chat.completions.with_raw_response.create(**ASKED, **more, stream=stream)
+        assert reply.status_code == 200 and reply.headers["x-raydex-ignored"] == ignored
+
+
+IMAGE: Any = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
+AUDIO: Any = {"type": "input_audio", "input_audio": {"data": "AAAA", "format": "wav"}}
+HELLO: Any = {"role": "assistant", "content": "A picture of a table."}
+EMPTY: Any = {"role": "user", "content": ""}
+
+
+@pytest.mark.parametrize(("messages", "ignored"), [
+    ([{"role": "user", "content": [{"type": "text", "text": "What is this?"}, IMAGE]}, HELLO, USER], "image_url"),
+    ([{"role": "user", "content": [IMAGE]}, HELLO, USER], "image_url"),  # a picture alone, in an earlier turn
+    ([{"role": "user", "content": [AUDIO]}, HELLO, USER], "input_audio"),
+    ([{"role": "user", "content": [{"type": "file", "file": {"file_id": "f"}}]}, HELLO, USER], "file"),
+    ([{"role": "user", "content": [IMAGE, {"type": "text", "text": USER["content"]}]}], "image_url"),
+    ([USER, EMPTY], ""), ([USER, {"role": "user", "content": None}], ""), ([USER, {"role": "user"}], ""),
+    ([USER, {"role": "user", "content": []}], ""), ([USER, {"role": "user", "content": [{"type": "text"}]}], ""),
+    ([USER, {"role": "assistant", "content": ""}], ""), ([{"role": "user", "content": [USER["content"]]}], ""),
+    ([USER, {"role": "user", "content": [{"type": "text", "text": None}]}], ""),
+])  # fmt: skip
+def test_a_chat_goes_on_after_what_cannot_be_read(client, service, messages, ignored):
+    reply = client.chat.completions.with_raw_response.create(model="docs", messages=messages)
+    assert reply.headers.get("x-raydex-ignored", "") == ignored
+    assert [ask.question for ask in service.engine.asks] == [USER["content"]]
+    assert all(turn.content for turn in service.engine.asks[0].history)
+
+
 @pytest.mark.parametrize("message", [
-    {"role": "user", "content": [{"type": "image_url", "image_url": {"url": "data:image/png;base64,"}}]},
+    {"role": "user", "content": [IMAGE]}, {"role": "user", "content": [AUDIO, {"type": "text", "text": " "}]},
     {"role": "user", "content": "  "}, {"role": "system", "content": "Only a system message."},
     {"role": "wizard", "content": "x"}, {"role": "user", "content": "a\0"}
 ])  # fmt: skip
@@ -224,6 +265,12 @@ def test_messages_that_hold_no_question_are_bad_requests(client: openai.OpenAI, 
     with pytest.raises(openai.BadRequestError, match=r"^Error code: 400 - messages") as caught:
         chat(client, message)
     assert str(caught.value.param).startswith("messages")
+
+
+def test_a_picture_without_words_is_no_question_even_after_one(client: openai.OpenAI, service: Service) -> None:
+    with pytest.raises(openai.BadRequestError, match="image_url"):
+        chat(client, USER, HELLO, {"role": "user", "content": [IMAGE]})
+    assert not service.engine.asks
 
 
 def test_a_service_that_is_away_is_an_internal_server_error_with_retry_after(client, service):
