@@ -59,16 +59,16 @@ def run(args: argparse.Namespace) -> int:
         url = stack.enter_context(open_database())
         say("database is up")
         site = args.site or stack.enter_context(serve_documentation(PACKED if PACKED.is_dir() else ROOT))
-        host = urlsplit(site)  # a collection for each site: the demo of one does not answer from another
-        collection = "demo-" + re.sub(r"[^a-z0-9.]+", "-", host.netloc.lower())
+        host, collection = urlsplit(site), collection_of(args.site)
         environment = child_environment(DATABASE_URL=url, RAYDEX_COLLECTION=collection, **llm)
         messages = stack.enter_context(tempfile.TemporaryFile("w+"))
         service = stack.enter_context(run_service(environment, args.port, messages))
-        say(f"indexing {site}")
+        say(f"indexing {site} into the collection {collection}")
         scope = ["--max-pages", str(args.max_pages)] if args.site else []
         scope += ["--allow-private"] * (host.hostname in ("127.0.0.1", "::1", "localhost"))
         few = not args.site or args.max_pages <= HERE_PAGES  # embedded sooner than actors start
-        run_command(environment, "index", site, "--collection", collection, *scope, *["--no-ray"] * few)
+        moved = ["--max-delete-ratio", "1"]  # the pages of a port that the site has left are no loss
+        run_command(environment, "index", site, "--collection", collection, *scope, *moved, *["--no-ray"] * few)
         wait_until_ready(service, f"{base}/health/ready", messages)
         print(flush=True)
         run_command(environment, "ask", args.question or (ANY_QUESTION if args.site else OWN_QUESTION), "--url", base)
@@ -78,6 +78,14 @@ def run(args: argparse.Namespace) -> int:
                 service.wait()
             say("stopping")
     return DONE
+
+
+def collection_of(site: str | None) -> str:
+    """Return the collection of a site, or of Raydex's own documentation: the same one on any port.
+
+    Each host has its own, so that the demo of one site does not answer from another.
+    """
+    return f"demo-{re.sub(r'[^a-z0-9.]+', '-', (urlsplit(site).hostname or '').lower())}" if site else "demo"
 
 
 def find_model(no_llm: bool) -> dict[str, str]:

@@ -333,8 +333,9 @@ class Chat {
 
   /** Say whose documentation is asked: a page that is bookmarked, printed or shared shows it, too. */
   #entitle() {
-    const whose = this.options.title || this.places.about?.title;
-    this.title.replaceChildren(...(whose ? [whose, make("span", {class: "place"}, ` · ${say("title")}`)] : [say("title")]));
+    const whose = this.places.about?.title;
+    const named = whose ? [whose, make("span", {class: "task"}, ` · ${say("title")}`)] : [say("title")];
+    this.title.replaceChildren(...(this.options.title ? [this.options.title] : named));
     this.options.onTitle?.(this.title.textContent);
   }
 

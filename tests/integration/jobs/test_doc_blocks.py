@@ -1,7 +1,7 @@
 """Every Python block of README and docs runs as it is written, against real servers on loopback.
 
-Blocks of one page run in order, in one namespace. Only addresses are replaced: those that a reader replaces too.
-Those of docs/training.md load torch.
+Blocks of one page run in order, in one namespace, on a database with two collections, with a language model and without
+one. Only addresses are replaced: those that a reader replaces too. Those of docs/training.md load torch.
 """
 
 import re
@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from kit.api import FakeEngine, FakeStore, run_server
 from kit.scripted_llm import ScriptedLLM
+from kit.web import closed_port
 from kit.workshop import Workshop, small_site
 
 from pipelines.store import Store
@@ -20,39 +21,54 @@ pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[3]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
-BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(r"(?:^([^\n]*)\n\n?)?^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
+# How the sentence before a block says that it can't run without a language model.
+NEEDS_MODEL = "needs a language model"
 
 
-def python_blocks(page: Path) -> list[str]:
-    return BLOCK.findall(page.read_text())
+def python_blocks(page: Path, model: bool = True) -> list[str]:
+    found = BLOCK.findall(page.read_text())
+    return [code for before, code in found if model or NEEDS_MODEL not in before]
 
 
 WITH_BLOCKS = [page for page in PAGES if python_blocks(page)]
 
 
+@pytest.fixture(params=["with a model", "without a model"])
+def model(request: pytest.FixtureRequest) -> bool:
+    return request.param == "with a model"
+
+
 @pytest.fixture
-def addresses(store: Store, database_url: str, tmp_path: Path):  # type: ignore[no-untyped-def]
+def addresses(store: Store, database_url: str, tmp_path: Path, model: bool):  # type: ignore[no-untyped-def]
     """The addresses that docs name, and what stands in for each."""
     Workshop(store).reindex(small_site(4))
+    Workshop(store, "other").reindex(small_site(2))
     app = create_app(FakeEngine(FakeStore()), FakeStore())  # type: ignore[arg-type]
-    with run_server(app) as api, ScriptedLLM([], default='{"score": 4, "reasoning": "It is short."}') as llm:
+    with (
+        run_server(app) as api,
+        closed_port() as nothing,
+        ScriptedLLM([], default='{"score": 4, "reasoning": "It is short."}') as llm,
+    ):
         yield {
             "postgresql://…": database_url,
             "/var/cache/raydex": str(tmp_path),
-            "http://127.0.0.1:11434/v1": llm.url,
+            "http://127.0.0.1:11434/v1": llm.url if model else f"http://127.0.0.1:{nothing}/v1",
             "http://localhost:8000": api,
-            'api_key="rdx_…"': 'api_key="any"',
             'model="ray"': 'model="docs"',
             '"mydocs"': '"docs"',
         }
 
 
 @pytest.mark.parametrize("page", WITH_BLOCKS, ids=lambda page: page.name)
-def test_the_python_blocks_of_a_page_run(page, addresses):
+def test_the_python_blocks_of_a_page_run(page, addresses, model, capsys):
     namespace = {"__name__": "__docs__"}
-    for number, block in enumerate(python_blocks(page), 1):
+    for number, block in enumerate(python_blocks(page, model), 1):
         code = reduce(lambda text, pair: text.replace(*pair), addresses.items(), block)
         exec(compile(code, f"{page.name}, block {number}", "exec"), namespace)
+        printed = capsys.readouterr().out
+        assert bool(printed.strip()) or "print(" not in code
+        assert printed.strip() != "None" and "None None" not in printed
 
 
 def test_there_are_blocks():

@@ -10,6 +10,7 @@ from urllib.parse import urljoin, urlsplit
 
 import pytest
 
+from jobs import demo
 from jobs.cli import BadInput
 from jobs.documentation import render_documentation, serve_documentation
 
@@ -58,3 +59,11 @@ def test_pages_are_served_as_html_and_a_client_that_resets_its_connection_is_not
 def test_without_docs_the_demo_asks_for_a_site(tmp_path):
     with pytest.raises(BadInput, match="--site URL"):
         render_documentation(tmp_path)
+
+
+@pytest.mark.parametrize(("site", "collection"), [
+    (None, "demo"), ("http://127.0.0.1:3000/", "demo-127.0.0.1"), ("http://127.0.0.1:4000/docs/", "demo-127.0.0.1"),
+    ("https://Docs.Example.com/guide", "demo-docs.example.com"), ("http://[::1]:9/", "demo--1"),
+])  # fmt: skip
+def test_a_site_is_the_same_collection_on_any_port(site, collection):
+    assert demo.collection_of(site) == collection
