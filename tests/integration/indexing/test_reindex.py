@@ -313,7 +313,7 @@ START = {"start_urls": ["https://a.test/"]}
 WRONG_FILES = [
     ({"sites": [START | {"max_pages": 0}]}, ["sites.0.max_pages", "0"]),
     ({"sites": [START | {"max_depth": -1}]}, ["sites.0.max_depth", "-1"]),
-    ({"sites": [START | {"depth": 3}]}, ["sites.0.depth", "3"]),
+    ({"sites": [START | {"depth": 3}]}, ["sites.0.depth", "max_depth"]),
     ({"sites": [{"start_urls": []}]}, ["sites.0.start_urls"]),
     ({"sites": [{"start_urls": ["ftp://a.test/"]}]}, ["ftp://a.test/"]),
     ({"sites": [START | {"include": ["("]}]}, ["include", "("]),
