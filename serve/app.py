@@ -121,7 +121,8 @@ class RerankerStep(TracedStep):
 
     def __init__(self, settings: Settings) -> None:
         settings = prepare_replica(settings)
-        reranker = make_reranker(settings)
+        with Store(settings.database_url, settings.database_connections) as store:
+            reranker = make_reranker(settings, store)
         assert reranker is not None, "the settings have no reranker"
         self._reranker = reranker
 

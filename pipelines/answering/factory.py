@@ -11,6 +11,7 @@ from pipelines.answering.forms import FormFinder
 from pipelines.answering.grounding.dates import SourceDates
 from pipelines.answering.question import EngineSettings
 from pipelines.answering.reranking import RERANKERS, Reranker
+from pipelines.answering.reranking.tag import TagReranker
 from pipelines.answering.retrieval.interface import AsyncRetriever
 from pipelines.answering.retrieval.legs import BM25, VECTOR
 from pipelines.answering.retrieval.live import QueryEmbedder
@@ -45,7 +46,7 @@ def make_engine(
 
     The pinned sections and the verified answers, unless the settings switch these off, are those of `store`.
 
-    Raises TemplateError, NotAClassifier and what a model raises that does not load.
+    Raises TemplateError, NotAClassifier, OtherCollection and what a model raises that does not load.
     """
     if agents is None:
         agents = [make_agent(settings, agent) for agent in all_agents(settings)]
@@ -54,7 +55,7 @@ def make_engine(
         agents=agents,
         router=make_router(settings, agents),
         rewriter=make_rewriter(settings),
-        reranker=reranker or make_reranker(settings),
+        reranker=reranker or make_reranker(settings, store),
         pinned=PinnedFinder(store, retriever.aembed, settings.verified.similarity) if store is not None else None,
         verified=make_verified(settings, retriever, store) if store is not None and settings.verified.enabled else None,
         dates=SourceDates(store) if store is not None else None,
@@ -162,12 +163,19 @@ def make_rewriter(settings: AnswerSettings) -> Rewriter | None:
     )
 
 
-def make_reranker(settings: AnswerSettings) -> Reranker | None:
-    """Make the reranker, None for "none". Raises NotAClassifier and what a model raises that does not load."""
+def make_reranker(settings: AnswerSettings, store: Store | None = None) -> Reranker | None:
+    """Make the reranker, None for "none"; `store` tells which collections are asked if the settings name none.
+
+    Raises NotAClassifier, OtherCollection and what a model raises that does not load.
+    """
     if settings.reranker.kind == NONE:
         return None
     _, make = RERANKERS[settings.reranker.kind]
-    return make(settings.reranker)
+    reranker = make(settings.reranker)
+    if isinstance(reranker, TagReranker):
+        stored = [row["name"] for row in store.collections()] if store is not None and not settings.collection else []
+        reranker.check_collection([settings.collection] if settings.collection else stored)
+    return reranker
 
 
 def make_router(settings: AnswerSettings, agents: Sequence[Agent]) -> Router:

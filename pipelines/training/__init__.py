@@ -10,7 +10,8 @@ from pipelines.training.cross_encoder import RerankerKind
 from pipelines.training.embedder import EmbedderKind
 from pipelines.training.router import RouterKind
 from pipelines.training.run import ModelKind, TrainingOrder, TrainingResult, check_free, train
+from pipelines.training.tags import TagKind
 
 KINDS: dict[str, ModelKind[Any, Any, Any]] = {
-    kind.name: kind for kind in (EmbedderKind(), RerankerKind(), RouterKind())
+    kind.name: kind for kind in (EmbedderKind(), RerankerKind(), RouterKind(), TagKind())
 }

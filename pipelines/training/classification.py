@@ -8,9 +8,41 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 BINS = 10  # of equal width: the expected calibration error as Guo et al. (2017) define it
 THRESHOLDS = tuple(round(0.05 * step, 2) for step in range(20))
+
+
+def threshold_curve(
+    probabilities: NDArray[np.float64],
+    labels: Sequence[str],
+    truth: Sequence[str],
+    *,
+    never: str,
+    thresholds: Sequence[float],
+) -> list[dict[str, float]]:
+    """Return precision, recall and coverage of the best label by threshold; the label `never` counts as no answer.
+
+    `coverage` is the share of all questions whose best label is at least as probable, `precision` the share of them
+    that are right, `recall` the share of all questions with a label that are among them and right.
+    """
+    best = np.array(labels)[probabilities.argmax(axis=1)]
+    confidence, right = probabilities.max(axis=1), best == np.array(truth)
+    labelled = sum(label != never for label in truth)
+    points = []
+    for threshold in thresholds:
+        taken = (confidence >= threshold) & (best != never)
+        hits = int((taken & right).sum())
+        points.append(
+            {
+                "threshold": float(threshold),
+                "coverage": float(taken.mean()),
+                "precision": hits / int(taken.sum()) if taken.any() else 1.0,
+                "recall": hits / labelled if labelled else 0.0,
+            }
+        )
+    return points
 
 
 def confusion(truth: Sequence[str], predicted: Sequence[str]) -> dict[str, dict[str, int]]:

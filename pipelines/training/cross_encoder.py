@@ -6,9 +6,9 @@ Heavy libraries are imported in functions.
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from pipelines.answering.reranking.base import document
 from pipelines.answering.reranking.cross_encoder import CrossEncoderReranker
@@ -20,14 +20,14 @@ from pipelines.training import fine_tuning, mining
 from pipelines.training.fine_tuning import FineTuningData, FineTuningPlan
 from pipelines.training.mining import NegativeDraw, Triple
 from pipelines.training.ranking import JudgingHits, judge_ranks
-from pipelines.training.run import ModelKind, TrainingOrder, TrainingScores, Workplace
+from pipelines.training.run import ModelKind, RerankingPlan, TrainingOrder, TrainingScores, Workplace
 
 KS = (1, 3, 5, 9, 18)
 # Retrieved hits among which negatives are sought: enough where a page has many of the best.
 MINED_FROM = 60
 
 
-class RerankerPlan(FineTuningPlan):
+class RerankerPlan(FineTuningPlan, RerankingPlan):
     """How a cross-encoder is trained and judged.
 
     `loss` "binary" takes each pair by itself (binary cross-entropy, the right ones weighted up to the wrong ones),
@@ -44,14 +44,6 @@ class RerankerPlan(FineTuningPlan):
     held_out: int = Field(200, ge=0, description="questions to judge by; 0: all that are held out")
     negatives: int = Field(4, ge=1, description="wrong answers mined for each question")
     feedback: bool = Field(False, description="learn from ratings of the service's answers too")
-    depth: int = Field(30, ge=1, le=200, description="hits that are reranked when judging")
-    k: int = Field(9, ge=1, description="the gate compares so many hits")
-
-    @model_validator(mode="after")
-    def _check_depth(self) -> Self:
-        if self.k > self.depth:
-            raise ValueError(f"k is {self.k} and depth {self.depth}: k must not be above depth")
-        return self
 
 
 RerankerData = FineTuningData[RerankerPlan, JudgingHits]
@@ -130,6 +122,7 @@ def fine_tune(model: Any, triples: Sequence[Triple], plan: RerankerPlan, checkpo
     Continues from the last checkpoint of the same triples and plan. Raises TrainerMissing and NothingToLearn.
     """
     folder = fine_tuning.checkpoint_folder(checkpoints, triples, plan)
+    fine_tuning.check_triples(triples)
     from sentence_transformers.cross_encoder import CrossEncoderTrainer, CrossEncoderTrainingArguments
 
     arguments = fine_tuning.trainer_arguments(folder, plan, model.device.type == "cpu")

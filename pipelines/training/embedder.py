@@ -105,6 +105,7 @@ def fine_tune(model: Any, triples: Sequence[Triple], plan: EmbedderPlan, checkpo
     last checkpoint of the same triples and plan. Raises TrainerMissing and NothingToLearn.
     """
     folder = fine_tuning.checkpoint_folder(checkpoints, triples, plan)
+    fine_tuning.check_triples(triples)
     from datasets import Dataset
     from sentence_transformers import SentenceTransformerTrainer
     from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss

@@ -10,7 +10,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 from pydantic import Field
 
@@ -22,26 +22,34 @@ from pipelines.training.mining import Corpus, NothingToLearn, Triple, pages_of, 
 from pipelines.training.ranking import GateVerdict
 from pipelines.training.run import TrainingPlan
 
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
 
 class TrainerMissing(RuntimeError):
     """The libraries that the trainer needs are not installed."""
 
 
-class FineTuningPlan(TrainingPlan):
+class TrainerPlan(TrainingPlan):
+    """The settings of the trainer."""
+
+    epochs: float = Field(1.0, gt=0, description="passes over the questions")
+    batch_size: int
+    learning_rate: float
+    warmup: float = Field(0.1, ge=0)
+    precision: Literal["fp32", "fp16", "bf16"] = Field("fp32", description="fp16 and bf16 are for GPUs")
+    checkpoint_steps: int = Field(20, ge=1)
+    device: str = Field("auto", description="auto, cpu or cuda[:n]")
+
+
+class FineTuningPlan(TrainerPlan):
     """The settings of a fine-tuning: the model that it begins with, what it learns from, and how."""
 
     model: str = Field("", description="whose weights it begins with (default: the index's embedding model)")
     questions: int = Field(0, ge=0, description="questions to learn from; 0: all")
     held_out: int = Field(0, ge=0, description="questions to judge by; 0: all that are held out")
     negatives: int = Field(1, ge=1, description="wrong answers mined for each question")
-    epochs: float = Field(1.0, gt=0, description="passes over the questions")
-    batch_size: int
-    learning_rate: float
     max_tokens: int
-    warmup: float = Field(0.1, ge=0)
-    precision: Literal["fp32", "fp16", "bf16"] = Field("fp32", description="fp16 and bf16 are for GPUs")
-    checkpoint_steps: int = Field(20, ge=1)
-    device: str = Field("auto", description="auto, cpu or cuda[:n]")
 
 
 Plan = TypeVar("Plan", bound=FineTuningPlan)
@@ -111,22 +119,26 @@ def run_trainer(trainer: Any, folder: Path) -> int:
     return int(state.global_step)
 
 
-def checkpoint_folder(checkpoints: Path, triples: Sequence[Triple], plan: FineTuningPlan) -> Path:
-    """Return the folder for checkpoints of these triples and this plan; another's are not continued.
-
-    Raises TrainerMissing and NothingToLearn.
-    """
-    check_trainer()
+def check_triples(triples: Sequence[Triple]) -> None:
+    """Raise NothingToLearn if there are none."""
     if not triples:
         raise NothingToLearn(
             "no question has both an answering chunk and enough retrieved chunks that do not answer it"
         )
-    name = digest(plan.model_dump_json(), *(json.dumps(asdict(triple)) for triple in triples))[:16]
+
+
+def checkpoint_folder(checkpoints: Path, rows: "Sequence[DataclassInstance]", plan: TrainerPlan) -> Path:
+    """Return the folder for checkpoints of these rows and this plan; another's are not continued.
+
+    Raises TrainerMissing.
+    """
+    check_trainer()
+    name = digest(plan.model_dump_json(), *(json.dumps(asdict(row)) for row in rows))[:16]
     (checkpoints / name).mkdir(parents=True, exist_ok=True)
     return checkpoints / name
 
 
-def trainer_arguments(folder: Path, plan: FineTuningPlan, cpu: bool) -> dict[str, Any]:
+def trainer_arguments(folder: Path, plan: TrainerPlan, cpu: bool) -> dict[str, Any]:
     """Return the training arguments that do not depend on the kind of model."""
     return {
         "output_dir": str(folder),

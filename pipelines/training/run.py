@@ -13,9 +13,9 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Self, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from pipelines.answering.factory import make_retriever
 from pipelines.answering.settings import AnswerSettings
@@ -38,6 +38,19 @@ class TrainingPlan(BaseModel):
     seed: int = Field(0, ge=0, description="of everything that is drawn by chance")
 
 
+class RerankingPlan(TrainingPlan):
+    """The settings of a gate that compares the first `k` of `depth` hits before and after reranking."""
+
+    depth: int = Field(30, ge=1, le=200, description="hits that are reranked when judging")
+    k: int = Field(9, ge=1, description="the gate compares so many hits")
+
+    @model_validator(mode="after")
+    def _check_depth(self) -> Self:
+        if self.k > self.depth:
+            raise ValueError(f"k is {self.k} and depth {self.depth}: k must not be above depth")
+        return self
+
+
 Plan = TypeVar("Plan", bound=TrainingPlan)
 Data = TypeVar("Data")
 Model = TypeVar("Model")
@@ -53,6 +66,7 @@ class TrainingOrder:
 
     dataset: Path
     collection: str | None = None
+    corrections: Path | None = None
     open_store: Callable[[], AbstractContextManager[Store]] | None = None
     settings: AnswerSettings = field(default_factory=AnswerSettings)
     progress: Progress = silent

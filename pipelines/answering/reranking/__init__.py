@@ -8,9 +8,11 @@ from collections.abc import Callable, Mapping
 from pipelines.answering.reranking.base import Reranker, RerankerOptions, RerankFailed
 from pipelines.answering.reranking.cross_encoder import CrossEncoderReranker
 from pipelines.answering.reranking.http import HTTPReranker
+from pipelines.answering.reranking.tag import TagReranker
 
 # The option without which it cannot be made, and how it is made.
 RERANKERS: Mapping[str, tuple[str, Callable[[RerankerOptions], Reranker]]] = {
     "cross-encoder": ("model", lambda o: CrossEncoderReranker(o.model, device=o.device)),
     "endpoint": ("url", lambda o: HTTPReranker(o.url, o.model, api_key=o.key)),
+    "tag": ("model", lambda o: TagReranker.load(o.model, o.threshold, o.device)),
 }

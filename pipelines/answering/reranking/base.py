@@ -38,6 +38,7 @@ class RerankerOptions(BaseModel):
     url: str = ""
     key: Annotated[str, Field(repr=False)] = ""
     device: str = DEVICE
+    threshold: Annotated[float, Field(ge=0, le=1)] | None = None  # of the tag classifier; None: its own
 
 
 def with_score(hit: Hit, name: str, rank: int, score: float) -> Hit:

@@ -1,10 +1,11 @@
 """Classifies texts by calibrated probabilities: TF-IDF and a linear model, saved with skops.
 
-Knows texts, labels and probabilities; not the use of a label (router.py), nor which files can be
+Knows texts, labels and probabilities; not the use of a label (router.py, reranking/tag.py), nor which files can be
 trusted (classifier_folder.py).
 """
 
 import re
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -57,18 +58,49 @@ def signs(text: str) -> str:
     return " ".join([f"length{min(len(text.split()) // 4, 8)}", *marks, *script, *start])
 
 
-class TextClassifier:
-    """Gives the probability of each label for a text.
+class Classifier(ABC):
+    """Gives the probability of each of `labels` for a text. `metadata` are the other entries of its card."""
+
+    def __init__(self, labels: Sequence[str], metadata: Mapping[str, Any] | None = None) -> None:
+        self.labels = tuple(labels)
+        self.metadata = dict(metadata or {})
+
+    @abstractmethod
+    def probabilities(self, texts: Sequence[str]) -> NDArray[np.float64]:
+        """Return one row a text and one column a label, in the order of `labels`; rows sum to 1."""
+
+    @abstractmethod
+    def save(self, folder: Path, entries: Mapping[str, Any]) -> None:
+        """Write the model into `folder` and then its card, with further `entries`."""
+
+    def predict(self, text: str) -> tuple[str, float]:
+        """Return the most probable label of `text` and its probability."""
+        row = self.probabilities([text])[0]
+        best = int(row.argmax())
+        return self.labels[best], float(row[best])
+
+    def probability(self, text: str, label: str) -> float:
+        """Return the probability of `label`, one of `labels`, for `text`."""
+        return float(self.probabilities([text])[0][self.labels.index(label)])
+
+    def threshold(self, otherwise: float) -> float:
+        """Return the probability from which its evaluation found it useful, `otherwise` if its card has none."""
+        settings = self.metadata.get("settings")
+        judged = settings.get("threshold") if isinstance(settings, Mapping) else None
+        return float(judged) if isinstance(judged, int | float) and 0 <= judged <= 1 else otherwise
+
+
+class TextClassifier(Classifier):
+    """A linear model over the words of a text.
 
     Term weights and regression are scikit-learn's; probabilities are calibrated by Platt's sigmoid over
-    cross-validation folds (Platt 1999; scikit-learn's CalibratedClassifierCV). `metadata` are the other entries of
-    its card. A text is read with its `signs`, except by a classifier of before.
+    cross-validation folds (Platt 1999; scikit-learn's CalibratedClassifierCV). A text is read with its `signs`, except
+    by a classifier of before.
     """
 
     def __init__(self, estimator: Any, metadata: Mapping[str, Any] | None = None, signs: bool = True) -> None:
+        super().__init__([str(label) for label in estimator.classes_], metadata)
         self._estimator, self._signs = estimator, signs
-        self.metadata = dict(metadata or {})
-        self.labels = tuple(str(label) for label in estimator.classes_)
 
     @classmethod
     def fit(cls, texts: Sequence[str], labels: Sequence[str]) -> "TextClassifier":
@@ -84,16 +116,6 @@ class TextClassifier:
             return np.empty((0, len(self.labels)))
         return np.asarray(self._estimator.predict_proba([_features(text, self._signs) for text in texts]), np.float64)
 
-    def probability(self, text: str, label: str) -> float:
-        """Return the probability of `label`, one of `labels`, for `text`."""
-        return float(self.probabilities([text])[0][self.labels.index(label)])
-
-    def threshold(self, otherwise: float) -> float:
-        """Return the probability from which its evaluation found it useful, `otherwise` if its card has none."""
-        settings = self.metadata.get("settings")
-        judged = settings.get("threshold") if isinstance(settings, Mapping) else None
-        return float(judged) if isinstance(judged, int | float) and 0 <= judged <= 1 else otherwise
-
     def save(self, folder: Path, entries: Mapping[str, Any]) -> None:
         """Write the model into `folder` and then its card, with further `entries`."""
         import sklearn
@@ -101,13 +123,13 @@ class TextClassifier:
 
         folder.mkdir(parents=True, exist_ok=True)
         io.dump(self._estimator, folder / MODEL_FILE, compression=ZIP_DEFLATED)
-        own = {"kind": KIND, "labels": list(self.labels), "version": VERSION, "signs": self._signs}
-        write_card(folder, {**entries, **own, "sklearn": sklearn.__version__})
+        own = {"labels": list(self.labels), "version": VERSION, "signs": self._signs, "sklearn": sklearn.__version__}
+        write_card(folder, {"kind": KIND, **entries, **own})
 
     @classmethod
-    def load(cls, folder: Path) -> "TextClassifier":
-        """Return the classifier that `save` wrote to `folder`. Raises NotAClassifier."""
-        card = read_classifier_card(folder)
+    def load(cls, folder: Path, kind: str = KIND) -> "TextClassifier":
+        """Return the classifier of that `kind` that `save` wrote to `folder`. Raises NotAClassifier."""
+        card = read_classifier_card(folder, kind)
         classifier = cls(read_estimator(folder, card), card["metadata"], card.get("signs") is True)
         if list(classifier.labels) != card["labels"]:
             raise NotAClassifier(

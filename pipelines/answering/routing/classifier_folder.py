@@ -27,10 +27,10 @@ class NotAClassifier(ValueError):
         )
 
 
-def read_classifier_card(folder: Path) -> dict[str, Any]:
-    """Return the card of a classifier, with its metadata under "metadata". Raises NotAClassifier."""
+def read_classifier_card(folder: Path, kind: str = KIND) -> dict[str, Any]:
+    """Return the card of a classifier of that `kind`, its metadata under "metadata". Raises NotAClassifier."""
     try:
-        card = read_card(folder, KIND)
+        card = read_card(folder, kind)
     except BadCard as error:
         raise NotAClassifier(folder, str(error)) from error
     if not isinstance(card.get("labels"), list):

@@ -9,6 +9,7 @@ from kit.tiny_model import tiny_model
 from kit.workshop import BASE, Workshop
 
 from pipelines.answering.factory import make_reranker
+from pipelines.answering.reranking.tag import OtherCollection
 from pipelines.answering.settings import AnswerSettings
 from pipelines.embedding.load import load_embedder, load_tokenizer
 from pipelines.evaluation.dataset import Example, write_dataset
@@ -77,3 +78,39 @@ def test_a_reranker_is_trained_judged_and_loaded(jobs: Jobs, questions: Path, tm
     settings = AnswerSettings(reranker={"kind": "cross-encoder", "model": str(folder)})
     assert make_reranker(settings).score([("wheel7", "About wheel7")]).shape == (1,)  # type: ignore[union-attr]
     assert [path.name for path in tmp_path.glob(".reranker*")] == []
+
+
+def test_tags_are_judged_by_the_gain_in_a_collections_hits(jobs: Jobs, store: Store, tmp_path: Path) -> None:
+    parts = {"tune": "trial scheduler", "serve": "replica deployment"}
+    site = {
+        f"{part}/{n}": {"a": f"The {words} number{n} of {part}."} for part, words in parts.items() for n in range(12)
+    }
+    Workshop(store, model=MODEL).reindex(site)
+    examples = [
+        Example(f"{words} number{n}?", (f"{BASE}{part}/{n}#a",)) for part, words in parts.items() for n in range(12)
+    ]
+    dataset, people, folder = tmp_path / "qa.jsonl", tmp_path / "people.csv", tmp_path / "tags"
+    write_dataset(dataset, examples)
+    people.write_text("question,tag,correction\nhow do I scale a replica?,tune,serve\n")
+    words = ("--dataset", dataset, "--corrections", people, "--output", folder, "--depth", 5, "--k", 2)
+    done = jobs.run("train", "tags", *words, "--prefix", BASE, "--at-least", 2, "--accept")
+    assert done.code == 0, done.messages
+    gate = done.summary["gate"]
+    assert gate["k"] == 2 and 1 <= gate["questions"] <= 24 and done.summary["data"]["questions"] == 25
+    assert (done.summary["prefix"], done.summary["collection"]) == (BASE, "docs")
+    settings = AnswerSettings(reranker={"kind": "tag", "model": str(folder)})
+    assert make_reranker(settings, store)
+    with pytest.raises(OtherCollection, match="'docs'"):
+        make_reranker(settings.model_copy(update={"collection": "other"}), store)
+    for prefix, flags, said in (
+        ("https://elsewhere.test/", (), "no source lies in a folder below it"),
+        (BASE, ("--at-least", 50), "--at-least is 50"),
+        (BASE, ("--at-least", 2, "--folds", 99), "99 folds of"),
+        (BASE, ("--epochs", 2), "give --base too"),
+    ):
+        done = jobs.run("train", "tags", *words, "--prefix", prefix, *flags)
+        assert done.code == 2 and said in " ".join(done.messages.split())
+    done = jobs.run(
+        "train", "tags", *words[:2], "--corrections", tmp_path / "no.csv", "--output", folder, "--prefix", BASE
+    )
+    assert done.code == 2 and "no.csv" in done.messages

@@ -136,7 +136,7 @@ LAYERS = {
     "pipelines/evaluation/trials": "asked recommendation < trial",
     "pipelines/evaluation/judging": "dimensions verdict < judge",
     "pipelines/evaluation/questions": (
-        "alike feedback headings labelled replies sections selection < examples writer < making"
+        "alike feedback headings labelled replies sections selection tagged < examples writer < making"
     ),
     "pipelines/evaluation/experiments": (
         "prices sweep < record < effects table < comparison < gate indexes < report runner"
@@ -145,7 +145,8 @@ LAYERS = {
         "dumps gate journal notices regression < result retraining upkeep < plan telling weekly < night"
     ),
     "pipelines/training": (
-        "folds < mining < ranking < run < classification fine_tuning < cross_encoder embedder router"
+        "folds < mining < ranking < run < classification fine_tuning < sequence_classifier"
+        " < cross_encoder embedder router tags"
     ),
 }
 # Wings whose rooms are in no cycle, and have no lines above yet.

@@ -7,6 +7,7 @@ from jobs.cli import BadInput, read_fields
 from pipelines.training import KINDS
 from pipelines.training.cross_encoder import RerankerPlan
 from pipelines.training.embedder import EmbedderPlan
+from pipelines.training.tags import TagPlan
 
 REQUIRED = {"tags": ["--prefix", "https://docs.example/"]}
 
@@ -40,6 +41,8 @@ def test_token_embeddings_alone_have_a_higher_rate_unless_one_is_given() -> None
 def test_every_wrong_flag_is_named_with_its_value() -> None:
     with pytest.raises(BadInput) as caught:
         read_fields(EmbedderPlan, flags("embedder", "--epochs", "x", "--batch-size", "1"))
-    assert "--epochs is x: " in str(caught.value) and "--batch-size is 1: " in str(caught.value)
+    assert "--epochs is 'x': " in str(caught.value) and "--batch-size is '1': " in str(caught.value)
+    with pytest.raises(BadInput, match="only a transformer is trained with --epochs and --precision: give --base too"):
+        read_fields(TagPlan, flags("tags", "--epochs", "2", "--precision", "bf16"))
     with pytest.raises(BadInput, match="k is 40 and depth 30"):
         read_fields(RerankerPlan, flags("reranker", "--k", "40"))

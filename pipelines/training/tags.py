@@ -1,0 +1,265 @@
+"""The tag classifier: questions by the part of a site that they are about.
+
+Labels come from two places: the URL of a question's reference page, and people. Judged on pages and questions that it
+has not seen, by the gain from putting hits of the predicted part first.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from pydantic import Field, model_validator
+
+from pipelines.answering.reranking.tag import KIND, OTHER, TagReranker
+from pipelines.answering.routing.classifier import CannotLearn, Classifier, TextClassifier
+from pipelines.embedding.tokens import TokenCounter
+from pipelines.evaluation.dataset import read_answerable, sample
+from pipelines.evaluation.questions import alike, tagged
+from pipelines.evaluation.questions.tagged import TaggedQuestion
+from pipelines.text.tables import as_columns
+from pipelines.training import classification, fine_tuning
+from pipelines.training.fine_tuning import TrainerPlan
+from pipelines.training.folds import FOLDS, BadFolds, Places, group_folds
+from pipelines.training.ranking import GateVerdict, JudgingHits, judge_ranks, within
+from pipelines.training.run import ModelKind, RerankingPlan, TrainingOrder, TrainingPlan, TrainingScores, Workplace
+from pipelines.training.sequence_classifier import fit_sequence_classifier
+
+# A part with fewer labelled questions is "other": people who labelled the Ray assistant's questions chose among nine,
+# which have as many.
+AT_LEAST = 100
+# The thresholds of the Ray assistant's study, from which the gate chooses.
+THRESHOLDS = (0.0, 0.3, 0.5, 0.7, 0.9)
+
+Fit = Callable[[Sequence[TaggedQuestion]], Classifier]
+
+
+class BadPrefix(ValueError):
+    """No reference source lies in a folder below the prefix, or too few."""
+
+
+class TagPlan(TrainerPlan, RerankingPlan):
+    """How a tag classifier is trained and judged.
+
+    Epochs, batch and learning rate are those of a `base`: the usual ones for a head on BERT (Devlin et al., 2019).
+    """
+
+    prefix: str = Field(min_length=1, description="the site's URL: the folder after it is the part of a page")
+    base: str = Field("", description="a transformer that gets a classifying head (default: TF-IDF and regression)")
+    at_least: int = Field(AT_LEAST, ge=1, description='questions that a part needs, otherwise it is "other"')
+    folds: int = Field(FOLDS, ge=2, description="of the cross-validation; with a base the first alone judges")
+    held_out: int = Field(400, ge=0, description="questions to measure the gain by; 0: all that are held out")
+    epochs: float = Field(3.0, gt=0, description="passes over the questions, with a base")
+    batch_size: int = Field(32, ge=1, description="questions, with a base")
+    learning_rate: float = Field(5e-5, gt=0, description="with a base")
+
+    @model_validator(mode="after")
+    def _check_base(self) -> Self:
+        of_base = self.model_fields_set & (TrainerPlan.model_fields.keys() - TrainingPlan.model_fields.keys())
+        if of_base and not self.base:
+            flags = " and ".join(f"--{name.replace('_', '-')}" for name in sorted(of_base))
+            raise ValueError(f"only a transformer is trained with {flags}: give --base too, or leave this out")
+        return self
+
+
+@dataclass(frozen=True, slots=True)
+class TagData:
+    """Tagged questions in folds that share no page and no question, and hits of questions of the first fold.
+
+    `base` has the weights that a classifying head is put on, None for TF-IDF and a regression.
+    """
+
+    plan: TagPlan
+    rows: Sequence[TaggedQuestion]
+    folds: Sequence[Places]
+    hits: JudgingHits
+    collection: str
+    base: TokenCounter | None = None
+
+
+class TagKind(ModelKind[TagPlan, TagData, Classifier]):
+    """Judged by the gain from putting hits of the predicted part first."""
+
+    name, card, plan = "tags", KIND, TagPlan
+    help = "a classifier of questions by part of the site"
+
+    def load(self, order: TrainingOrder, plan: TagPlan) -> TagData:
+        """Tag the questions and retrieve the hits of those that judge. Raises BadPrefix, BadFolds, TrainerMissing."""
+        base = None
+        if plan.base:
+            fine_tuning.check_trainer()
+            base = fine_tuning.base_model(plan.base)
+        examples, people = read_answerable(order.dataset), order.corrections
+        by_url = tagged.tag_by_url(examples, plan.prefix)
+        if all(row.tag == OTHER for row in by_url):
+            raise BadPrefix(f"--prefix is {plan.prefix}: no source lies in a folder below it, such as {by_url[0].page}")
+        rows = merge_parts([*by_url, *(tagged.read_corrections(people) if people else [])], plan.at_least)
+        folds = group_folds(tag_groups(rows), plan.folds, plan.seed)
+        judging = [examples[place] for place in folds[0] if place < len(examples)]
+        if len(judging) < 2:
+            raise BadFolds(
+                f"of the fold that judges, {len(judging)} questions have a source: add questions, or --folds"
+            )
+        with order.open_collection() as collection:
+            kept = sample(judging, plan.held_out or len(judging), plan.seed)
+            hits = JudgingHits.retrieve(collection, kept, plan.depth)
+        order.progress(f"{len(rows):,} questions with their part of the site, {len(kept):,} to judge by")
+        return TagData(plan, rows, folds, hits, collection.index.collection, base)
+
+    def fit(self, data: TagData, workplace: Workplace) -> Classifier:
+        """Learn from all questions. Raises CannotLearn."""
+        return fitter(data, workplace)(data.rows)
+
+    def judge(self, data: TagData, model: Classifier, workplace: Workplace) -> TrainingScores:
+        """Judge by classifiers that have seen neither the page nor the question, and by the gain in the hits."""
+        plan, fit = data.plan, fitter(data, workplace)
+        judge = fit(rows_without(data.rows, data.folds[0]))
+        metrics = score_tags(data, judge, fit)
+        verdict, threshold, by_threshold = measure_gain(data, judge)
+        entries = {
+            "prefix": plan.prefix,
+            "collection": data.collection,
+            "base": {"model": data.base.model, "identity": data.base.identity} if data.base else None,
+            "data": {"fingerprint": tagged.fingerprint_tagged(data.rows), "questions": len(data.rows)},
+            "settings": {**plan.model_dump(), "threshold": threshold},
+            "metrics": metrics,
+            "gate": asdict(verdict),
+            "gain_by_threshold": by_threshold,
+        }
+        scores = [describe(metrics), "", *table_of(by_threshold), f"\nthreshold {threshold:g}", str(verdict)]
+        return TrainingScores(verdict.accepted, entries, "\n".join(scores), {})
+
+    def save(self, model: Classifier, folder: Path, card: Mapping[str, Any]) -> None:
+        """Write the classifier, which adds its labels to the card."""
+        model.save(folder, card)
+
+
+def merge_parts(rows: Sequence[TaggedQuestion], at_least: int) -> list[TaggedQuestion]:
+    """Return `rows` with the parts of fewer than `at_least` questions made "other". Raises BadPrefix for one label."""
+    merged = tagged.merge_rare(rows, at_least)
+    if len({row.tag for row in merged}) < 2:
+        counts = Counter(row.tag for row in rows).most_common(5)
+        most = ", ".join(f"{tag} {count:,}" for tag, count in counts)
+        raise BadPrefix(
+            f"--at-least is {at_least:,}: two parts of the site (or one and others) need so many questions, and there "
+            f"are {most}. Lower it, add questions, or give another --prefix"
+        )
+    return merged
+
+
+def tag_groups(rows: Sequence[TaggedQuestion]) -> list[int]:
+    """Return the group of each row: those that share a page or ask alike, over however many others."""
+    groups = alike.question_groups([row.question for row in rows])
+    keys = ([group, *([row.page] if row.page else [])] for row, group in zip(rows, groups, strict=True))
+    return alike.connected_groups(len(rows), alike.pairs_sharing(keys))
+
+
+def rows_without(rows: Sequence[TaggedQuestion], fold: Places) -> list[TaggedQuestion]:
+    """Return the rows of all other folds."""
+    return [rows[place] for place in np.setdiff1d(np.arange(len(rows)), fold)]
+
+
+def fitter(data: TagData, workplace: Workplace) -> Fit:
+    """Return what fits a classifier to questions: a head on the base, or TF-IDF and a regression."""
+
+    def fit(rows: Sequence[TaggedQuestion]) -> Classifier:
+        if data.base is None:
+            return TextClassifier.fit([row.question for row in rows], [row.tag for row in rows])
+        workplace.say(f"training a head on {data.base.model} with {len(rows):,} questions")
+        return fit_sequence_classifier(data.base, rows, data.plan, workplace.checkpoints(data.base.identity))
+
+    return fit
+
+
+def score_tags(data: TagData, judge: Classifier, fit: Fit) -> dict[str, Any]:
+    """Return the scores over the folds (with a base: over the first); `judge` learned from all but the first.
+
+    `accuracy` has "all", "pages" (tagged by URL) and "people". Raises CannotLearn.
+    """
+    from sklearn.metrics import brier_score_loss
+
+    folds = data.folds[:1] if data.base else data.folds
+    labels = sorted({row.tag for row in data.rows})
+    rows, parts = [data.rows[place] for fold in folds for place in fold], []
+    for number, fold in enumerate(folds):
+        try:
+            classifier = fit(rows_without(data.rows, fold)) if number else judge
+        except CannotLearn as error:
+            raise CannotLearn(f"where one of {len(folds)} folds is left out to judge by, {error}") from error
+        parts.append(_columns(classifier, [data.rows[place].question for place in fold], labels))
+    out, truth = np.concatenate(parts), [row.tag for row in rows]
+    predicted, confidence = [labels[place] for place in out.argmax(axis=1)], out.max(axis=1).tolist()
+    right = [a == b for a, b in zip(predicted, truth, strict=True)]
+    return {
+        "questions": len(rows),
+        "folds": len(folds),
+        "accuracy": _accuracy(rows, right),
+        "majority": classification.majority_share(truth),
+        "calibration": classification.calibration(confidence, right),
+        "brier": float(brier_score_loss(right, confidence)),
+        "by_label": classification.scores_by_label(truth, predicted),
+        "confusion": classification.confusion(truth, predicted),
+        "curve": classification.threshold_curve(out, labels, truth, never=OTHER, thresholds=THRESHOLDS),
+    }
+
+
+def _columns(classifier: Classifier, questions: Sequence[str], labels: Sequence[str]) -> Any:
+    """Return the probability of each of `labels` for each question; a label that the classifier lacks has 0."""
+    out = np.zeros((len(questions), len(labels)))
+    out[:, [labels.index(label) for label in classifier.labels]] = classifier.probabilities(questions)
+    return out
+
+
+def _accuracy(rows: Sequence[TaggedQuestion], right: Sequence[bool]) -> dict[str, float]:
+    pairs = list(zip(rows, right, strict=True))
+    kinds = {
+        "all": list(right),
+        "pages": [is_right for row, is_right in pairs if row.page],
+        "people": [is_right for row, is_right in pairs if not row.page],
+    }
+    return {name: sum(values) / len(values) for name, values in kinds.items() if values}
+
+
+def measure_gain(data: TagData, classifier: Classifier) -> tuple[GateVerdict, float, list[dict[str, float]]]:
+    """Return the verdict on pages that `classifier` has not seen, the threshold, and the gain at each one.
+
+    The threshold is chosen on one half of the questions, the verdict is of the other.
+    """
+    hits, k = data.hits, data.plan.k
+    classifier.metadata = {"prefix": data.plan.prefix}
+    before, after = hits.ranks(), {t: hits.ranks(TagReranker(classifier, t)) for t in THRESHOLDS}
+    best = max(THRESHOLDS, key=lambda t: (sum(within(after[t][::2], k)), t))
+    verdict = judge_ranks(before[1::2], after[best][1::2], k)
+    return verdict, best, [_gain_row(t, judge_ranks(before, after[t], k)) for t in THRESHOLDS]
+
+
+def _gain_row(threshold: float, verdict: GateVerdict) -> dict[str, float]:
+    gain = verdict.gain
+    return {
+        "threshold": threshold,
+        f"gain@{verdict.k}": gain.difference,
+        "low": gain.low,
+        "high": gain.high,
+        "MRR before": verdict.before.mrr.value,
+        "MRR": verdict.after.mrr.value,
+    }
+
+
+def table_of(rows: Sequence[Mapping[str, float]]) -> list[str]:
+    """Return rows of numbers in columns, for a person."""
+    return as_columns([list(rows[0]), *([f"{value:.3f}" for value in row.values()] for row in rows)])
+
+
+def describe(metrics: Mapping[str, Any]) -> str:
+    """Return the scores of folds for a person."""
+    accuracy = ", ".join(f"{name} {value:.3f}" for name, value in metrics["accuracy"].items())
+    lines = [
+        f"{metrics['questions']:,} questions with unseen pages and words, in {metrics['folds']} fold(s)",
+        f"majority {metrics['majority']:.3f}, accuracy {accuracy}",
+        f"Brier {metrics['brier']:.3f}, ECE {metrics['calibration']['ece']:.3f}",
+        "",
+        *table_of(metrics["curve"]),
+    ]
+    return "\n".join(lines)
