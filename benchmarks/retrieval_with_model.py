@@ -1,6 +1,6 @@
-"""Measures what a language model does for retrieval: an imagined passage, follow-ups.
+"""Measures what a language model does for retrieval: further queries, an imagined passage, follow-ups.
 
-    RAYDEX_HOME=DIR python benchmarks/retrieval_with_model.py hyde --url http://127.0.0.1:8095/v1 \\
+    RAYDEX_HOME=DIR python benchmarks/retrieval_with_model.py queries hyde --url http://127.0.0.1:8095/v1 \\
         --model qwen --questions eval-dev.jsonl --replies replies.jsonl [--sample 300] [--limit 50] [--at-once 2]
     RAYDEX_HOME=DIR python benchmarks/retrieval_with_model.py follow-ups …
 
@@ -127,6 +127,7 @@ class Bench:
     def __init__(self, retriever: Retriever) -> None:
         self._retriever = retriever
         self.ways: dict[str, Way] = {
+            "queries": self._rewritten(num_queries=3),
             "hyde": self._rewritten(hyde=True),
         }
 
