@@ -10,6 +10,8 @@ from starlette.types import Scope
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 # A household or office has a /64 of IPv6, and may use any of its addresses for each request.
 IPV6_PREFIX = 64
+# Requests of one address, of any kind, that the proxy passes on at once; a page of the service needs 20.
+UNDELAYED_RATE = 6_000
 
 
 def bearer_token(scope: Scope) -> str:
@@ -37,6 +39,11 @@ def network_of(scope: Scope, trusted: Sequence[Network] = ()) -> str:
     if address is None or address.version == 4:
         return str(address or "")
     return str(ipaddress.ip_network((address, IPV6_PREFIX), strict=False))
+
+
+def is_in(address: str, networks: Iterable[Network]) -> bool:
+    """Return whether an address, as `network_of` returns it, is of one of the `networks`."""
+    return bool(address) and any(ipaddress.ip_network(address)[0] in network for network in networks)
 
 
 def _parse(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:

@@ -13,7 +13,7 @@ from serve.guard.cors import BoundOrigins, CrossOrigin
 from serve.guard.headers import SecurityHeaders
 from serve.guard.keys import KeyCache, KeyCheck
 from serve.guard.limits import QuestionLimit, RateLimit, Rates
-from serve.guard.origin import is_loopback, parse_networks
+from serve.guard.origin import UNDELAYED_RATE, is_loopback, parse_networks
 from serve.guard.sessions import ServiceSecret, SessionTokens
 from serve.telemetry import Metrics, Telemetry
 from serve.threads import DatabaseThreads
@@ -58,8 +58,9 @@ class Policy(BaseModel):
     `host` is the address that the service listens on. `keys_required` None means: unless that is loopback. `public`
     lets readers ask without a key; the rest then needs one. `trusted_proxies` are the addresses and CIDR ranges of
     proxies whose X-Forwarded-For says who asks. `at_once` is the number of questions in progress in one replica; beyond
-    it answers 503. `cors_origins` are the origins (scheme://host:port) whose pages may do what the service's own may,
-    `frame_ancestors` those whose pages may show it in a frame (`self`: its own).
+    it answers 503. The proxy lets the requests of an address wait beyond `undelayed_rate` a minute. `cors_origins` are
+    the origins (scheme://host:port) whose pages may do what the service's own may, `frame_ancestors` those whose pages
+    may show it in a frame (`self`: its own).
     """
 
     host: str = "127.0.0.1"
@@ -69,6 +70,7 @@ class Policy(BaseModel):
     trusted_proxies: Annotated[tuple[str, ...], AfterValidator(_check_networks)] = ()
     at_once: Annotated[int, Field(ge=1)] = 64
     max_body_bytes: Annotated[int, Field(ge=1_000)] = MOST_BODY_BYTES
+    undelayed_rate: Annotated[int, Field(ge=0)] = UNDELAYED_RATE
     cors_origins: Origins = ()
     frame_ancestors: Origins = ()
 

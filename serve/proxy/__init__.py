@@ -37,6 +37,7 @@ def middlewares() -> list[Any]:
     A replica awaits bodies and bounds its connections too, as it can be reached past the proxy; all that the proxy, or
     an HAProxy, passes on comes to it from one address.
     """
+    from serve.guard.origin import UNDELAYED_RATE
     from serve.proxy.address import trusted_proxies
     from serve.proxy.bodies import MOST, MOST_BODY_BYTES, WholeBodies
     from serve.proxy.connections import MOST_IDLE, bound_connections
@@ -50,7 +51,8 @@ def middlewares() -> list[Any]:
     from serve.proxy.direct import DirectToReplica
     from serve.proxy.replicas import RunningReplicas
 
-    bound_connections(trusted)
+    rate = int(os.environ.get("RAYDEX_UNDELAYED_RATE", UNDELAYED_RATE))  # the setting undelayed_rate
+    bound_connections(trusted, undelayed_rate=rate)
     direct = Middleware(DirectToReplica, replicas=RunningReplicas())
     return [direct, Middleware(WholeBodies, **bodies), Middleware(AnswerReplicaLoss, absent=no_replica)]
 

@@ -5,21 +5,23 @@ length. A reply that is not read holds a place of a replica; a connection holds 
 """
 
 import asyncio
-import http
 import resource
 from collections.abc import Sequence
-from typing import ClassVar
+from functools import partial
+from typing import Any, ClassVar
 
 import uvicorn.config
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
-from serve.guard.origin import Network, network_of
+from serve.guard.origin import Network, is_in, network_of
 from serve.proxy.address import PRIVATE
+from serve.proxy.framing import OneByOne
+from serve.proxy.turns import AddressTurns, Asker
 from serve.proxy.waiting import Waiting
 
 # A head is there within milliseconds; a browser that opens a connection before it needs one opens another.
 HEAD_TIMEOUT_S = 10.0
-# An address of 8,000 characters, tokens and cookies; what came in the first piece (up to 256 kB) is not counted.
+# An address of 8,000 characters, tokens and cookies; the piece in which it begins is not counted.
 MOST_HEAD_BYTES = 64_000
 # Connections without a request: of one address, those of a proxy before us; of all, half of what the process may open.
 IDLE_OF_ADDRESS, MOST_IDLE = 1_024, 4_096
@@ -27,9 +29,11 @@ IDLE_OF_ADDRESS, MOST_IDLE = 1_024, 4_096
 # network takes to move it, are few: each holds one of the places of a replica, of which there are 128 by default.
 STALL_S, LEAST_BYTES, SLOW_S = 15.0, 15_000, 1.0
 STALLED_OF_ADDRESS, MOST_STALLED = 8, 32
+# Of one address, as many requests wait for their turn as pass in so long.
+MOST_WAIT_S = 5.0
 
 
-class BoundedConnection(HttpToolsProtocol):
+class BoundedConnection(OneByOne):
     """A connection whose client must send its heads and read its replies; it is closed otherwise.
 
     A head that is late is answered with 408, one that is too long with 431. The oldest idle connection is closed where
@@ -40,6 +44,7 @@ class BoundedConnection(HttpToolsProtocol):
     trusted: ClassVar[Sequence[Network]] = PRIVATE
     idle: ClassVar[Waiting["BoundedConnection"]]
     stalled: ClassVar[Waiting["BoundedConnection"]]
+    turns: ClassVar[AddressTurns | None] = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -49,7 +54,11 @@ class BoundedConnection(HttpToolsProtocol):
         self._unread: asyncio.TimerHandle | None = None
         self._slow: asyncio.TimerHandle | None = None
         self._wait_for_head()
-        self.idle.add(self, network_of({"client": self.client, "headers": []}))
+        address = network_of({"client": self.client, "headers": []})
+        self.idle.add(self, address)
+        self._asker = Asker()
+        if self.turns is not None and not is_in(address, self.trusted):  # a proxy opens connections for many
+            self.turns.charge(address)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.idle.remove(self)
@@ -60,14 +69,17 @@ class BoundedConnection(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        begun = self._head_bytes
         if self.cycle is None or self.cycle.response_complete:  # bytes that begin no head come late too
             self._wait_for_head()
         super().data_received(data)
+
+    def _parse(self, piece: bytes) -> None:
+        begun = self._head_bytes
+        super()._parse(piece)
         if begun and self._head_bytes:
-            self._head_bytes += len(data)
+            self._head_bytes += len(piece)
             if self._head_bytes > MOST_HEAD_BYTES:
-                self._refuse(431)
+                self.refuse(431)
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
@@ -79,15 +91,22 @@ class BoundedConnection(HttpToolsProtocol):
         self.idle.remove(self)
         super().on_headers_complete()
 
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
+        begin = partial(self._begin, cycle, app)
+        if self.turns is None:
+            begin()
+        else:
+            address = network_of(dict(cycle.scope), self.trusted)
+            self.turns.take(address, self._asker, begin, partial(self.end_with, 429))
+
+    def _begin(self, cycle: RequestResponseCycle, app: Any) -> None:
+        if not self.transport.is_closing():
+            super()._start_asgi_task(cycle, app)
+
     def on_response_complete(self) -> None:
         super().on_response_complete()
         if self.timeout_keep_alive_task is not None:  # no other request has come already
             self.idle.add(self, network_of({"client": self.client, "headers": []}))
-
-    def handle_websocket_upgrade(self) -> None:
-        self._stop_waiting()
-        self.idle.remove(self)
-        super().handle_websocket_upgrade()
 
     def timeout_keep_alive_handler(self) -> None:
         self.end()
@@ -113,21 +132,23 @@ class BoundedConnection(HttpToolsProtocol):
 
     def _wait_for_head(self) -> None:
         if self._late is None:
-            self._late = self.loop.call_later(self.head_timeout_s, self._refuse, 408)
+            self._late = self.loop.call_later(self.head_timeout_s, self._end_late_head)
 
     def _stop_waiting(self) -> None:
         _cancel(self._late)
         self._late, self._head_bytes = None, 0
 
-    def _refuse(self, status: int) -> None:
-        """End the connection with `status`, if a head has begun and no reply is under way."""
-        replying = self.cycle is not None and not self.cycle.response_complete
-        if self._head_bytes and not replying and not self.transport.is_closing():
-            reason = http.HTTPStatus(status).phrase.encode()
-            head = b"content-type: text/plain\r\ncontent-length: %d\r\nconnection: close\r\n\r\n" % len(reason)
-            self.transport.write(STATUS_LINE[status] + head + reason)
+    def refuse(self, status: int) -> None:
         self._stop_waiting()
-        self.end()
+        super().refuse(status)
+
+    def _end_late_head(self) -> None:
+        """End the connection, with 408 if a head has begun."""
+        if self._head_bytes:
+            self.refuse(408)
+        else:
+            self._stop_waiting()
+            self.end()
 
     def _watch_reader(self) -> None:
         self._unsent = self.transport.get_write_buffer_size()
@@ -145,10 +166,22 @@ def _cancel(timer: asyncio.TimerHandle | None) -> None:
         timer.cancel()
 
 
-def bound_connections(trusted: Sequence[Network], idle_of_address: int = IDLE_OF_ADDRESS) -> None:
-    """Make every server that uvicorn starts in this process close what its clients keep open."""
+def bound_connections(
+    trusted: Sequence[Network], idle_of_address: int = IDLE_OF_ADDRESS, undelayed_rate: int = 0
+) -> None:
+    """Make every server that uvicorn starts in this process close what its clients keep open.
+
+    An address has `undelayed_rate` requests a minute; those beyond wait. 0: no limit.
+    """
     descriptors, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     BoundedConnection.trusted = trusted
     BoundedConnection.stalled = Waiting(BoundedConnection.end, STALLED_OF_ADDRESS, MOST_STALLED)
+    BoundedConnection.turns = turns_of(undelayed_rate)
     BoundedConnection.idle = Waiting(BoundedConnection.end, idle_of_address, min(MOST_IDLE, descriptors // 2))
     uvicorn.config.HTTP_PROTOCOLS["auto"] = f"{__name__}:{BoundedConnection.__name__}"
+
+
+def turns_of(rate: int) -> AddressTurns | None:
+    """Return the turns of addresses that have `rate` requests a minute; None for 0, no limit."""
+    a_second = rate / 60
+    return AddressTurns(a_second, max(1.0, a_second), int(a_second * MOST_WAIT_S) + 1) if rate else None
