@@ -16,15 +16,20 @@ from types import ModuleType
 from typing import Any
 from unittest.mock import patch
 
+import yaml
+
 from benchmarks.common import data
-from pipelines.answering import language
-from pipelines.answering.conversation import followup, open_page, smalltalk
+from pipelines.answering.conversation import background, followup, open_page, smalltalk
 from pipelines.answering.verified import similarity
 from pipelines.answering.writing import claims
 from pipelines.answering.writing.stages.text import Statement, read_text
+from pipelines.records import Message
 from pipelines.store import Place
+from pipelines.text import detection
 from pipelines.text.phrases import read_table
 
+CLIENT_TASKS = Path(__file__).parents[1] / "tests" / "data" / "background_tasks.yaml"
+ROLES = ("system", "user")
 SETS = Path(__file__).parent / "questions"
 PLACE = Place("https://d.test/load", "4.2. Loading Data", heading="read_csv")
 NEVER = re.compile(r"(?!)")
@@ -78,8 +83,8 @@ def this_page(users: Sequence[str]) -> Score:
 
 def languages(users: Sequence[str]) -> Score:
     rows = rows_of(SETS / "languages.jsonl")
-    right = sum(language.find_language(row["question"]) == row["language"] for row in rows)
-    return right, sum(language.is_foreign(user) for user in users)
+    right = sum(detection.find_language(row["question"]) == row["language"] for row in rows)
+    return right, sum(detection.is_foreign(user) for user in users)
 
 
 def same_meaning(_: Sequence[str]) -> Score:
@@ -108,6 +113,19 @@ def claimed(_: Sequence[str]) -> Score:
     said = [piece for answer in answers for piece in read_text(answer) if isinstance(piece, Statement)]
     found = sum(claims.is_claim(one) for one in said)
     return found, len(said) - found
+
+
+def background_tasks(users: Sequence[str]) -> Score:
+    """Count the tasks of clients that are found, and the users' questions, as follow-ups, that are taken for one."""
+    turns = (Message("user", "How do I load a CSV file?"), Message("assistant", "Call `ray.data.read_csv`."))
+    chat = "\n".join(f"{turn.role.upper()}: {turn.content}" for turn in turns)
+    found = 0
+    for task in yaml.safe_load(CLIENT_TASKS.read_text("utf-8")):
+        texts = {role: task.get(role, "").replace("{chat}", chat).replace("{ask}", turns[0].content) for role in ROLES}
+        before = turns if task.get("history") else ()
+        system = [Message("system", texts["system"])] if texts["system"] else []
+        found += background.find_background_task([*system, *before, Message("user", texts["user"])]) is not None
+    return found, sum(background.find_background_task([*turns, Message("user", user)]) is not None for user in users)
 
 
 def drop(*keys: str) -> Callable[[dict[str, Any]], object]:
@@ -142,10 +160,10 @@ def tables() -> Iterator[tuple[str, Callable[[Sequence[str]], Score], Any]]:
     for name in ("this_page", "this_part", "there", "bare", "whole"):
         yield f"open page: {name}", this_page, unmatched(open_page, name)
     yield "open page: my …", this_page, replaced(open_page, "_MY", ())
-    for tag in read_table(language.__name__)["words"]:
-        yield f"function words: {tag}", languages, edited(language, drop("words", tag))
-    yield "function words: English", languages, edited(language, drop("english"))
-    yield "scripts", languages, edited(language, drop("scripts"))
+    for tag in read_table(detection.__name__)["words"]:
+        yield f"function words: {tag}", languages, edited(detection, drop("words", tag))
+    yield "function words: English", languages, edited(detection, drop("english"))
+    yield "scripts", languages, edited(detection, drop("scripts"))
     yield "similarity: opposites", same_meaning, replaced(similarity, "_OPPOSITES", [])
     yield "similarity: synonyms", same_meaning, replaced(similarity, "_SYNONYMS", [])
     yield "similarity: kinds", same_meaning, replaced(similarity, "_KINDS", {})
@@ -159,6 +177,8 @@ def tables() -> Iterator[tuple[str, Callable[[Sequence[str]], Score], Any]]:
     yield "follow-ups: opposites", follow_ups, replaced(followup, "_OPPOSITES", [])
     for name in ("connector", "about", "pronoun", "otherwise", "do_this", "preposition", "definite", "at_the_end"):
         yield f"follow-ups: {name}", follow_ups, unmatched(followup, name)
+    for name in ("begins", "makes", "things", "makers", "about", "formats"):
+        yield f"background tasks: {name}", background_tasks, unmatched(background, name)
     yield "claims: talk", claimed, replaced(claims, "_TALK", frozenset())
     yield "claims: courtesies, lead-ins", claimed, patch.dict(claims.PHRASES, {"no_claim": NEVER})
 

@@ -12,6 +12,7 @@ from anyio.from_thread import start_blocking_portal
 
 from pipelines import tracing
 from pipelines.answering.answerers import Answerers, Steps
+from pipelines.answering.background import BackgroundAnswerer
 from pipelines.answering.conversation.reader import QuestionReader
 from pipelines.answering.events import Event, Send, pull
 from pipelines.answering.question import EngineSettings, Question
@@ -47,6 +48,7 @@ class QueryEngine:
         self._retriever = retriever = as_retriever(retriever)
         self._reader = QuestionReader(retriever, steps.get("rewriter"), settings.longest_question)
         self._writer = AnswerWriter(steps.get("agents", ()), retriever.aembed, llm, synthesizer)
+        self._background = BackgroundAnswerer(retriever, self._writer.models)
         self._dates = steps.get("dates")
         self._answerers = Answerers(retriever, self._writer, settings, steps)
         self.agents, self.modes = self._writer.names, self._writer.modes
@@ -88,6 +90,8 @@ class QueryEngine:
 
     async def _answer(self, question: Question, send: Send) -> Answer:
         """Return the answer, and send what comes before it."""
+        if question.background:
+            return await self._background.answer(question, question.background, send)
         trace, mode = Trace(), self._writer.check_mode(question.mode or self.settings.mode)
         with tracing.span("invoke_agent raydex", ASKED, root=True):
             with tracing.span("read"):

@@ -20,6 +20,17 @@ class QuestionTooLong(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
+class BackgroundTask:
+    """What a program asks a model about a conversation, such as its title: `messages` as they stand.
+
+    `empty` is the reply without content in the format that they name, for where no model answers.
+    """
+
+    messages: tuple[Message, ...]
+    empty: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Question:
     """A question and its options.
 
@@ -27,7 +38,8 @@ class Question:
     names the synthesizer; `variables` fill its prompts; `context` are the texts of mode `context_only`; `page` is the
     URL of the page that the reader has open, which "this page" means; with `about_page` it is meant in any words.
     `language` is the reader's (BCP 47), for a question whose own can't be told. `structured` (structured answer
-    filtering) and `templates` (prompts by name, such as `qa` and `refine`) replace those of the settings.
+    filtering) and `templates` (prompts by name, such as `qa` and `refine`) replace those of the settings. With
+    `background` it is no question of a reader: a model answers it as it stands, and nobody records it.
     """
 
     question: str
@@ -45,6 +57,7 @@ class Question:
     language: str = ""
     structured: bool | None = None
     templates: Mapping[str, str] = field(default_factory=dict)
+    background: BackgroundTask | None = None
 
 
 @dataclass(frozen=True, slots=True)

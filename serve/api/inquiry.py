@@ -68,7 +68,7 @@ class Inquiries:
         A question and a conversation without an id get one.
         """
         question, key = replace(question, id=question.id or uuid.uuid4().hex), key_name(request)
-        if origin.conversation is None or question.history:
+        if origin.conversation is None or question.history or question.background:
             origin = replace(origin, conversation=origin.conversation or secrets.token_urlsafe(16))
             return Inquiry(self, question, origin, key)
         try:
@@ -134,8 +134,8 @@ class Inquiry:
             raise
 
     def _record(self, answer: Answer | None = None, error: str | None = None) -> None:
-        """Record the question with its answer, or with why it has none."""
-        if self.factory.recorder:
+        """Record the question with its answer, or with why it has none; what no reader asked is not recorded."""
+        if self.factory.recorder and not self.question.background:
             asked, collection = self.question, answer.collection if answer else ""
             recorded = RecordedQuestion(
                 asked.id,

@@ -26,7 +26,8 @@ class Task:
     chosen yet, with the model of `collection`; without `vectors` that is not asked, as it has just failed. `evidence`
     is how well the index fits the question, None where none was searched; `about` is the subject that a follow-up goes
     on about, "" for none; `parts` are the two questions that it asks at once. `form` is how the answer comes about,
-    `language` that of what it says beside the passages. `structured` and `templates` replace those of the settings.
+    `language` that of what it says beside the passages. With `sent`, these messages are sent as they stand, and nothing
+    else is. `structured` and `templates` replace those of the settings.
     """
 
     question: str
@@ -43,6 +44,7 @@ class Task:
     parts: tuple[str, ...] = ()
     form: Form = WRITTEN
     language: str = ENGLISH
+    sent: tuple[Message, ...] = ()
     structured: bool | None = None
     templates: Mapping[str, str] = field(default_factory=dict)
 

@@ -124,7 +124,7 @@ class LLMAgent:
             try:
                 await self._send_text(task, session, show)
             except LLMFailed as error:
-                failed, shorter = str(error), self._shorter(session, error)
+                failed, shorter = str(error), None if task.sent else self._shorter(session, error)
             except WindowTooSmall:
                 if not result.failed:  # the settings are why, not what the server takes
                     raise
@@ -138,6 +138,11 @@ class LLMAgent:
         send(result)
 
     def _session(self, task: Task, send: Callable[[AgentPart], None], window: int) -> LLMSession:
+        def tell(status: Status) -> None:
+            send(replace(status, agent=self.name))
+
+        if task.sent:
+            return LLMSession(self._llm, history=task.sent[:-1], at_once=self._at_once, tell=tell, window=window)
         return LLMSession(
             self._llm,
             system=self._system
@@ -145,12 +150,15 @@ class LLMAgent:
             assistant=self._assistant,
             history=self._recent(task.history, window),
             at_once=self._at_once,
-            tell=lambda status: send(replace(status, agent=self.name)),
+            tell=tell,
             window=window,
         )
 
     async def _send_text(self, task: Task, session: LLMSession, send: Callable[[AgentPart], None]) -> None:
         """Send the deltas of the answer, as far as they may be shown. Raises LLMFailed and TemplateError."""
+        if task.sent:
+            await _relay(task.sent[-1].content, session, send)
+            return
         synthesizer, text = self._own or self._by_task(task), ""
         async with aclosing(synthesizer.stream(task, session)) as deltas:
             async for delta in deltas:
@@ -181,6 +189,13 @@ class LLMAgent:
                 history = history[len(history) - n :]
                 break
         return list(dropwhile(lambda turn: turn.role == "assistant", history))
+
+
+async def _relay(prompt: str, session: LLMSession, send: Callable[[AgentPart], None]) -> None:
+    """Send what the model says to `prompt`. Raises LLMFailed."""
+    async with aclosing(session.stream(prompt)) as deltas:
+        async for delta in deltas:
+            send(delta)
 
 
 def _is_enough(length: int, delta: str) -> bool:

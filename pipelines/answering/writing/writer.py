@@ -50,6 +50,11 @@ class AnswerWriter:
         self.names = tuple(agent.name for agent in self._agents)
         self.modes = tuple(mode for mode in (*MODES, NO_TEXT) if mode != GENERATION or len(self.names) > 1)
 
+    @property
+    def models(self) -> Sequence[Agent]:
+        """The agents with a language model, in the order in which they stand in for each other."""
+        return self._agents[:-1]
+
     def check_mode(self, mode: str) -> str:
         """Return `mode`. Raises ModeNeedsModel for one that asks a model alone, where none is, and UnknownMode."""
         if mode not in self.modes:

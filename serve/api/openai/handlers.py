@@ -58,8 +58,11 @@ class OpenAIRoutes:
         self, body: schemas.ChatIn, request: Request, response: Response
     ) -> schemas.ChatOut | StreamedAnswer:
         options = body.raydex or schemas.RaydexOptions()
-        place = {None: self._sources, True: "footnotes", False: "key"}[options.footnotes]
-        inquiry = await self._inquiries.open(request, body.to_question(), Origin(options.conversation, "openai"))
+        place: SourcesPlace = {None: self._sources, True: "footnotes", False: "key"}[options.footnotes]
+        question = body.to_question()
+        if question.background:
+            place = "key"  # a program reads the text
+        inquiry = await self._inquiries.open(request, question, Origin(options.conversation, "openai"))
         tokens = await asyncio.to_thread(_estimate, [message.text for message in body.messages])
         asked = ChatRequest(body, place, tokens)
         said = _ignored_header(body.ignored)

@@ -5,8 +5,9 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
-from pipelines.answering.question import Question
-from pipelines.records import Message
+from pipelines.answering.conversation.background import find_background_task
+from pipelines.answering.question import BackgroundTask, Question
+from pipelines.records import Message, Role
 from serve.api.requests import MOST_MESSAGES, EmbeddedText, FiltersIn, K, Name, Text, examples_of
 
 # This model stands for the default collection: the service's setting, or the only collection.
@@ -15,6 +16,9 @@ DEFAULT_MODEL = "raydex"
 MOST_INPUTS = 2048
 # The types of message parts with text: of chat completions, and of the Responses API, which some clients mix in.
 TEXT_PARTS = frozenset({"text", "input_text", "output_text"})
+
+# The messages of a background task that a model is sent, and the roles that every model knows.
+ROLES: dict[str, Role] = {"system": "system", "developer": "system", "user": "user", "assistant": "assistant"}
 
 # ---------------------------------------------------------------------------------------------- requests
 
@@ -155,6 +159,12 @@ class ChatIn(BaseModel):
         """The text of the question."""
         return self.messages[_asking(self.messages)].text
 
+    @property
+    def background(self) -> BackgroundTask | None:
+        """The background task of a client that the chat is; None for a question."""
+        said = [Message(ROLES[m.role], m.text) for m in self.messages[: _asking(self.messages) + 1] if m.role in ROLES]
+        return find_background_task([message for message in said if message.content])
+
     def to_question(self) -> Question:
         options = self.raydex or RaydexOptions()
         return Question(
@@ -165,6 +175,7 @@ class ChatIn(BaseModel):
             history=self.history,
             mode=options.mode,
             variables=options.variables,
+            background=self.background,
         )
 
 

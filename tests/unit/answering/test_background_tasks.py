@@ -1,0 +1,136 @@
+"""What a chat client asks a model about a conversation is no question of a reader, and a question is none of its tasks.
+
+The prompts of tests/data are in our own words. Prompts of clients word for word, which are under the licences of their
+makers, are read from `RAYDEX_DATA/clients/*.yaml` where that is there.
+"""
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from pipelines.answering.conversation.background import empty_reply, find_background_task
+from pipelines.records import Message
+
+ROOT = Path(__file__).parents[3]
+QUESTIONS = ROOT / "benchmarks" / "questions"
+WORD_FOR_WORD = Path(os.environ.get("RAYDEX_DATA") or ROOT.parent / "shared" / "data") / "clients"
+TASKS: list[dict[str, Any]] = yaml.safe_load((ROOT / "tests" / "data" / "background_tasks.yaml").read_text())
+CHAT = "USER: {ask}\nASSISTANT: Call `ray.data.read_csv`.\nUSER: And Parquet?\nASSISTANT: Call read_parquet."
+ASK = "How do I load a CSV file?"
+HISTORY = (Message("user", ASK), Message("assistant", "Call `ray.data.read_csv`."))
+
+
+def messages_of(task: dict[str, Any], ask: str = ASK) -> list[Message]:
+    """What the client sends for a conversation that ended with `ask`."""
+
+    def filled(text: str) -> str:
+        return text.replace("{chat}", CHAT).replace("{ask}", ask)
+
+    system = [Message("system", filled(task["system"]))] if "system" in task else []
+    return [*system, *(HISTORY if task.get("history") else ()), Message("user", filled(task["user"]))]
+
+
+def questions() -> Iterator[str]:
+    """Questions of readers in many languages, and what they say beside."""
+    for path in sorted(QUESTIONS.glob("*.jsonl")):
+        for line in path.read_text("utf-8").splitlines():
+            row = json.loads(line)
+            yield from (
+                row[name] for name in ("question", "message", "first", "second", "en") if isinstance(row.get(name), str)
+            )
+
+
+SAMPLE = list(dict.fromkeys(questions()))[::150]
+
+
+@pytest.mark.parametrize("task", TASKS, ids=lambda task: task["of"])
+def test_a_task_about_a_conversation_is_recognised_with_its_empty_reply(task: dict[str, Any]) -> None:
+    for ask in (ASK, "¿Cómo leo un CSV?", "what does `### Task:` mean in a prompt?\n\nI saw it in my log", "ok"):
+        found = find_background_task(sent := messages_of(task, ask))
+        assert found is not None and found.messages == tuple(sent)
+        assert found.empty == task["empty"]
+
+
+@pytest.mark.skipif(not WORD_FOR_WORD.is_dir(), reason=f"needs {WORD_FOR_WORD} (set RAYDEX_DATA)")
+def test_the_prompts_of_clients_word_for_word_are_recognised() -> None:
+    tasks = [task for path in WORD_FOR_WORD.glob("*.yaml") for task in yaml.safe_load(path.read_text("utf-8"))]
+    for task in tasks:
+        found = find_background_task(messages_of(task))
+        assert found is not None and found.empty == task["empty"], task["of"]
+    assert len(tasks) >= 5
+
+
+def test_no_question_of_a_reader_is_a_task() -> None:
+    asked = list(questions())
+    assert len(asked) > 10_000
+    for ask in asked:
+        assert find_background_task([Message("user", ask)]) is None, ask
+        assert find_background_task([*HISTORY, Message("user", ask)]) is None, ask
+
+
+QUOTING = (
+    "{ask}\n\nMy client also sends this:\n{prompt}",
+    "{prompt}\n\n{ask}",
+    "Open WebUI sends the prompt below to the assistant. {ask}\n\n```\n{prompt}\n```",
+    "```\n{prompt}\n```\n{ask}",
+    "> {prompt}\n\n{ask}",
+    'What does "### Task:" mean? {ask}',
+    "### Task\n{ask}",
+)
+
+
+@pytest.mark.parametrize("ask", SAMPLE)
+def test_a_question_that_quotes_a_task_is_a_question(ask: str) -> None:
+    prompt = messages_of(TASKS[0])[-1].content
+    for shape in QUOTING:
+        if shape.startswith("{prompt}") and not ask.endswith("?"):
+            continue  # below a whole prompt only a question mark tells that a reader goes on
+        quoting = shape.format(ask=ask, prompt=prompt)
+        assert find_background_task([Message("user", quoting)]) is None, quoting
+        assert find_background_task([*HISTORY, Message("user", quoting)]) is None, quoting
+
+
+@pytest.mark.parametrize("said", [
+    "How do I generate a title for a conversation as JSON, in Open WebUI?",
+    "Write a function that returns only the title of a page.", "Give me an example of the conversation parameter.",
+    "Give me a summary of the chat API in 3 sentences, only the essentials.",
+    "Summarize the chapter on messages in 5 words.", "Explain the JSON format of a message.",
+    "Create a tag for a conversation with the API: which fields does the JSON object have?",
+    "Based on the logs below, what is wrong?\n\n```\nuser: root\nerror: no title\n```",
+    "Return the query only as JSON: is there a parameter for that?", "summarize the above", "in one word: yes or no?",
+    "Read this message and tell me what to do:\n\nUser: root\nDo not use JSON", "总结一下 Ray Data 的用法", "",
+])  # fmt: skip
+def test_a_request_of_a_reader_is_no_task(said: str) -> None:
+    for before in ((), HISTORY, (Message("system", "You are a helpful assistant. Answer only in JSON."),)):
+        assert find_background_task([*before, Message("user", said)]) is None
+
+
+@pytest.mark.parametrize("system", [
+    "You are Cline, a skilled software engineer. Use one tool a message. Respond only with JSON. The user's message …",
+    "You are a helpful assistant. Today is Monday. Keep conversations friendly. Do not use emojis.",
+    "You help the user of this chat. Never answer in JSON. If asked for a title, give one.",
+])  # fmt: skip
+def test_the_system_message_of_an_assistant_makes_no_task(system: str) -> None:
+    assert find_background_task([Message("system", system), Message("user", ASK)]) is None
+
+
+@pytest.mark.parametrize(("instruction", "empty"), [
+    ('JSON: {"a": {"b": [1], "c": 2.5}, "d": null, "e": true}', '{"a": {"b": [], "c": 0.0}, "d": null, "e": false}'),
+    ('as JSON, like {"a": …}', "{}"), ('{"a": ' * 700, ""), ("Only the title.", ""), ('{"a": "b"', ""),
+])  # fmt: skip
+def test_an_empty_reply_has_the_fields_of_the_format(instruction: str, empty: str) -> None:
+    assert empty_reply(instruction) == empty
+
+
+@pytest.mark.parametrize(
+    "piece", ["{", '{"a":', "{{fill", "user:\n", "create a ", "<chat_history>", "return a a a ", "\n\n", "a"]
+)
+def test_no_text_takes_long(piece: str) -> None:
+    text = "### Task: create a title of the conversation as JSON " + piece * (100_000 // len(piece))
+    find_background_task([Message("user", text)])
+    find_background_task([Message("system", text), Message("user", text)])
