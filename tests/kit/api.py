@@ -13,7 +13,6 @@ from typing import Any
 import httpx
 import numpy as np
 import uvicorn
-from fastapi import FastAPI
 from starlette.types import ASGIApp
 
 from pipelines.answering.events import Delta, Event
@@ -315,11 +314,11 @@ class MemoryRecorder:
 
 
 @contextlib.contextmanager
-def run_server(app: FastAPI) -> Iterator[str]:
-    """The base URL of `app` behind a real server on loopback."""
+def run_server(app: ASGIApp, **config: Any) -> Iterator[str]:
+    """The base URL of `app` behind a real server on loopback, which `config` configures."""
     with socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))
-        server = uvicorn.Server(uvicorn.Config(app, log_level="critical", lifespan="off"))
+        server = uvicorn.Server(uvicorn.Config(app, log_level="critical", lifespan="off", **config))
         thread = threading.Thread(target=lambda: asyncio.run(server.serve([listening])), daemon=True)
         thread.start()
         wait_for(lambda: server.started)
