@@ -40,7 +40,7 @@ def main() -> None:
             progress=print,
         )
         data = TagKind().load(order, plan)
-    classifier = fitter(data, Workplace(args.home / "tags", print))(rows_without(data.rows, data.folds[0]))
+    classifier = fitter(data, Workplace(args.home / "tags", print))(rows_without(data.rows, data.fold))
     classifier.metadata = {"prefix": plan.prefix}
     before, rows, figures = data.hits.ranks(), [], {}
     sure = [classifier.predict(example.question) for example in data.hits.examples]

@@ -1,6 +1,6 @@
 """Trains a model of a collection on questions, and judges whether it may be used.
 
-KIND is embedder, reranker, router or tags. Held-out questions judge the result: card.json in its folder has
+KIND is adapter, embedder, reranker, router or tags. Held-out questions judge the result: card.json in its folder has
 the verdict. Exit codes: 0 trained and accepted, 1 failed, 2 bad input, 4 trained but not accepted.
 """
 
@@ -28,6 +28,8 @@ def add_kind(parser: argparse.ArgumentParser, name: str) -> None:
     add("--output", type=Path, required=True, help="folder of the trained model")
     if name != "router":
         cli.add_collection(parser, "whose index is used (default: the only one)")
+    if name == "adapter":
+        add("--check", type=Path, help="further questions to judge by; their pages are not learned from")
     if name == "tags":
         add("--corrections", type=Path, help="CSV of question, tag, correction: questions that people labelled")
     cli.add_moved(parser, f"train {name}")
@@ -42,7 +44,7 @@ def run(args: argparse.Namespace) -> int:
     flags, kind = vars(args), KINDS[args.kind]
     plan = cli.read_fields(kind.plan, flags)
     check_free(args.output)
-    files = {name: flags[name] for name in ("collection", "corrections") if name in flags}
+    files = {name: flags[name] for name in ("collection", "check", "corrections") if name in flags}
     order = TrainingOrder(args.dataset, **files, open_store=open_store, settings=read_configuration(), progress=cli.say)
     if flags.get("threads"):
         import torch

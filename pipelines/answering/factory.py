@@ -4,6 +4,7 @@ Knows no environment, no HTTP and no Ray: the service decides where a step runs.
 """
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from pipelines.answering.conversation.rewriting import Rewriter
 from pipelines.answering.engine import QueryEngine
@@ -27,6 +28,7 @@ from pipelines.answering.synthesis.prompts import Prompts
 from pipelines.answering.verified.finder import VerifiedFinder
 from pipelines.answering.verified.pinned import PinnedFinder
 from pipelines.answering.writing.agents import Agent, LLMAgent, synthesizer_of
+from pipelines.embedding.adapter import AdaptedEmbedder, QueryAdapter
 from pipelines.embedding.embedder import Embedder
 from pipelines.embedding.load import load_embedder
 from pipelines.lexical import LexicalIndex, lexical_folder
@@ -77,13 +79,15 @@ def make_verified(settings: AnswerSettings, retriever: AsyncRetriever, store: St
 
 
 def make_retriever(settings: AnswerSettings, store: Store) -> Retriever:
-    """Make the retriever over `store`."""
+    """Make the retriever over `store`. Raises NotAnAdapter."""
+    chosen = settings.retrieval.query_adapter
+    adapter = QueryAdapter.load(chosen) if chosen != Path() else None
 
     def embedder(model: EmbeddingModel) -> QueryEmbedder:
         made = make_embedder(settings, model)
         if made.counter.folder:  # a model that runs here: the first question opens what all others use
             made.embed_query("first")
-        return made
+        return AdaptedEmbedder(made, adapter) if adapter else made
 
     return Retriever(
         store,

@@ -1,7 +1,7 @@
 """Embedding models: texts become vectors.
 
 load chooses the engine: torch, onnx, openai or hashed words. embedder is what
-they share, tokens counts the tokens of a text.
+they share, tokens counts the tokens of a text, adapter maps the vectors of questions.
 """
 
 from pipelines.embedding.embedder import Embedder, EmbeddingFailed

@@ -299,6 +299,13 @@ class Indexes(ChunkTables):
                 cursor.execute(statement("scan_chunks", chunk=chunk_table(index), **self.columns.parts))
                 yield row["revision"], map(self.columns.read_hit, cursor)
 
+    def vectors(self, index: int) -> dict[str, np.ndarray]:
+        """Return the vector of each chunk of an index (float32) by chunk id. Raises NoSuchIndex."""
+        with self._connection() as connection, _existing(index), connection.cursor("scan", binary=True) as cursor:
+            cursor.itersize = 2_000
+            cursor.execute(statement("scan_vectors", chunk=chunk_table(index)))
+            return {row["id"]: np.asarray(row["embedding"].to_numpy(), np.float32) for row in cursor}
+
     def changes_since(self, index: int, revision: int) -> tuple[int, list[tuple[str, Hit | None]]]:
         """Return the newest revision, and each chunk changed since `revision` as it is now (None: deleted).
 

@@ -87,6 +87,9 @@ select {hit} from {chunk} c where c.url = any(%(urls)s) order by c.url, c.ordina
 -- name: scan_chunks
 select {hit} from {chunk} c;
 
+-- name: scan_vectors
+select c.id, c.embedding::vector as embedding from {chunk} c;
+
 -- name: changes_since
 select distinct on (chunk_id) chunk_id, op from change
 where index = %(index)s and revision > %(revision)s order by chunk_id, revision desc;

@@ -6,6 +6,7 @@ folds choose what to learn from and what to judge by, ranking (with the gate) an
 
 from typing import Any
 
+from pipelines.training.adapter import AdapterKind
 from pipelines.training.cross_encoder import RerankerKind
 from pipelines.training.embedder import EmbedderKind
 from pipelines.training.router import RouterKind
@@ -13,5 +14,5 @@ from pipelines.training.run import ModelKind, TrainingOrder, TrainingResult, che
 from pipelines.training.tags import TagKind
 
 KINDS: dict[str, ModelKind[Any, Any, Any]] = {
-    kind.name: kind for kind in (EmbedderKind(), RerankerKind(), RouterKind(), TagKind())
+    kind.name: kind for kind in (AdapterKind(), EmbedderKind(), RerankerKind(), RouterKind(), TagKind())
 }

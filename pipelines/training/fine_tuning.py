@@ -10,7 +10,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
+from typing import Any, Generic, Literal, TypeVar
 
 from pydantic import Field
 
@@ -21,9 +21,6 @@ from pipelines.records import digest
 from pipelines.training.mining import Corpus, NothingToLearn, Triple, pages_of, select_answered, split
 from pipelines.training.ranking import GateVerdict
 from pipelines.training.run import TrainingPlan
-
-if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
 
 
 class TrainerMissing(RuntimeError):
@@ -127,8 +124,8 @@ def check_triples(triples: Sequence[Triple]) -> None:
         )
 
 
-def checkpoint_folder(checkpoints: Path, rows: "Sequence[DataclassInstance]", plan: TrainerPlan) -> Path:
-    """Return the folder for checkpoints of these rows and this plan; another's are not continued.
+def checkpoint_folder(checkpoints: Path, rows: Sequence[Any], plan: TrainerPlan) -> Path:
+    """Return the folder for checkpoints of these rows (dataclasses) and this plan; another's are not continued.
 
     Raises TrainerMissing.
     """

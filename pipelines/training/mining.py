@@ -5,9 +5,11 @@ Knows the chunks and hits of a live index; no model.
 
 import random
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+
+import numpy as np
 
 from pipelines.answering.retrieval.retriever import Retriever
 from pipelines.answering.retrieval.search import Search
@@ -17,7 +19,7 @@ from pipelines.evaluation.questions.feedback import Feedback, question_key
 from pipelines.markdown.plain import plain_text
 from pipelines.records import Hit
 from pipelines.store import RecordedQuestion, Store
-from pipelines.training.folds import FOLDS, group_folds, page_groups
+from pipelines.training.folds import FOLDS, Places, group_folds, page_groups
 
 # Negatives are drawn from so many of the best wrong hits: the very best alone hold most of the unlabelled right ones
 # (Qu et al., RocketQA, 2021, find up to 70 % of top-ranked "negatives" to be right). Not tuned.
@@ -72,14 +74,19 @@ def pages_of(examples: Iterable[Example]) -> set[str]:
 
 
 def split(examples: Sequence[Example], corpus: Corpus, seed: int = 0) -> tuple[list[int], list[int]]:
-    """Return the places of examples to learn from, and of one of FOLDS folds to judge by; no page has both.
+    """Return the places of examples to learn from, and of one of FOLDS folds to judge by. Raises BadFolds."""
+    held_out, *rest = page_folds(examples, corpus, seed)
+    return sorted(int(place) for fold in rest for place in fold), held_out.tolist()
+
+
+def page_folds(examples: Sequence[Example], corpus: Corpus, seed: int = 0) -> list[Places]:
+    """Return the places of examples in FOLDS folds; no page is in two of them.
 
     Pages with a copy of an answering text count as one: otherwise a text that is learned as an answer could stand, word
     for word, on a page that judges. Raises BadFolds.
     """
     widened = [replace(each, sources=tuple(sorted(corpus.pages_of(each)))) for each in examples]
-    held_out, *rest = group_folds(page_groups(widened), FOLDS, seed)
-    return sorted(int(place) for fold in rest for place in fold), held_out.tolist()
+    return group_folds(page_groups(widened), FOLDS, seed)
 
 
 def select_answered(examples: Sequence[Example], corpus: Corpus) -> list[Example]:
@@ -242,6 +249,10 @@ class IndexedCollection:
         """All chunks of the index."""
         with self._store.scan_chunks(self.index.id) as (_, chunks):
             return Corpus(chunks)
+
+    def vectors(self) -> Mapping[str, np.ndarray]:
+        """Return the vectors of the chunks by their ids."""
+        return self._store.vectors(self.index.id)
 
     def retrieve(self, question: str, k: int) -> Sequence[Hit]:
         """Return the best `k` hits."""

@@ -1,4 +1,4 @@
-"""Ranks the right hit of held-out questions, as served or by a model, and judges ranks by the gate.
+"""Ranks the right hit of questions, as served, by vectors or by a model, and judges ranks by the gate.
 
 Knows questions, hits and models that are given; not how any of them came to be.
 """
@@ -11,6 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from pipelines.answering.reranking.base import Reranker
 from pipelines.answering.retrieval.ranking.fusion import spread_pages, take_diverse
 from pipelines.answering.settings import AnswerSettings
@@ -21,9 +24,12 @@ from pipelines.text.tables import as_columns, with_interval
 from pipelines.training.mining import Corpus, IndexedCollection, embedding_text
 
 Hits = Sequence[Hit]
+Matrix = NDArray[np.float32]
 
 # Ranks beyond this count as not found when an embedding model ranks; MRR hardly sees a difference.
 DEPTH = 100
+# Questions that are scored against all chunks at a time: 20,000 chunks make 40 MB.
+AT_ONCE = 512
 
 
 # Numbers of hits that are scored, and the one that the gate uses: the Ray assistant's study decided by 9.
@@ -127,6 +133,29 @@ class JudgingHits:
 def rank_of_right(example: Example, hits: Hits) -> int:
     """Return the rank of the first hit on a reference page, from 1; 0 if there is none."""
     return next((rank for rank, hit in enumerate(hits, 1) if hit.url in example.pages), 0)
+
+
+# ------------------------------------------------------------------------------------------- by vectors
+
+
+def vector_ranks(questions: Matrix, chunks: Matrix, right: Sequence[Sequence[int]], texts: Sequence[str]) -> list[int]:
+    """Return for each question the rank, from 1, of the first chunk of `right` by cosine; 0 where it has none.
+
+    Chunks with equal `texts` are one hit, as in retrieval. Rows of `questions` and `chunks` have length 1.
+    """
+    numbers: dict[str, int] = {}
+    text = np.array([numbers.setdefault(name, len(numbers)) for name in texts])
+    return [
+        rank
+        for start in range(0, len(questions), AT_ONCE)
+        for rank in _ranks(questions[start : start + AT_ONCE] @ chunks.T, right[start : start + AT_ONCE], text)
+    ]
+
+
+def _ranks(scores: Matrix, right: Sequence[Sequence[int]], text: NDArray[np.int64]) -> list[int]:
+    """Return one more than the number of different texts that score higher than the best right one."""
+    best = [row[places].max() if len(places) else None for row, places in zip(scores, right, strict=True)]
+    return [0 if most is None else 1 + len(np.unique(text[row > most])) for row, most in zip(scores, best, strict=True)]
 
 
 # ------------------------------------------------------------------------------------------- by an embedding model

@@ -66,6 +66,7 @@ class TrainingOrder:
 
     dataset: Path
     collection: str | None = None
+    check: Path | None = None
     corrections: Path | None = None
     open_store: Callable[[], AbstractContextManager[Store]] | None = None
     settings: AnswerSettings = field(default_factory=AnswerSettings)

@@ -14,7 +14,7 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from pipelines.answering.reranking.tag import KIND, OTHER, TagReranker
-from pipelines.answering.routing.classifier import CannotLearn, Classifier, TextClassifier
+from pipelines.answering.routing.classifier import Classifier, TextClassifier
 from pipelines.embedding.tokens import TokenCounter
 from pipelines.evaluation.dataset import read_answerable, sample
 from pipelines.evaluation.questions import alike, tagged
@@ -49,7 +49,7 @@ class TagPlan(TrainerPlan, RerankingPlan):
     prefix: str = Field(min_length=1, description="the site's URL: the folder after it is the part of a page")
     base: str = Field("", description="a transformer that gets a classifying head (default: TF-IDF and regression)")
     at_least: int = Field(AT_LEAST, ge=1, description='questions that a part needs, otherwise it is "other"')
-    folds: int = Field(FOLDS, ge=2, description="of the cross-validation; with a base the first alone judges")
+    folds: int = Field(FOLDS, ge=2, description="one of them judges, the others teach")
     held_out: int = Field(400, ge=0, description="questions to measure the gain by; 0: all that are held out")
     epochs: float = Field(3.0, gt=0, description="passes over the questions, with a base")
     batch_size: int = Field(32, ge=1, description="questions, with a base")
@@ -66,14 +66,14 @@ class TagPlan(TrainerPlan, RerankingPlan):
 
 @dataclass(frozen=True, slots=True)
 class TagData:
-    """Tagged questions in folds that share no page and no question, and hits of questions of the first fold.
+    """Tagged questions, the places of those that judge, and hits of these; no other shares their page or wording.
 
     `base` has the weights that a classifying head is put on, None for TF-IDF and a regression.
     """
 
     plan: TagPlan
     rows: Sequence[TaggedQuestion]
-    folds: Sequence[Places]
+    fold: Places
     hits: JudgingHits
     collection: str
     base: TokenCounter | None = None
@@ -96,8 +96,8 @@ class TagKind(ModelKind[TagPlan, TagData, Classifier]):
         if all(row.tag == OTHER for row in by_url):
             raise BadPrefix(f"--prefix is {plan.prefix}: no source lies in a folder below it, such as {by_url[0].page}")
         rows = merge_parts([*by_url, *(tagged.read_corrections(people) if people else [])], plan.at_least)
-        folds = group_folds(tag_groups(rows), plan.folds, plan.seed)
-        judging = [examples[place] for place in folds[0] if place < len(examples)]
+        fold = group_folds(tag_groups(rows), plan.folds, plan.seed)[0]
+        judging = [examples[place] for place in fold if place < len(examples)]
         if len(judging) < 2:
             raise BadFolds(
                 f"of the fold that judges, {len(judging)} questions have a source: add questions, or --folds"
@@ -106,7 +106,7 @@ class TagKind(ModelKind[TagPlan, TagData, Classifier]):
             kept = sample(judging, plan.held_out or len(judging), plan.seed)
             hits = JudgingHits.retrieve(collection, kept, plan.depth)
         order.progress(f"{len(rows):,} questions with their part of the site, {len(kept):,} to judge by")
-        return TagData(plan, rows, folds, hits, collection.index.collection, base)
+        return TagData(plan, rows, fold, hits, collection.index.collection, base)
 
     def fit(self, data: TagData, workplace: Workplace) -> Classifier:
         """Learn from all questions. Raises CannotLearn."""
@@ -114,9 +114,8 @@ class TagKind(ModelKind[TagPlan, TagData, Classifier]):
 
     def judge(self, data: TagData, model: Classifier, workplace: Workplace) -> TrainingScores:
         """Judge by classifiers that have seen neither the page nor the question, and by the gain in the hits."""
-        plan, fit = data.plan, fitter(data, workplace)
-        judge = fit(rows_without(data.rows, data.folds[0]))
-        metrics = score_tags(data, judge, fit)
+        plan, judge = data.plan, fitter(data, workplace)(rows_without(data.rows, data.fold))
+        metrics = score_tags(data, judge)
         verdict, threshold, by_threshold = measure_gain(data, judge)
         entries = {
             "prefix": plan.prefix,
@@ -157,7 +156,7 @@ def tag_groups(rows: Sequence[TaggedQuestion]) -> list[int]:
 
 
 def rows_without(rows: Sequence[TaggedQuestion], fold: Places) -> list[TaggedQuestion]:
-    """Return the rows of all other folds."""
+    """Return the rows that are not in the fold."""
     return [rows[place] for place in np.setdiff1d(np.arange(len(rows)), fold)]
 
 
@@ -173,28 +172,21 @@ def fitter(data: TagData, workplace: Workplace) -> Fit:
     return fit
 
 
-def score_tags(data: TagData, judge: Classifier, fit: Fit) -> dict[str, Any]:
-    """Return the scores over the folds (with a base: over the first); `judge` learned from all but the first.
+def score_tags(data: TagData, classifier: Classifier) -> dict[str, Any]:
+    """Return the scores on the fold that `classifier` has not learned from.
 
-    `accuracy` has "all", "pages" (tagged by URL) and "people". Raises CannotLearn.
+    `accuracy` has "all", "pages" (tagged by URL) and "people".
     """
     from sklearn.metrics import brier_score_loss
 
-    folds = data.folds[:1] if data.base else data.folds
-    labels = sorted({row.tag for row in data.rows})
-    rows, parts = [data.rows[place] for fold in folds for place in fold], []
-    for number, fold in enumerate(folds):
-        try:
-            classifier = fit(rows_without(data.rows, fold)) if number else judge
-        except CannotLearn as error:
-            raise CannotLearn(f"where one of {len(folds)} folds is left out to judge by, {error}") from error
-        parts.append(_columns(classifier, [data.rows[place].question for place in fold], labels))
-    out, truth = np.concatenate(parts), [row.tag for row in rows]
+    labels, rows = sorted({row.tag for row in data.rows}), [data.rows[place] for place in data.fold]
+    out, truth = np.zeros((len(rows), len(labels))), [row.tag for row in rows]
+    known = [labels.index(label) for label in classifier.labels]  # one may have lost its questions with the fold
+    out[:, known] = classifier.probabilities([row.question for row in rows])
     predicted, confidence = [labels[place] for place in out.argmax(axis=1)], out.max(axis=1).tolist()
     right = [a == b for a, b in zip(predicted, truth, strict=True)]
     return {
         "questions": len(rows),
-        "folds": len(folds),
         "accuracy": _accuracy(rows, right),
         "majority": classification.majority_share(truth),
         "calibration": classification.calibration(confidence, right),
@@ -203,13 +195,6 @@ def score_tags(data: TagData, judge: Classifier, fit: Fit) -> dict[str, Any]:
         "confusion": classification.confusion(truth, predicted),
         "curve": classification.threshold_curve(out, labels, truth, never=OTHER, thresholds=THRESHOLDS),
     }
-
-
-def _columns(classifier: Classifier, questions: Sequence[str], labels: Sequence[str]) -> Any:
-    """Return the probability of each of `labels` for each question; a label that the classifier lacks has 0."""
-    out = np.zeros((len(questions), len(labels)))
-    out[:, [labels.index(label) for label in classifier.labels]] = classifier.probabilities(questions)
-    return out
 
 
 def _accuracy(rows: Sequence[TaggedQuestion], right: Sequence[bool]) -> dict[str, float]:
@@ -256,7 +241,7 @@ def describe(metrics: Mapping[str, Any]) -> str:
     """Return the scores of folds for a person."""
     accuracy = ", ".join(f"{name} {value:.3f}" for name, value in metrics["accuracy"].items())
     lines = [
-        f"{metrics['questions']:,} questions with unseen pages and words, in {metrics['folds']} fold(s)",
+        f"{metrics['questions']:,} questions whose pages and wordings it has not seen",
         f"majority {metrics['majority']:.3f}, accuracy {accuracy}",
         f"Brier {metrics['brier']:.3f}, ECE {metrics['calibration']['ece']:.3f}",
         "",

@@ -55,6 +55,7 @@ class RetrievalChoices(Group):
     max_per_page: Annotated[int, Field(ge=0)] = _ENGINE.max_per_page  # hits of one page; 0: any number
     neighbours: Annotated[int, Field(ge=0, le=10)] = _RETRIEVAL.neighbours  # chunks joined to each side of a hit
     spelling: bool = _RETRIEVAL.spelling  # correct words that the index does not hold by those that it holds
+    query_adapter: Path = Path()  # folder of a trained map of the questions' vectors
 
 
 class FusionSettings(Group):

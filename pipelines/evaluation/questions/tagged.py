@@ -1,4 +1,4 @@
-"""Reads questions with the part of the site that they are about: by the URL of their source, or by people.
+"""Reads questions with the part of the site that they are about, by their source or by people.
 
 Knows files and rows; not what is learned from them.
 """

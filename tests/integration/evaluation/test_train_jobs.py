@@ -1,5 +1,6 @@
 """The training jobs on a real index: questions in, a folder that says whether it may be used, and answers by it out."""
 
+import contextlib
 import json
 from pathlib import Path
 
@@ -8,11 +9,14 @@ from kit.reindexing import Jobs
 from kit.tiny_model import tiny_model
 from kit.workshop import BASE, Workshop
 
-from pipelines.answering.factory import make_reranker
+from jobs.cli import NOT_ACCEPTED
+from pipelines.answering.factory import make_reranker, make_retriever
 from pipelines.answering.reranking.tag import OtherCollection
+from pipelines.answering.retrieval.search import Search
 from pipelines.answering.settings import AnswerSettings
+from pipelines.embedding.adapter import AdaptedEmbedder, NotAnAdapter, QueryAdapter
 from pipelines.embedding.load import load_embedder, load_tokenizer
-from pipelines.evaluation.dataset import Example, write_dataset
+from pipelines.evaluation.dataset import Example, read_dataset, write_dataset
 from pipelines.store import Store
 from pipelines.training.run import Workplace
 
@@ -114,3 +118,41 @@ def test_tags_are_judged_by_the_gain_in_a_collections_hits(jobs: Jobs, store: St
         "train", "tags", *words[:2], "--corrections", tmp_path / "no.csv", "--output", folder, "--prefix", BASE
     )
     assert done.code == 2 and "no.csv" in done.messages
+
+
+def test_an_adapter_is_trained_judged_and_used(jobs: Jobs, store: Store, questions: Path, tmp_path: Path) -> None:
+    folder, check = tmp_path / "adapter", tmp_path / "check.jsonl"
+    write_dataset(check, read_dataset(questions)[:5])
+    words = ("train", "adapter", "--dataset", questions, "--output", folder)
+    done = jobs.run(*words, "--check", check)
+    assert done.code in (0, NOT_ACCEPTED), done.messages
+    card = json.loads((folder / "card.json").read_text())
+    assert card["accepted"] is (done.code == 0) and card["metrics"]["questions"] == PAGES
+    assert card["base"] == {"model": MODEL, "identity": MODEL, "dimension": 64}
+    assert card["check"]["questions"] == 5 and card["data"]["pages"] == PAGES
+
+    assert jobs.run(*words, "--accept").code == 0
+    adapter, plain = QueryAdapter.load(folder), load_embedder(MODEL)
+    wanted = adapter(plain.embed_query("wheel7"))
+    assert AdaptedEmbedder(plain, adapter).embed_query("wheel7") == pytest.approx(wanted)
+    vectors = store.vectors(store.live_index("docs").id)
+    nearest = max(float(vector @ wanted) for vector in vectors.values())
+    by_vectors = {"query_adapter": folder, "bm25_weight": 0, "ranking": "fused"}
+    with contextlib.closing(make_retriever(AnswerSettings(retrieval=by_vectors), store)) as retriever:
+        (hit,) = retriever.retrieve(Search(("wheel7",), k=1)).hits
+    assert hit.scores["vector"] == pytest.approx(nearest, abs=1e-4)
+
+
+def test_an_adapter_without_a_gain_stops_the_start_and_is_learned_anew(
+    jobs: Jobs, store: Store, questions: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "adapter"
+    words = ("train", "adapter", "--dataset", questions, "--output", folder)
+    done = jobs.run(*words, "--epochs", 0)
+    assert done.code == NOT_ACCEPTED and done.summary["accepted"] is False
+    with pytest.raises(NotAnAdapter, match="not accepted"):
+        make_retriever(AnswerSettings(retrieval={"query_adapter": folder}), store)
+    monkeypatch.setenv("RAYDEX_RETRIEVAL__QUERY_ADAPTER", str(folder))
+    assert jobs.run(*words, "--epochs", 0).code == NOT_ACCEPTED  # the one that does not load is in nobody's way
+    done = jobs.run(*words, "--check", questions)
+    assert done.code == 2 and "nothing is left to learn from" in done.messages

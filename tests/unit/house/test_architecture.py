@@ -146,7 +146,7 @@ LAYERS = {
     ),
     "pipelines/training": (
         "folds < mining < ranking < run < classification fine_tuning < sequence_classifier"
-        " < cross_encoder embedder router tags"
+        " < adapter cross_encoder embedder router tags"
     ),
 }
 # Wings whose rooms are in no cycle, and have no lines above yet.

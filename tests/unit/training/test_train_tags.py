@@ -118,8 +118,8 @@ def judged_data(right_place: int, **plan: Any) -> tags.TagData:
     ]
     rows = tag_by_url(examples, PREFIX)
     chosen = tags.TagPlan(prefix=PREFIX, folds=4, at_least=2, k=1, depth=3, **plan)
-    folds = group_folds(tags.tag_groups(rows), chosen.folds)
-    judging = [examples[place] for place in folds[0]]
+    fold = group_folds(tags.tag_groups(rows), chosen.folds)[0]
+    judging = [examples[place] for place in fold]
     hits = []
     for example in judging:
         (page,) = example.pages
@@ -129,7 +129,7 @@ def judged_data(right_place: int, **plan: Any) -> tags.TagData:
         hits.append([replace(make_hit(url, "text"), score=1.0 - n / 10) for n, url in enumerate(urls)])
     settings = AnswerSettings()
     base = load_tokenizer(chosen.base) if chosen.base else None
-    return tags.TagData(chosen, rows, folds, JudgingHits(judging, hits, settings), "docs", base)
+    return tags.TagData(chosen, rows, fold, JudgingHits(judging, hits, settings), "docs", base)
 
 
 def read_card(folder: Path) -> dict[str, Any]:
@@ -142,7 +142,7 @@ def test_a_classifier_that_brings_right_hits_forward_is_accepted_and_names_its_c
     assert result.accepted and card["kind"] == "tag" and card["gate"]["gain"]["difference"] == 1
     assert (card["prefix"], card["collection"], card["base"]) == (PREFIX, "docs", None)
     assert [row["threshold"] for row in card["gain_by_threshold"]] == [0, 0.3, 0.5, 0.7, 0.9]
-    assert card["metrics"]["accuracy"] == {"all": 1.0, "pages": 1.0} and card["metrics"]["folds"] == 4
+    assert card["metrics"]["accuracy"] == {"all": 1.0, "pages": 1.0} and card["metrics"]["questions"] == 20
     reranker = TagReranker.load(str(tmp_path / "tags"))
     assert reranker.threshold == card["settings"]["threshold"] and reranker.prefix == PREFIX
 
@@ -164,7 +164,7 @@ def test_a_head_on_a_transformer_learns_is_judged_and_loads(tmp_path):
     result = train(tags.TagKind(), judged_data(right_place=1, **more), tmp_path / "tags")
     card = read_card(tmp_path / "tags")
     assert card["base"]["identity"] == load_tokenizer(more["base"]).identity
-    assert card["metrics"]["folds"] == 1 and card["metrics"]["accuracy"]["all"] > 0.9 and result.accepted
+    assert card["metrics"]["questions"] == 20 and card["metrics"]["accuracy"]["all"] > 0.9 and result.accepted
     reranker = TagReranker.load(str(tmp_path / "tags"))
     assert reranker.classifier.predict("trial search number7")[0] == "tune"
     assert reranker.classifier.predict("")[1] > 0  # any text
