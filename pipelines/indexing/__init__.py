@@ -1,5 +1,35 @@
 """Indexing: pages become an index.
 
-`run.reindex` does all of it: crawl or read, cut, embed, store (`build`, a Ray Data chain), publish. Nothing is exported
-here, because the steps import parsers, Ray and models.
+`reindex` does all of it: crawl or read, cut, embed, store (`building`, a Ray Data chain), publish. `read_page` and
+`Chunker` are its first two steps, on one page. A name is loaded when it is used: a process that only reads pages
+needs no crawler.
 """
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pipelines.indexing.chunking.chunker import Chunker
+    from pipelines.indexing.collection import Collection
+    from pipelines.indexing.crawling.crawl import Site
+    from pipelines.indexing.folders.folder import Folder
+    from pipelines.indexing.reading.read import read_page
+    from pipelines.indexing.run import reindex
+    from pipelines.indexing.settings import ReindexOptions
+
+_HOMES = {
+    "Chunker": "chunking.chunker",
+    "Collection": "collection",
+    "Folder": "folders.folder",
+    "ReindexOptions": "settings",
+    "Site": "crawling.crawl",
+    "read_page": "reading.read",
+    "reindex": "run",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Load the module that has `name`."""
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

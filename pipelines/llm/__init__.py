@@ -4,6 +4,7 @@ client and session make calls, retry asks until a reply is usable, replies reads
 texts to a model, cached keeps replies in a file.
 """
 
+from pipelines.llm.cached import CachedModel
 from pipelines.llm.client import LLM, Completion, LLMSettings
 from pipelines.llm.errors import LLMFailed
 from pipelines.llm.session import ChatModel, LLMSession

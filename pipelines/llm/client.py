@@ -74,7 +74,7 @@ class Completion:
     """A model's whole answer, never empty, its cost, and why it ended (see FINISHED)."""
 
     text: str
-    usage: Usage
+    usage: Usage = Usage()
     finish_reason: str = FINISHED
 
 

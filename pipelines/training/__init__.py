@@ -9,7 +9,7 @@ from typing import Any
 from pipelines.training.adapter import AdapterKind
 from pipelines.training.cross_encoder import RerankerKind
 from pipelines.training.embedder import EmbedderKind
-from pipelines.training.router import RouterKind
+from pipelines.training.router import RouterKind, fit_router
 from pipelines.training.run import ModelKind, TrainingOrder, TrainingResult, check_free, train
 from pipelines.training.tags import TagKind
 

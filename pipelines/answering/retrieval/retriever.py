@@ -10,6 +10,7 @@ from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import suppress
 from contextvars import copy_context
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
@@ -29,7 +30,8 @@ from pipelines.answering.retrieval.ranking.fusion import Fusion
 from pipelines.answering.retrieval.ranking.texts import FUSED
 from pipelines.answering.retrieval.search import Retrieval, RetrievalSettings, Search
 from pipelines.answering.retrieval.searcher import Searcher
-from pipelines.lexical import LexicalIndex
+from pipelines.embedding import load_embedder
+from pipelines.lexical import LexicalIndex, lexical_folder
 from pipelines.records import EmbeddingModel, Hit, Index
 from pipelines.store import NoSuchIndex, Place, Store, StoreUnavailable, is_copy
 
@@ -66,6 +68,17 @@ class Retriever:
         self._embeds = ThreadPoolExecutor(THREADS, "raydex-embed")
         self._searcher = self._make_searcher(settings)
         self._alone = {leg: self._make_searcher(_only(leg, settings)) for leg in (VECTOR, BM25)}
+
+    @classmethod
+    def over(
+        cls, store: Store, home: Path, *, collection: str = "", settings: RetrievalSettings | None = None
+    ) -> "Retriever":
+        """Return the retriever over the indexes of `store`, with their own models and BM25 files under `home`."""
+
+        def lexical(index: Index) -> LexicalIndex:
+            return LexicalIndex(lexical_folder(home, store.url, index.id))
+
+        return cls(store, load_embedder, lexical, collection=collection, settings=settings)
 
     def _make_searcher(self, settings: RetrievalSettings) -> Searcher:
         return Searcher(self._store, self._indexes, (self._legs, self._embeds), settings)
