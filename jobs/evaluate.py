@@ -19,6 +19,7 @@ from pipelines.evaluation.dataset import Example, count_left_out, name_datasets,
 from pipelines.evaluation.evaluator import EvaluationPlan
 from pipelines.evaluation.experiments.gate import judge_floors, read_floors
 from pipelines.evaluation.experiments.record import flatten_scores
+from pipelines.evaluation.judge_check import as_table, check_judge, read_graded
 from pipelines.evaluation.judging.dimensions import parse_dimensions
 from pipelines.evaluation.metrics import score_names
 from pipelines.evaluation.result_text import as_text
@@ -44,6 +45,10 @@ def arguments() -> argparse.ArgumentParser:
     answers.add_argument("--judge", metavar="AGENT", help=judge)
     dimensions = "what is judged, by commas; NAME=FILE: a prompt (default: quality if there is a judge)"
     answers.add_argument("--dimensions", help=dimensions)
+    check = "check the judge too: do order, length or author of answers sway it, and do people agree with it?"
+    answers.add_argument("--check-judge", action="store_true", help=check)
+    grades = "with --check-judge: graded answers as JSONL, {question, answer, reference, grade}; grade is 1 to 5"
+    answers.add_argument("--grades", type=Path, metavar="FILE", help=grades)
     component = (
         "answer each question from its reference section too: twice the calls, a score that retrieval can't spoil"
     )
@@ -57,7 +62,6 @@ def arguments() -> argparse.ArgumentParser:
     out = "write results.json, questions.jsonl and, with --answers, answers.md there"
     running.add_argument("--out", type=Path, metavar="FOLDER", help=out)
     cli.add_json(parser)
-    cli.add_moved(parser, "evaluate")
     return parser
 
 
@@ -78,7 +82,7 @@ def choose_judge(named: str | None, wanted: bool, settings: AnswerSettings) -> s
     default = next((agent.name for agent in all_agents(settings)), "") if wanted else ""
     judge = "" if named == NO_JUDGE else named or default
     if wanted and not judge:
-        raise cli.BadInput("there is no agent to judge: configure one, or leave out --dimensions")
+        raise cli.BadInput("there is no agent to judge: configure one, or leave out --dimensions and --check-judge")
     return judge
 
 
@@ -102,16 +106,19 @@ def run(args: argparse.Namespace) -> int:
     cli.check_range("--workers", args.workers, 0)
     cli.check_range("--at-once", args.at_once, 0)
     cli.check_range("--seed", args.seed, 0)
-    for flag in ("judge", "dimensions", "component", "without-verified"):
+    for flag in ("judge", "dimensions", "check-judge", "component", "without-verified"):
         if getattr(args, flag.replace("-", "_")) and not args.answers:
             raise cli.BadInput(f"--{flag} needs --answers: without them only hits are measured")
+    if args.grades and not args.check_judge:
+        raise cli.BadInput("--grades needs --check-judge: grades are what a judge is compared with")
+    graded = read_graded(args.grades) if args.grades else ()
     if args.without_verified:
         settings = change(settings, {"verified.enabled": False})
     if args.out:
         cli.make_folder("--out", args.out)
     examples, left = read_questions(args.dataset, args.limit, args.seed, args.answers)
     dimensions = parse_dimensions(args.dimensions or "quality")
-    judge = choose_judge(args.judge, bool(args.dimensions), settings)
+    judge = choose_judge(args.judge, bool(args.dimensions or args.check_judge), settings)
     judged = [dimension.name for dimension in dimensions] if judge else []
     floors = read_floors(args.at_least, score_names(ks, args.answers, judged, args.component))
     options = EvaluationOptions(args.fresh, args.workers, args.at_once, ray_address())
@@ -121,16 +128,24 @@ def run(args: argparse.Namespace) -> int:
         result = evaluate(
             store, settings, examples, plan, dataset=name_datasets(args.dataset), options=options, progress=cli.say
         )
+        checks = (
+            check_judge(
+                store, settings, examples, plan, result["evaluation"], graded, options=options, progress=cli.say
+            )
+            if args.check_judge
+            else []
+        )
         if args.out:
             rows = store.evaluated_questions(result["evaluation"])
             write_results(args.out, result, per_question(examples, rows, plan))
     verdicts = judge_floors([{"name": result["dataset"], "error": None, "scores": flatten_scores(result)}], floors)
     gate = [asdict(verdict) | {"passed": verdict.passed} for verdict in verdicts]
     result |= {"left_out": left}
+    result |= {"judge_check": [asdict(check) for check in checks]} if checks else {}
     cli.finish(
         result | ({"gate": gate} if gate else {}),
         args.json,
-        "\n".join([as_text(result), *(f"gate {v}" for v in verdicts)]),
+        "\n".join([as_text(result), *as_table(checks), *(f"gate {v}" for v in verdicts)]),
     )
     return cli.DONE if all(verdict.passed for verdict in verdicts) else cli.NOT_ACCEPTED
 

@@ -18,10 +18,12 @@ from pipelines.text.phrases import read_table
 
 _TABLE = read_table(__name__)
 SYSTEM, REMINDER = _TABLE["system"], _TABLE["reminder"]
+COMPARE, COMPARE_REMINDER = Template(_TABLE["compare"]), _TABLE["compare_reminder"]
+PADDED = Template(_TABLE["padded"])
 SCHEMA = object_schema({"reasoning": {"type": "string"}, "score": {"type": "number"}})
 
 VARIABLES = frozenset({"question", "answer", "reference", "context"})
-_TAG = re.compile(r"<(?=\s*/?\s*(?:question|reference_answer|generated_answer|context)\b)", re.IGNORECASE)
+_TAG = re.compile(r"<(?=\s*/?\s*(?:question|reference_answer|generated_answer|context|answer_[ab])\b)", re.IGNORECASE)
 
 
 class BadDimension(ValueError):

@@ -243,6 +243,36 @@ def test_questions_that_fail_are_counted_and_all_of_them_is_a_failure(job: Job, 
     assert failed.code == 1 and "every question failed" in failed.err and "the model broke" in failed.err
 
 
+def test_a_judge_is_checked_for_what_sways_it_and_against_people(job, tmp_path, llm, monkeypatch):
+    agents = [{"name": name, "model": name, "base_url": llm.url} for name in ("fond", "other")]
+    monkeypatch.setenv("RAYDEX_AGENTS", json.dumps(agents))
+
+    def grade(request: Request) -> str:
+        answer = request.text.split("<generated_answer>")[1].split("</generated_answer>", maxsplit=1)[0]
+        likes = "by fond" in answer and request.body["model"] == "fond"
+        return json.dumps({"score": 1 if "wrong" in answer else 5 if "In summary" in answer or likes else 3})
+
+    llm.rules = [("<answer_a>", '{"better": "A"}'), ("<generated_answer>", grade)]
+    llm.default = lambda request: f"It says so, by {request.body['model']} [1]."
+    grades = tmp_path / "grades.jsonl"
+    rows = [
+        {"question": "q", "answer": answer, "reference": "r", "grade": n} for n, answer in ((1, "wrong"), (3, "fair"))
+    ]
+    grades.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    words = ("--answers", "--check-judge", "--judge", "fond", "--k", "2")
+    done = job(*words, "--grades", str(grades), "--json")
+    assert done.code == 0, done.err
+    found = {check["check"]: check for check in done.result["judge_check"]}
+    assert (found["position"]["value"], found["position"]["passed"], found["position"]["judged"]) == (1, False, 6)
+    assert (found["self-preference"]["value"], found["self-preference"]["passed"]) == (2, False)
+    assert (found["agreement"]["value"], found["agreement"]["passed"], found["agreement"]["judged"]) == (1, True, 2)
+    assert not found["verbosity"]["skipped"]
+    asked = len(llm.requests)
+    table = job(*words).out
+    assert "swayed: the place decides" in table and "not measured: there are no grades of people" in table
+    assert "<generated_answer>" not in "".join(request.text for request in llm.requests[asked:]), "judged once"
+
+
 REFUSED = [
     (["--k", "1,x"], "'x' is not a number from 1 to 100"),
     (["--k", "0"], "'0' is not"),
@@ -255,6 +285,10 @@ REFUSED = [
     (["--judge", "llm"], "needs --answers"),
     (["--component"], "--component needs --answers"),
     (["--answers", "--dimensions", "toxicity"], "there is no agent to judge"),
+    (["--answers", "--check-judge"], "there is no agent to judge"),
+    (["--check-judge"], "--check-judge needs --answers"),
+    (["--grades", "grades.jsonl"], "--grades needs --check-judge"),
+    (["--answers", "--check-judge", "--grades", "absent.jsonl"], "absent.jsonl"),
     (["--out", __file__], "can't be made a folder: File exists"),
     (["--answers", "--dimensions", "wit"], "no dimension is called 'wit'"),
     (["--answers", "--dimensions", "wit=absent.txt"], "absent.txt can't be read"),

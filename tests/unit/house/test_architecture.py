@@ -131,10 +131,10 @@ def test_inside_pipelines_arrows_point_one_way():
 LAYERS = {
     "pipelines/evaluation": (
         "dataset statistics < answer_scores judging < metrics questions < evaluator < fingerprint result_text worker"
-        " < results distributed < run < experiments trials"
+        " < results distributed < run < experiments judge_check trials"
     ),
     "pipelines/evaluation/trials": "asked recommendation < trial",
-    "pipelines/evaluation/judging": "dimensions verdict < judge",
+    "pipelines/evaluation/judging": "dimensions verdict < judge < checks",
     "pipelines/evaluation/questions": (
         "alike feedback headings labelled replies sections selection tagged < examples writer < making"
     ),
