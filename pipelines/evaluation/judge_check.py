@@ -14,8 +14,8 @@ from pipelines.answering.synthesis.modes import CONTEXT_ONLY
 from pipelines.evaluation.dataset import BadDataset, Example, parse_rows
 from pipelines.evaluation.evaluator import EvaluationPlan
 from pipelines.evaluation.judging.checks import (
-    Finding,
     GradedAnswer,
+    JudgeFinding,
     check_agreement,
     check_position,
     check_self_preference,
@@ -42,7 +42,7 @@ def check_judge(
     *,
     options: EvaluationOptions,
     progress: Progress = silent,
-) -> list[Finding]:
+) -> list[JudgeFinding]:
     """Return what each check finds of the plan's judge, on the rows of `evaluation`; it judges in the first dimension.
 
     Two calls a question measure position, one verbosity, and as many as there are `graded` answers agreement. For
@@ -61,11 +61,11 @@ def check_judge(
         _self_preference(store, settings, examples, plan, replace(options, fresh=False), progress),
         asyncio.run(check_agreement(judge, graded))
         if graded
-        else Finding("agreement", skipped="there are no grades of people: --grades FILE"),
+        else JudgeFinding("agreement", skipped="there are no grades of people: --grades FILE"),
     ]
 
 
-def _position(judge: Judge, answered: Answered) -> Finding:
+def _position(judge: Judge, answered: Answered) -> JudgeFinding:
     """Compare each answer with the one from the reference sections, else with the reference answer."""
     pairs = []
     for example, row in answered:
@@ -74,14 +74,16 @@ def _position(judge: Judge, answered: Answered) -> Finding:
         if text and other and text != other:
             pairs.append((example.question, text, other))
     if not pairs:
-        return Finding("position", skipped="no question has two answers: it takes reference answers, or --component")
+        return JudgeFinding(
+            "position", skipped="no question has two answers: it takes reference answers, or --component"
+        )
     return asyncio.run(check_position(judge, pairs))
 
 
-def _verbosity(judge: Judge, answered: Answered) -> Finding:
+def _verbosity(judge: Judge, answered: Answered) -> JudgeFinding:
     answers = [(example, text) for example, row in answered if (text := text_of(row.answer)) and _fits(judge, example)]
     if not answers:
-        return Finding("verbosity", skipped=_needs(judge))
+        return JudgeFinding("verbosity", skipped=_needs(judge))
     return asyncio.run(check_verbosity(judge, answers))
 
 
@@ -92,16 +94,16 @@ def _self_preference(
     plan: EvaluationPlan,
     options: EvaluationOptions,
     progress: Progress,
-) -> Finding:
+) -> JudgeFinding:
     """Have the judge's agent and the first one of another model answer, and judge each other."""
     agents = _pair(all_agents(settings), plan.judge)
     if len(agents) < 2:
-        return Finding("self-preference", skipped="it takes two agents with different models")
+        return JudgeFinding("self-preference", skipped="it takes two agents with different models")
     judges = {agent.model: make_judge(settings, replace(plan, judge=agent.name), store) for agent in agents}
     known = {model: judge for model, judge in judges.items() if judge}
     examples = [one for one in examples if one.answerable and _fits(known[agents[0].model], one)]
     if not examples:
-        return Finding("self-preference", skipped=_needs(known[agents[0].model]))
+        return JudgeFinding("self-preference", skipped=_needs(known[agents[0].model]))
     texts: dict[str, list[str]] = {}
     for agent in agents:
         alone = change(settings, {"router.kind": "fixed", "router.default": agent.name, "verified.enabled": False})
@@ -109,7 +111,7 @@ def _self_preference(
             quiet = replace(plan, judge="", component=False)
             result = evaluate(store, alone, examples, quiet, dataset="judge check", options=options, progress=progress)
         except (NothingAnswered, ModelAway) as error:
-            return Finding("self-preference", skipped=f"{agent.model} does not answer: {error}")
+            return JudgeFinding("self-preference", skipped=f"{agent.model} does not answer: {error}")
         rows = store.evaluated_questions(result["evaluation"])
         answers = [rows[one.id].answer if one.id in rows else None for one in examples]
         # Another agent stands in for one that fails: its answer is not this model's.
@@ -158,7 +160,7 @@ def _graded(row: Any) -> GradedAnswer:
     return GradedAnswer(Example(row["question"].strip(), (), reference or None), row["answer"].strip(), float(grade))
 
 
-def as_table(findings: Sequence[Finding]) -> list[str]:
+def as_table(findings: Sequence[JudgeFinding]) -> list[str]:
     """Return findings as the lines of a table for a person, none for none."""
     if not findings:
         return []

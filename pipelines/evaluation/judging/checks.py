@@ -34,7 +34,7 @@ class GradedAnswer(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class JudgeFinding:
     """The result of one check. `value` is the bias, 0 for a fair judge; of agreement it is Cohen's kappa, at best 1.
 
     `low` to `high` is its 95 % interval over questions. `passed` is False where the interval shows a bias, or kappa is
@@ -55,7 +55,7 @@ class NoChoice(UnusableReply):
     """A reply does not say which of two answers is better."""
 
 
-async def check_position(judge: Judge, pairs: Sequence[tuple[str, str, str]]) -> Finding:
+async def check_position(judge: Judge, pairs: Sequence[tuple[str, str, str]]) -> JudgeFinding:
     """Show (question, answer, other answer) in both orders: how much more often does the first place win?
 
     Only pairs count whose winner changes with the order: a better answer wins in both.
@@ -84,7 +84,7 @@ def parse_choice(text: str) -> str:
     return choice
 
 
-async def check_verbosity(judge: Judge, answers: Sequence[tuple[Example, str]]) -> Finding:
+async def check_verbosity(judge: Judge, answers: Sequence[tuple[Example, str]]) -> JudgeFinding:
     """How much higher does the judge score the same answers at more than twice their length?"""
     plain = await score(judge, answers)
     longer = await score(judge, [(example, PADDED.format(text=text)) for example, text in answers])
@@ -94,7 +94,7 @@ async def check_verbosity(judge: Judge, answers: Sequence[tuple[Example, str]]) 
 
 async def check_self_preference(
     judges: Mapping[str, Judge], examples: Sequence[Example], texts: Mapping[str, Sequence[str]]
-) -> Finding:
+) -> JudgeFinding:
     """How much higher do two models score their own answers than each other's, beyond what both agree on?
 
     `texts[name]` are the answers of the model of `judges[name]` to `examples`, "" for none. In this difference of
@@ -110,7 +110,7 @@ async def check_self_preference(
     return _finding("self-preference", test, len(whole), len(examples))
 
 
-async def check_agreement(judge: Judge, graded: Sequence[GradedAnswer]) -> Finding:
+async def check_agreement(judge: Judge, graded: Sequence[GradedAnswer]) -> JudgeFinding:
     """How well does the judge agree with people: Cohen's kappa with quadratic weights, over steps of half a point."""
     from sklearn.metrics import cohen_kappa_score
 
@@ -121,8 +121,10 @@ async def check_agreement(judge: Judge, graded: Sequence[GradedAnswer]) -> Findi
     if len(set(both)) > 1:
         kappa = float(cohen_kappa_score(*zip(*both, strict=True), labels=range(2, 11), weights="quadratic"))
     if math.isnan(kappa):
-        return Finding("agreement", judged=len(both), failed=failed, skipped="it takes answers with different grades")
-    return Finding("agreement", kappa, None, None, len(both), failed, kappa >= LEAST_KAPPA)
+        return JudgeFinding(
+            "agreement", judged=len(both), failed=failed, skipped="it takes answers with different grades"
+        )
+    return JudgeFinding("agreement", kappa, None, None, len(both), failed, kappa >= LEAST_KAPPA)
 
 
 async def score(judge: Judge, answers: Sequence[tuple[Example, str]]) -> list[float | None]:
@@ -136,8 +138,8 @@ async def score(judge: Judge, answers: Sequence[tuple[Example, str]]) -> list[fl
     return await gather_all(one, answers, AT_ONCE)
 
 
-def _finding(check: str, test: PairedTest | None, judged: int, given: int, two_sided: bool = False) -> Finding:
+def _finding(check: str, test: PairedTest | None, judged: int, given: int, two_sided: bool = False) -> JudgeFinding:
     if test is None:
-        return Finding(check, failed=given, skipped="no answer could be judged")
+        return JudgeFinding(check, failed=given, skipped="no answer could be judged")
     swayed = test.low > 0 or (two_sided and test.high < 0)
-    return Finding(check, test.difference, test.low, test.high, judged, given - judged, not swayed)
+    return JudgeFinding(check, test.difference, test.low, test.high, judged, given - judged, not swayed)
