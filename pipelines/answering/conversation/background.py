@@ -81,6 +81,7 @@ def _is_instruction(text: str) -> bool:
 
 def _asks_at_end(text: str) -> bool:
     """Return whether a question stands below what is quoted: below its last end, or in a last paragraph of its own."""
+    text = text[-LONGEST:]
     closed = [end.end() for end in _CLOSED.finditer(text)]
     rest = text[closed[-1] :] if closed else text.rpartition("\n\n")[2] if "\n\n" in text else ""
     return _is_question(rest) and not _TRANSCRIPT.search(rest)

@@ -8,7 +8,8 @@ from pydantic_core import PydanticCustomError
 from pipelines.answering.conversation.background import find_background_task
 from pipelines.answering.question import BackgroundTask, Question
 from pipelines.records import Message, Role
-from serve.api.requests import MOST_MESSAGES, EmbeddedText, FiltersIn, K, Name, Text, examples_of
+from pipelines.text.cleaning import clean_for_storage
+from serve.api.requests import MOST_CHARACTERS, MOST_MESSAGES, EmbeddedText, FiltersIn, K, Name, Text, examples_of
 
 # This model stands for the default collection: the service's setting, or the only collection.
 DEFAULT_MODEL = "raydex"
@@ -23,11 +24,15 @@ ROLES: dict[str, Role] = {"system": "system", "developer": "system", "user": "us
 # ---------------------------------------------------------------------------------------------- requests
 
 
+# What was said before must not refuse a chat: the limit of the question is the engine's, and earlier turns are cut.
+SaidText = Annotated[str, AfterValidator(clean_for_storage)]
+
+
 class MessagePart(BaseModel):
     """A part of a message. Only text can be read: pictures, sounds and files are ignored."""
 
     type: Name = "text"
-    text: Text | None = None
+    text: SaidText | None = None
 
     @model_validator(mode="before")
     @classmethod
@@ -44,7 +49,7 @@ class ChatMessage(BaseModel):
     """One message. System messages and tool replies are ignored: only the operator instructs the service."""
 
     role: Literal["system", "developer", "user", "assistant", "tool", "function"]
-    content: Text | list[MessagePart] | None = None
+    content: SaidText | list[MessagePart] | None = None
 
     @property
     def parts(self) -> list[MessagePart]:
@@ -151,7 +156,8 @@ class ChatIn(BaseModel):
     def history(self) -> tuple[Message, ...]:
         """The messages of user and assistant before the question."""
         before = self.messages[: _asking(self.messages)]
-        earlier = [Message(m.role, m.text) for m in before if m.role in ("user", "assistant") and m.text]
+        said = [m for m in before if m.role in ("user", "assistant") and m.text]
+        earlier = [Message(ROLES[m.role], m.text[:MOST_CHARACTERS]) for m in said]
         return tuple(earlier[-MOST_MESSAGES:])
 
     @property

@@ -259,12 +259,28 @@ def test_a_chat_goes_on_after_what_cannot_be_read(client, service, messages, ign
 @pytest.mark.parametrize("message", [
     {"role": "user", "content": [IMAGE]}, {"role": "user", "content": [AUDIO, {"type": "text", "text": " "}]},
     {"role": "user", "content": "  "}, {"role": "system", "content": "Only a system message."},
-    {"role": "wizard", "content": "x"}, {"role": "user", "content": "a\0"}
+    {"role": "wizard", "content": "x"}, {"role": "user", "content": "\0"}
 ])  # fmt: skip
 def test_messages_that_hold_no_question_are_bad_requests(client: openai.OpenAI, message: Any) -> None:
     with pytest.raises(openai.BadRequestError, match=r"^Error code: 400 - messages") as caught:
         chat(client, message)
     assert str(caught.value.param).startswith("messages")
+
+
+LONG = "long " * 30_000
+
+
+@pytest.mark.parametrize("earlier", [
+    {"role": "system", "content": LONG}, {"role": "tool", "tool_call_id": "1", "content": LONG},
+    {"role": "user", "content": LONG}, {"role": "assistant", "content": [{"type": "text", "text": LONG}]},
+    {"role": "user", "content": "pasted \0 text"}, {"role": "tool", "tool_call_id": "1", "content": "\0"},
+])  # fmt: skip
+def test_what_was_said_before_is_cut_and_cleaned_and_loses_no_chat(client, service, earlier):
+    chat(client, earlier, {"role": "user", "content": "How do I load\0 csv files?"})
+    (ask,) = service.engine.asks
+    assert ask.question == USER["content"]
+    assert all(len(turn.content) <= 100_000 and "\0" not in turn.content for turn in ask.history)
+    assert len(ask.history) == (earlier["role"] in ("user", "assistant"))
 
 
 def test_a_picture_without_words_is_no_question_even_after_one(client: openai.OpenAI, service: Service) -> None:
