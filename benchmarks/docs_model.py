@@ -25,7 +25,6 @@ model of then finds and a rate of 4e-4.
 
 import argparse
 import json
-import math
 import random
 from collections import defaultdict
 from collections.abc import Sequence
@@ -40,12 +39,11 @@ from jobs.environment import open_store
 from pipelines.embedding.load import load_tokenizer
 from pipelines.embedding.torch import load_modules
 from pipelines.store import Store
+from pipelines.training.low_rank import CHANGE_SCALE, ThinChange, add_thin_changes
 from pipelines.training.mining import embedding_text
 
 QUESTIONS = Path(__file__).parent / "questions" / "tuning.jsonl"
 BASE = "all-MiniLM-L6-v2"
-ATTENTION = ("attention.self.query", "attention.self.key", "attention.self.value", "attention.output.dense")
-LAYERS = (*ATTENTION, "intermediate.dense", "output.dense")
 RANK, RATE, EPOCHS, BATCH = 16, 1e-3, 2, 128
 NEGATIVES, DRAWN_FROM, SCALE = 5, 25, 20.0
 # Cosine of two texts from which on one is no negative of the other: copies, versions of a page.
@@ -62,19 +60,6 @@ class Site:
     questions: Sequence[tuple[str, int]]
 
 
-class Thin(torch.nn.Module):  # type: ignore[misc]
-    """A layer with a change of low rank: x · (W + b a)ᵀ."""
-
-    def __init__(self, layer: torch.nn.Linear) -> None:
-        super().__init__()
-        self.layer = layer.requires_grad_(False)
-        self.a = torch.nn.Parameter(torch.randn(RANK, layer.in_features) / math.sqrt(layer.in_features))
-        self.b = torch.nn.Parameter(torch.zeros(layer.out_features, RANK))
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return self.layer(x) + x @ self.a.T @ self.b.T * 2
-
-
 def read_sites(store: Store, questions: Path) -> list[Site]:
     """Return the sites that are asked about. Raises NoLiveIndex."""
     asked = defaultdict(list)
@@ -89,18 +74,6 @@ def read_sites(store: Store, questions: Path) -> list[Site]:
         sites.append(Site(name, list(texts), list(texts.values()), known))
         print(f"{name}: {len(texts):,} texts, {len(known):,} of {len(rows):,} questions", flush=True)
     return sites
-
-
-def thin(model: Any) -> dict[str, Thin]:
-    """Put a Thin in the place of each of LAYERS, and return them by name; nothing else of the model learns."""
-    model.requires_grad_(False)
-    transformer, made = model[0].auto_model, {}
-    for number in range(len(transformer.encoder.layer)):
-        for layer in LAYERS:
-            name = f"encoder.layer.{number}.{layer}"
-            made[name] = Thin(transformer.get_submodule(name)).to(model.device)
-            transformer.set_submodule(name, made[name])
-    return made
 
 
 def encode(model: Any, texts: Sequence[str]) -> torch.Tensor:
@@ -152,7 +125,7 @@ def loss(
     return torch.nn.functional.cross_entropy(odds.masked_fill(same, -1e4), column)
 
 
-def train(model: Any, layers: dict[str, Thin], sites: Sequence[Site], epochs: int) -> None:
+def train(model: Any, layers: dict[str, ThinChange], sites: Sequence[Site], epochs: int) -> None:
     """Train the thin layers; the rate rises for a tenth of the steps, then falls to 0."""
     rng, wrong = random.Random(1), {site.name: mine(model, site) for site in sites}
     weights = [weight for layer in layers.values() for weight in (layer.a, layer.b)]
@@ -195,11 +168,11 @@ def main() -> None:
     model = load_modules(load_tokenizer(BASE), device=args.device)
     held_out = [site for site in sites if site.name in args.held_out]
     print(f"before: {judge(model, held_out):.4f}")
-    layers = thin(model)
+    layers = add_thin_changes(model, RANK)
     train(model, layers, [site for site in sites if site not in held_out], args.epochs)
     print(f"after: {judge(model.eval(), held_out):.4f}")
     kept = {f"{name}.a": layer.a for name, layer in layers.items()}
-    kept |= {f"{name}.b": layer.b * 2 for name, layer in layers.items()}
+    kept |= {f"{name}.b": layer.b * CHANGE_SCALE for name, layer in layers.items()}
     save_file({name: value.detach().half().contiguous().cpu() for name, value in sorted(kept.items())}, args.file)
 
 

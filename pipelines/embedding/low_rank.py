@@ -1,7 +1,8 @@
 """Changes the weights of a packaged model by the matrices that were trained for documentation.
 
 A change is the product of two thin matrices for each layer ("LoRA": Hu et al., 2021), so the tuned model takes 1.3 MB
-beside the one that is installed. `benchmarks/docs_model.py` trains them. Knows nothing of tokens.
+beside the one that is installed. `benchmarks/docs_model.py` trains them, and `raydex train embedder --low-rank`
+trains such changes for your own model. Knows nothing of tokens.
 """
 
 import hashlib
@@ -22,11 +23,16 @@ def change_weights(model: str, transformer: Any) -> None:
     """Add the changes of `model` to a torch module in place: to each weight (out, in) its b (out, r) @ a (r, in)."""
     if model not in CHANGES:
         return
-    import torch
     from safetensors.torch import load_file
 
     thin = load_file(CHANGES[model])
+    for layer in sorted({name.rpartition(".")[0] for name in thin}):
+        add_product(transformer.get_submodule(layer).weight, thin[f"{layer}.b"], thin[f"{layer}.a"])
+
+
+def add_product(weight: Any, b: Any, a: Any) -> None:
+    """Add b (out, r) @ a (r, in) to a weight (out, in) in place."""
+    import torch
+
     with torch.no_grad():
-        for layer in sorted({name.rpartition(".")[0] for name in thin}):
-            weight = transformer.get_submodule(layer).weight
-            weight += (thin[f"{layer}.b"].float() @ thin[f"{layer}.a"].float()).to(weight)
+        weight += (b.float() @ a.float()).to(weight)

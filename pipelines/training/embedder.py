@@ -3,20 +3,23 @@
 The trainer of sentence-transformers does the work. Heavy libraries are imported in functions.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
 
 from pipelines.embedding.load import load_tokenizer
+from pipelines.embedding.tokens import TokenCounter, untruncated_tokenizer
 from pipelines.embedding.torch import load_modules
 from pipelines.evaluation.dataset import read_answerable
+from pipelines.markdown.plain import plain_text
 from pipelines.training import fine_tuning, mining
 from pipelines.training.fine_tuning import FineTuningData, FineTuningPlan
-from pipelines.training.mining import NegativeDraw, Triple
+from pipelines.training.mining import Corpus, NegativeDraw, Triple
 from pipelines.training.ranking import JudgingSet, judge_ranks, make_judging_set, prefixes_of, ranks_by_question
 from pipelines.training.run import ModelKind, TrainingOrder, TrainingScores, Workplace
+from pipelines.training.vocabulary import extend_vocabulary, frequent_words, token_embeddings
 
 # Retrieved hits among which negatives are sought: more than a page usually has among the best.
 MINED_FROM = 20
@@ -26,11 +29,13 @@ class EmbedderPlan(FineTuningPlan):
     """How an embedding model is trained and judged.
 
     The learning rate is the usual one of sentence-transformers, 2e-5; token embeddings alone bear 5 to 10 times as
-    much, as each row is met seldom: 1e-4.
+    much, as each row is met seldom: 1e-4. Changes of low rank begin at 0: 1e-3, as for all-MiniLM-L6-docs-v1.
     """
 
     layers: Literal["all", "embeddings"] = Field("all", description="embeddings: train the token embeddings alone")
-    learning_rate: float = Field(2e-5, gt=0, description="token embeddings alone: 1e-4")
+    low_rank: int = Field(0, ge=0, description="train changes of this rank for each layer (LoRA); 0: the weights")
+    new_words: int = Field(0, ge=0, description="words of the corpus to add to the vocabulary, at most")
+    learning_rate: float = Field(2e-5, gt=0, description="token embeddings alone: 1e-4; low rank: 1e-3")
     batch_size: int = Field(32, ge=2, description="questions; the other texts of a batch are negatives too")
     max_tokens: int = Field(0, ge=0, description="cut texts while training; 0: as the model does")
     pool: int = Field(0, ge=0, description="chunks to judge among; 0: all")
@@ -39,10 +44,22 @@ class EmbedderPlan(FineTuningPlan):
     @model_validator(mode="before")
     @classmethod
     def _take_usual_rate(cls, values: dict[str, Any]) -> dict[str, Any]:
+        if str(values.get("low_rank", 0)) != "0":
+            return {"learning_rate": 1e-3, **values}
         return {"learning_rate": 1e-4, **values} if values.get("layers") == "embeddings" else values
+
+    @model_validator(mode="after")
+    def _check_layers(self) -> Self:
+        if self.low_rank and self.layers == "embeddings":
+            raise ValueError("--low-rank trains the layers of the encoder, --layers embeddings the tokens: give one")
+        return self
 
 
 EmbedderData = FineTuningData[EmbedderPlan, JudgingSet]
+
+
+class BadRank(ValueError):
+    """A change of such a rank is none of low rank for this model."""
 
 
 class EmbedderKind(ModelKind[EmbedderPlan, EmbedderData, None]):
@@ -57,6 +74,7 @@ class EmbedderKind(ModelKind[EmbedderPlan, EmbedderData, None]):
         examples = read_answerable(order.dataset)
         with order.open_collection() as collection:
             base = fine_tuning.base_model(plan.model or collection.index.settings.model)
+            check_rank(plan, base)
             corpus = collection.corpus
             train, held_out = fine_tuning.divide(examples, corpus, plan)
             named = mining.describe_named(train)
@@ -66,14 +84,18 @@ class EmbedderKind(ModelKind[EmbedderPlan, EmbedderData, None]):
                 corpus, lambda asked: collection.retrieve(asked, depth), plan.negatives, judging_pages, skip=plan.skip
             )
             triples = mining.mine_triples(train, draw, mining.embedding_text, plan.seed)
+            words = new_words(corpus, base, plan.new_words)
         order.progress(f"{len(triples):,} triples mined")
         judging = make_judging_set(held_out, corpus, plan.pool, plan.seed)
-        return FineTuningData(plan, base, collection.index.collection, train, held_out, triples, judging)
+        return FineTuningData(plan, base, collection.index.collection, train, held_out, triples, judging, words)
 
     def fit(self, data: EmbedderData, workplace: Workplace) -> None:
         """Fine-tune; an interrupted training continues from its last checkpoint."""
         model, plan = load_model(data.base.model, fine_tuning.choose_device(data.plan.device)), data.plan
-        fine_tune(model, data.triples, plan, workplace.checkpoints(data.base.identity))
+        if plan.new_words:
+            workplace.say(f"{extend_vocabulary(model, data.words):,} words join the vocabulary")
+        checkpoints = workplace.checkpoints(" ".join([data.base.identity, *data.words]))
+        fine_tune(model, data.triples, plan, checkpoints)
         model.save(str(workplace.model))
 
     def judge(self, data: EmbedderData, model: None, workplace: Workplace) -> TrainingScores:
@@ -86,8 +108,27 @@ class EmbedderKind(ModelKind[EmbedderPlan, EmbedderData, None]):
             found = ranks_by_question(load_model(path, device), judging, evaluation, name)
             ranks.append([found[query] for query in judging.queries])
         verdict = judge_ranks(ranks[0], ranks[1])
-        entries = data.card_entries(verdict, ("model", "identity", "dimension"), triples=len(data.triples))
+        entries = data.card_entries(
+            verdict, ("model", "identity", "dimension"), triples=len(data.triples), words=len(data.words)
+        )
         return TrainingScores(verdict.accepted, entries, str(verdict), {})
+
+
+def check_rank(plan: EmbedderPlan, base: TokenCounter) -> None:
+    """Raise BadRank for a rank that saves nothing."""
+    if base.dimension and plan.low_rank >= base.dimension:
+        raise BadRank(
+            f"--low-rank is {plan.low_rank}, and the vectors of {base.model} have {base.dimension} dimensions: take a "
+            "lower rank (16 is usual), or leave it out to train whole layers"
+        )
+
+
+def new_words(corpus: Corpus, base: TokenCounter, most: int) -> tuple[str, ...]:
+    """Return up to `most` frequent words of the corpus that the base cuts into pieces."""
+    if not most or base.folder is None:
+        return ()
+    texts = (plain_text(hit.text) for hit in corpus.chunks)
+    return tuple(frequent_words(texts, untruncated_tokenizer(base.folder), most))
 
 
 def load_model(model: str, device: str = "cpu") -> Any:
@@ -110,10 +151,7 @@ def fine_tune(model: Any, triples: Sequence[Triple], plan: EmbedderPlan, checkpo
     from sentence_transformers import SentenceTransformerTrainer
     from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
 
-    if plan.layers == "embeddings":
-        for weights in model.parameters():
-            weights.requires_grad = False
-        model[0].auto_model.get_input_embeddings().weight.requires_grad = True
+    merge = choose_weights(model, plan)
     own_limit, model.max_seq_length = model.max_seq_length, plan.max_tokens or model.max_seq_length
     columns = {"anchor": [t.question for t in triples], "positive": [t.positive for t in triples]}
     for place in range(len(triples[0].negatives)):
@@ -126,6 +164,28 @@ def fine_tune(model: Any, triples: Sequence[Triple], plan: EmbedderPlan, checkpo
     )
     fine_tuning.run_trainer(trainer, folder)
     model.max_seq_length = own_limit
+    merge()
+
+
+def choose_weights(model: Any, plan: EmbedderPlan) -> Callable[[], None]:
+    """Let those weights of `model` learn that `plan` names; return what puts changes of low rank into the model.
+
+    With these, new words learn as well.
+    """
+    if not plan.low_rank:
+        if plan.layers == "embeddings":
+            model.requires_grad_(False)
+            token_embeddings(model).weight.requires_grad = True
+        return lambda: None
+    import torch
+
+    from pipelines.training.low_rank import add_thin_changes, merge_thin_changes
+
+    torch.manual_seed(plan.seed)
+    changes = add_thin_changes(model, plan.low_rank)
+    if plan.new_words:
+        token_embeddings(model).weight.requires_grad = True
+    return lambda: merge_thin_changes(model, changes)
 
 
 def _arguments(folder: Path, plan: EmbedderPlan, model: Any, columns: Sequence[str]) -> Any:
@@ -134,8 +194,11 @@ def _arguments(folder: Path, plan: EmbedderPlan, model: Any, columns: Sequence[s
 
     of_question, of_chunk = prefixes_of(model)
     prefixes = {"anchor": of_question, **dict.fromkeys(columns[1:], of_chunk)}
+    arguments = fine_tuning.trainer_arguments(folder, plan, model.device.type == "cpu")
+    if plan.low_rank:  # a checkpoint has whole layers: it could not be read back into these
+        arguments["save_strategy"] = "no"
     return SentenceTransformerTrainingArguments(
-        **fine_tuning.trainer_arguments(folder, plan, model.device.type == "cpu"),
+        **arguments,
         batch_sampler=BatchSamplers.NO_DUPLICATES,  # a copy of a question's answer would count as a negative
         prompts={name: text for name, text in prefixes.items() if text} or None,
     )

@@ -55,7 +55,7 @@ Judging = TypeVar("Judging")
 
 @dataclass(frozen=True, slots=True)
 class FineTuningData(Generic[Plan, Judging]):
-    """What a model begins with, what it learns from, and what it is judged by."""
+    """What a model begins with, what it learns from, and what it is judged by; `words` join its vocabulary."""
 
     plan: Plan
     base: TokenCounter
@@ -64,6 +64,7 @@ class FineTuningData(Generic[Plan, Judging]):
     held_out: Sequence[Example]
     triples: Sequence[Triple]
     judging: Judging
+    words: tuple[str, ...] = ()
 
     def card_entries(self, verdict: GateVerdict, of_base: Sequence[str], **learned: int) -> dict[str, Any]:
         """Return the entries of the model's card: `of_base` are named of its base, `learned` of its training."""

@@ -55,11 +55,12 @@ def test_a_model_is_trained_judged_and_put_where_a_reindex_finds_it(
     left.mkdir(parents=True)
     (left / "old").touch()
     words = ("--dataset", questions, "--model", base, "--output", folder, "--questions", 8)
-    done = jobs.run("train", "embedder", *words, "--device", "cpu", "--batch-size", 4, "--accept")
+    done = jobs.run("train", "embedder", *words, "--device", "cpu", "--batch-size", 4, "--accept", "--new-words", 2)
     assert done.code == 0, done.messages
     card = json.loads((folder / "card.json").read_text())
     assert card["kind"] == "embedding-model" and card["base"]["identity"] == load_tokenizer(str(base)).identity
     assert card["metrics"]["questions"] == PAGES // 5 and card["settings"]["triples"] == 8
+    assert card["settings"]["words"] == 2  # "wheels" and another that stands on all pages
     assert len(list((folder / "evaluation").glob("*predictions*"))) == 2
     assert not (folder / "evaluation" / "old").exists()
     trained = load_embedder(str(folder), device="cpu", backend="torch")

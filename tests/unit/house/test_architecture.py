@@ -145,7 +145,7 @@ LAYERS = {
         "dumps gate journal notices regression < result retraining upkeep < plan telling weekly < night"
     ),
     "pipelines/training": (
-        "folds < mining < ranking < run < classification fine_tuning < sequence_classifier"
+        "folds low_rank vocabulary < mining < ranking < run < classification fine_tuning < sequence_classifier"
         " < adapter cross_encoder embedder router tags"
     ),
 }

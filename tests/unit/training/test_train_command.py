@@ -36,12 +36,18 @@ def test_token_embeddings_alone_have_a_higher_rate_unless_one_is_given() -> None
     assert EmbedderPlan().learning_rate == 2e-5 and EmbedderPlan(layers="embeddings").learning_rate == 1e-4
     assert EmbedderPlan(layers="embeddings", learning_rate=3e-5).learning_rate == 3e-5
     assert RerankerPlan().learning_rate == 5e-5
+    assert read_fields(EmbedderPlan, flags("embedder", "--low-rank", "8")).learning_rate == 1e-3
+    assert read_fields(EmbedderPlan, flags("embedder", "--low-rank", "0")).learning_rate == 2e-5
 
 
 def test_every_wrong_flag_is_named_with_its_value() -> None:
     with pytest.raises(BadInput) as caught:
         read_fields(EmbedderPlan, flags("embedder", "--epochs", "x", "--batch-size", "1"))
     assert "--epochs is 'x': " in str(caught.value) and "--batch-size is '1': " in str(caught.value)
+    with pytest.raises(BadInput, match="--low-rank trains the layers of the encoder, --layers embeddings the tokens"):
+        read_fields(EmbedderPlan, flags("embedder", "--low-rank", "8", "--layers", "embeddings"))
+    with pytest.raises(BadInput, match=r"--low-rank is '-1'.*--new-words is 'many'"):
+        read_fields(EmbedderPlan, flags("embedder", "--low-rank", "-1", "--new-words", "many"))
     with pytest.raises(BadInput, match="only a transformer is trained with --epochs and --precision: give --base too"):
         read_fields(TagPlan, flags("tags", "--epochs", "2", "--precision", "bf16"))
     with pytest.raises(BadInput, match="k is 40 and depth 30"):

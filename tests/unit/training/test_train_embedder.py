@@ -13,7 +13,7 @@ from pipelines.embedding.tokens import ModelNotAccepted
 from pipelines.evaluation.dataset import Example, page_of
 from pipelines.files.model_cards import write_card
 from pipelines.records import Hit
-from pipelines.training.embedder import EmbedderPlan, fine_tune, load_model
+from pipelines.training.embedder import BadRank, EmbedderPlan, check_rank, fine_tune, load_model, new_words
 from pipelines.training.fine_tuning import FineTuningData, TrainerMissing
 from pipelines.training.mining import (
     Corpus,
@@ -28,6 +28,7 @@ from pipelines.training.mining import (
 )
 from pipelines.training.ranking import judge_ranks, make_judging_set, ranks_by_question
 from pipelines.training.run import Workplace, acceptance
+from pipelines.training.vocabulary import extend_vocabulary
 
 pytestmark = pytest.mark.slow
 
@@ -241,3 +242,56 @@ def test_embeddings_alone_leave_the_network_as_it_is(tiny: Any, tmp_path: Path) 
     after = train(tiny, tmp_path / "c", layers="embeddings")
     moved = {name for name in before if not after[name].equal(before[name])}
     assert len(moved) == 1 and "word_embeddings" in moved.pop()
+
+
+def test_changes_of_low_rank_leave_all_else_and_are_added_to_the_weights(tiny: Any, tmp_path: Path) -> None:
+    pytest.importorskip("accelerate")
+    pytest.importorskip("datasets")
+    torch = pytest.importorskip("torch")
+    before = weights_of(tiny)
+    after = train(tiny, tmp_path / "c", low_rank=2, epochs=4)
+    assert after.keys() == before.keys()  # the model has its own layers again
+    moved = {name for name in before if not after[name].equal(before[name])}
+    assert moved and all("encoder.layer.0." in name and name.endswith("weight") for name in moved)
+    assert all(torch.linalg.matrix_rank(after[name] - before[name], atol=1e-5) <= 2 for name in moved)
+    assert list((tmp_path / "c").glob("*/checkpoint-*")) == []
+    vectors = tiny.encode(["question one"])
+    tiny.save(str(tmp_path / "saved"))
+    assert load_model(str(tmp_path / "saved")).encode(["question one"]) == pytest.approx(vectors, abs=1e-6)
+
+
+def test_new_words_learn_beside_changes_of_low_rank(tiny: Any, tmp_path: Path) -> None:
+    pytest.importorskip("accelerate")
+    pytest.importorskip("datasets")
+    extend_vocabulary(tiny, ["question"])
+    before = weights_of(tiny)
+    after = train(tiny, tmp_path / "c", low_rank=2, new_words=1)
+    (name,) = (name for name in before if "word_embeddings" in name)
+    assert not after[name][-1].equal(before[name][-1])
+
+
+def test_a_rank_that_is_not_low_is_refused(tmp_path: Path) -> None:
+    base = load_tokenizer(str(tiny_model(tmp_path)))
+    check_rank(EmbedderPlan(low_rank=15), base)
+    with pytest.raises(BadRank, match=r"--low-rank is 16, and the vectors of .* have 16 dimensions"):
+        check_rank(EmbedderPlan(low_rank=16), base)
+
+
+def test_words_of_the_corpus_become_one_token_that_begins_as_the_mean_of_its_pieces(tiny: Any, tmp_path: Path) -> None:
+    base = load_tokenizer(str(tmp_path / "tiny"))
+    texts = ["KubeRay schedules, kuberay"] * 15 + ["one unfathomableword"]
+    corpus = Corpus([chunk(f"p{n}", text) for n, text in enumerate(texts)])
+    assert new_words(corpus, base, 5) == ("kuberay",)  # "schedules" is met 15 times
+    assert new_words(corpus, base, 0) == ()
+    weights = tiny[0].auto_model.get_input_embeddings().weight.detach().clone()
+    pieces = tiny.tokenizer("kuberay", add_special_tokens=False)["input_ids"]
+    assert extend_vocabulary(tiny, ["kuberay"]) == 1
+    grown = tiny[0].auto_model.get_input_embeddings().weight.detach()
+    assert grown[-1].tolist() == pytest.approx(weights[pieces].mean(dim=0).tolist())
+    assert grown[: len(weights)].equal(weights) and len(grown) == len(weights) + 1
+    tiny.save(str(tmp_path / "saved"))
+    after = load_tokenizer(str(tmp_path / "saved"))
+    for text in ("a kuberay", "a KubeRay"):
+        assert after.count_tokens([text])[0] == base.count_tokens([text])[0] - len(pieces) + 1
+    assert after.count_tokens(["kuberays"]) == base.count_tokens(["kuberays"])  # another word
+    assert load_model(str(tmp_path / "saved")).encode(["a kuberay"]).shape == (1, 16)
