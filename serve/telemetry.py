@@ -71,9 +71,14 @@ class Metrics:
             _add(self._requests, 1, route=route, status=str(status))
 
     def count_answer(self, answer: Answer) -> None:
-        """Count an answer: who wrote it, its steps, tokens, cost and degraded parts."""
+        """Count an answer: who wrote it, and what it cost."""
         with _log_exceptions():
             _add(self._answers, 1, written_by=answer.written_by, confidence=answer.confidence)
+        self.count_work(answer)
+
+    def count_work(self, answer: Answer) -> None:
+        """Count what an answer cost, whether or not a reader asked: its steps, tokens, price and degraded parts."""
+        with _log_exceptions():
             for step, seconds in answer.timings.items():
                 self._steps.observe(float(seconds), {"step": step})
             _add(self._tokens, answer.usage.prompt_tokens, agent=answer.agent, kind="prompt")

@@ -113,7 +113,9 @@ class Inquiry:
         """Count and record `answer`; return it with all that it went without."""
         answer = replace(answer, degraded=(*answer.degraded, *self.degraded))
         tracing.note({"gen_ai.conversation.id": self.conversation, "raydex.channel": self.origin.channel})
-        if self.factory.observer:
+        if self.factory.observer and self.question.background:
+            self.factory.observer.count_work(answer)
+        elif self.factory.observer:
             self.factory.observer.count_answer(answer)
         self._record(answer)
         return answer

@@ -296,6 +296,7 @@ class MemoryRecorder:
     rows: list[dict[str, object]] = field(default_factory=list)
     failures: list[dict[str, object]] = field(default_factory=list)
     counted: list[Answer] = field(default_factory=list)
+    worked: list[Answer] = field(default_factory=list)
     first_deltas: list[float] = field(default_factory=list)
     settled: int = 0
 
@@ -308,6 +309,9 @@ class MemoryRecorder:
 
     def count_answer(self, answer: Answer) -> None:
         self.counted.append(answer)
+
+    def count_work(self, answer: Answer) -> None:
+        self.worked.append(answer)
 
     def observe_first_delta(self, seconds: float) -> None:
         self.first_deltas.append(seconds)

@@ -54,7 +54,7 @@ def test_a_model_answers_a_task_as_it_stands_and_nobody_records_it(retriever: Re
         engine = QueryEngine(
             retriever, agents=[LLMAgent("a", LLM("m", base_url=llm.url), system="Own", assistant="Sure")]
         )
-        app = create_app(engine, FakeStore(), recorder=recorder, v1_sources="append")  # type: ignore[arg-type]
+        app = create_app(engine, FakeStore(), recorder=recorder, observer=recorder, v1_sources="append")  # type: ignore[arg-type]
         with run_server(app) as url:
             whole = chat(url, written, user(TITLE))
             streamed = chat(url, written, user(TITLE), stream=True)
@@ -68,6 +68,7 @@ def test_a_model_answers_a_task_as_it_stands_and_nobody_records_it(retriever: Re
     assert not whole.raydex["citations"] and whole.raydex["agent"] == "a" and "task" in whole.raydex["route"]["why"]
     assert "Sources:" in asked.choices[0].message.content
     assert [row["question"] for row in recorder.rows] == ["How are csv files loaded?"] and not recorder.failures
+    assert len(recorder.counted) == 1 and [answer.usage.calls for answer in recorder.worked] == [1, 1, 1]
 
 
 @pytest.mark.parametrize("task", TASKS, ids=lambda task: task["of"])
