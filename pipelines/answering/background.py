@@ -1,4 +1,4 @@
-"""Answers background tasks: a language model does, as they stand, and where none does the reply is empty.
+"""Answers background tasks: a model does, as they stand; where none does, the reply is empty.
 
 Nothing is searched, added, cited or removed, since a program reads the reply. Knows agents, not how a task is told from
 a question (see conversation/background.py).
