@@ -1,4 +1,4 @@
-"""Recognises background tasks: what a chat client asks a model about a conversation, such as its title or its tags.
+"""Recognises background tasks: what a chat client asks a model about a conversation, e.g. its title.
 
 Nobody reads the reply as an answer, a program does: it names the format. Knows phrases, no client and no product. A
 message is a task only if it begins as one, says what to make, of which conversation or text, and in which format, and
