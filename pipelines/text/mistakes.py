@@ -24,6 +24,8 @@ ELSE = "it can't be used"
 # whose names look alike, "url" and "key", less than 0.4. Nearer than SURE counts before a key of another place.
 NEAR, SURE = 0.6, 0.75
 MOST_SHOWN = 80  # characters of a value
+# A person reads no more at once; to find what a name may mean takes a millisecond.
+MOST_PROBLEMS = 30
 _PLURAL_OF_ONE = re.compile(r"\b(1 (?:character|byte|digit))s\b")
 _KEY = "[key]"  # pydantic's last step to the key of a table, not to its value
 
@@ -60,17 +62,18 @@ class Mistake:
 def describe_mistakes(
     error: ValidationError, model: Any = None, name: Callable[[str], str] = str, between: str = "; "
 ) -> str:
-    """Return all mistakes of `error` in plain words. `model` is what was to be made: a model, or a type of them."""
+    """Return the mistakes of `error` in plain words. `model` is what was to be made: a model, or a type of them."""
     return between.join(one.describe(name) for one in mistakes_of(error.errors(include_url=False), model))
 
 
 def mistakes_of(problems: Sequence[Any], model: Any = None) -> list[Mistake]:
     """Return one mistake for each place. `problems` are the `errors()` of a ValidationError, `model` what it is about.
 
-    A value that may be of several types has a complaint of each: they become one, or that about a part of it.
+    A value that may be of several types has a complaint of each: they become one, or that about a part of it. Only the
+    first MOST_PROBLEMS are looked at.
     """
     found: dict[tuple[Place, bool], list[Mistake]] = {}
-    for problem in problems:
+    for problem in problems[:MOST_PROBLEMS]:
         mistake = _mistake(problem, model)
         found.setdefault((mistake.place, _KEY in problem["loc"]), []).append(mistake)
     wholes = {place[:end] for place, _ in found for end in range(len(place))}

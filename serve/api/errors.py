@@ -18,7 +18,7 @@ from pipelines.answering.writing.agents import StepUnavailable
 from pipelines.insights.insights import BadPeriod
 from pipelines.store import NoLiveIndex, NoSuchCollection, StoreUnavailable, UnusableDatabase
 from pipelines.text.cleaning import clean_for_storage
-from pipelines.text.mistakes import mistakes_of
+from pipelines.text.mistakes import MOST_PROBLEMS, mistakes_of
 from serve.failure import RETRY_AFTER_S, Failure, not_served, path_of
 from serve.telemetry import CLIENT_LEFT, request_id
 
@@ -117,8 +117,8 @@ class Failsafe:
 
 
 def _invalid(error: RequestValidationError, model: Any) -> Failure:
-    """Say of each field once what is wrong with it, and which names are not fields."""
-    problems = [{**problem, "loc": _in_body(problem["loc"])} for problem in error.errors()]
+    """Say of the first fields once what is wrong with each, and which names are not fields."""
+    problems = [{**problem, "loc": _in_body(problem["loc"])} for problem in error.errors()[:MOST_PROBLEMS]]
     if any(not one["loc"] and one["type"] == "model_attributes_type" for one in problems):  # the form that curl sends
         return Failure(422, NO_OBJECT, "body")
     mistakes = mistakes_of(problems, model)

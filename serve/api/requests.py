@@ -8,7 +8,15 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import AfterValidator, AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
+from pydantic import (
+    AfterValidator,
+    AliasChoices,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StringConstraints,
+)
 
 from pipelines.answering.question import Question
 from pipelines.answering.settings import MOST_HITS
@@ -69,6 +77,7 @@ PageUrl = Annotated[ShortUrl, Field(description=SAID["page"])]
 AboutPage = Annotated[bool, Field(description=SAID["about_page"])]
 Tag = Annotated[str, StringConstraints(max_length=MOST_LANGUAGE_CHARACTERS), AfterValidator(_storable)]
 Language = Annotated[Tag, Field(description=SAID["language"])]
+Variables = Annotated[dict[Name, Text], Field(max_length=50)]
 K = Annotated[int, Field(ge=1, le=MOST_HITS, description=SAID["k"])]
 
 

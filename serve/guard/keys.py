@@ -30,8 +30,9 @@ TOKEN = re.compile(rf"({KEY_PREFIX}|{PUBLISHABLE_PREFIX})[A-Za-z0-9_-]{{43}}")
 ANONYMOUS = Key(name="", scopes=("query",))
 # The key of readers without a key, where the service is public: they may ask, and no more than the page does.
 READER = Key(name="", scopes=(ASK,))
-# The key of requests that are signed instead: who answers them checks the signature, which is of the body.
-SIGNED = Key(name="", scopes=(CHANGES,))
+# The key of requests that are signed instead. It sees no collection until the signature, which is of the body, has
+# been checked.
+SIGNED = Key(name="", scopes=(CHANGES,), collections=("",))
 # What changes nothing, and so needs no proof that the page itself wanted it.
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 CREATE_KEY = "create one with `raydex keys create NAME` and send it in the header `Authorization: Bearer rdx_…`"

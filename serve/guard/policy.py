@@ -15,6 +15,8 @@ from serve.guard.keys import KeyCache, KeyCheck
 from serve.guard.limits import QuestionLimit, RateLimit, Rates
 from serve.guard.origin import UNDELAYED_RATE, is_loopback, parse_networks
 from serve.guard.sessions import ServiceSecret, SessionTokens
+from serve.guard.shape import ShapeLimit
+from serve.guard.signatures import SignatureCheck
 from serve.telemetry import Metrics, Telemetry
 from serve.threads import DatabaseThreads
 
@@ -96,12 +98,14 @@ def protect(
 
     From the outside in: security headers and CORS, so that refusals carry them too; the request's id, log line and
     count; its key; its rate; its body, which is read whole before a slot is taken, so that a slow sender holds none;
-    its slot.
+    its signature, if it has one instead of a key; the size and depth of its JSON; its slot.
     """
     if "*" in policy.cors_origins:
         raise UnsafePolicy("cors_origins is `*`: name the origins, or give their pages publishable keys")
     threads, routes = DatabaseThreads(), getattr(app, "routes", ())
     app = QuestionLimit(app, policy.at_once)
+    app = ShapeLimit(app)
+    app = SignatureCheck(app, store, threads)
     app = BodyLimit(app, policy.max_body_bytes)
     app = RateLimit(app, store, threads, rates_of(policy))
     app = KeyCheck(

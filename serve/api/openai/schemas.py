@@ -2,14 +2,23 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, FailFast, Field, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
 from pipelines.answering.conversation.background import find_background_task
 from pipelines.answering.question import BackgroundTask, Question
 from pipelines.records import Message, Role
 from pipelines.text.cleaning import clean_for_storage
-from serve.api.requests import MOST_CHARACTERS, MOST_MESSAGES, EmbeddedText, FiltersIn, K, Name, Text, examples_of
+from serve.api.requests import (
+    MOST_CHARACTERS,
+    MOST_MESSAGES,
+    EmbeddedText,
+    FiltersIn,
+    K,
+    Name,
+    Variables,
+    examples_of,
+)
 
 # This model stands for the default collection: the service's setting, or the only collection.
 DEFAULT_MODEL = "raydex"
@@ -49,7 +58,7 @@ class ChatMessage(BaseModel):
     """One message. System messages and tool replies are ignored: only the operator instructs the service."""
 
     role: Literal["system", "developer", "user", "assistant", "tool", "function"]
-    content: SaidText | list[MessagePart] | None = None
+    content: SaidText | Annotated[list[MessagePart], Field(max_length=1000)] | None = None
 
     @property
     def parts(self) -> list[MessagePart]:
@@ -74,7 +83,7 @@ class RaydexOptions(BaseModel):
     k: K | None = None
     filters: FiltersIn | None = None
     mode: Name | None = None
-    variables: dict[Name, Text] = {}
+    variables: Variables = {}
     conversation: Name | None = None
 
 
@@ -124,7 +133,7 @@ class ChatIn(BaseModel):
     model_config = ConfigDict(extra="allow", json_schema_extra=examples_of("ChatIn"))
 
     model: Name
-    messages: Annotated[list[ChatMessage], Field(min_length=1, max_length=2000)]
+    messages: Annotated[list[ChatMessage], Field(min_length=1, max_length=2000), FailFast()]
     stream: bool | None = False
     stream_options: StreamOptions | None = None
     n: Annotated[int, Field(ge=1, le=1, description="number of answers: only 1")] | None = None
