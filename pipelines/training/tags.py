@@ -23,6 +23,7 @@ from pipelines.text.tables import as_columns
 from pipelines.training import classification, fine_tuning
 from pipelines.training.fine_tuning import TrainerPlan
 from pipelines.training.folds import FOLDS, BadFolds, Places, group_folds
+from pipelines.training.mining import select_answered
 from pipelines.training.ranking import GateVerdict, JudgingHits, judge_ranks, within
 from pipelines.training.run import ModelKind, RerankingPlan, TrainingOrder, TrainingPlan, TrainingScores, Workplace
 from pipelines.training.sequence_classifier import fit_sequence_classifier
@@ -86,7 +87,10 @@ class TagKind(ModelKind[TagPlan, TagData, Classifier]):
     help = "a classifier of questions by part of the site"
 
     def load(self, order: TrainingOrder, plan: TagPlan) -> TagData:
-        """Tag the questions and retrieve the hits of those that judge. Raises BadPrefix, BadFolds, TrainerMissing."""
+        """Tag the questions and retrieve the hits of those that judge.
+
+        Raises BadPrefix, BadFolds, NothingToLearn and TrainerMissing.
+        """
         base = None
         if plan.base:
             fine_tuning.check_trainer()
@@ -98,11 +102,10 @@ class TagKind(ModelKind[TagPlan, TagData, Classifier]):
         rows = merge_parts([*by_url, *(tagged.read_corrections(people) if people else [])], plan.at_least)
         fold = group_folds(tag_groups(rows), plan.folds, plan.seed)[0]
         judging = [examples[place] for place in fold if place < len(examples)]
-        if len(judging) < 2:
-            raise BadFolds(
-                f"of the fold that judges, {len(judging)} questions have a source: add questions, or --folds"
-            )
         with order.open_collection() as collection:
+            judging = select_answered(judging, collection.corpus)
+            if len(judging) < 2:
+                raise BadFolds("of the fold that judges, a single question has a source in the index: add questions")
             kept = sample(judging, plan.held_out or len(judging), plan.seed)
             hits = JudgingHits.retrieve(collection, kept, plan.depth)
         order.progress(f"{len(rows):,} questions with their part of the site, {len(kept):,} to judge by")
