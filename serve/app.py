@@ -38,6 +38,7 @@ from serve.bots import Bot, wanted_bots
 from serve.changes.runner import ChangeRunner
 from serve.chat.running import BackgroundBot, ChatRefused
 from serve.failure import RETRY_AFTER_S
+from serve.guard.origin import parse_networks
 from serve.guard.policy import protect
 from serve.port import url_of
 from serve.proxy.listening import keep_ports_on_loopback, running_address
@@ -221,6 +222,7 @@ class Raydex:
             collection=self._settings.collection,
             v1_sources=self._settings.v1_sources,
             announced=self._changes.wake,
+            trusted=parse_networks(self._settings.trusted_proxies),
         )
         running = running_address()
         policy = self._settings.model_copy(update={"host": running.host} if running else {})

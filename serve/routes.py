@@ -3,7 +3,7 @@
 Knows neither Ray nor the environment, and not who may ask: guard/ stands in front.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from fastapi import FastAPI
@@ -30,6 +30,7 @@ from serve.api.state import StateRoutes
 from serve.api.stream import HEARTBEAT_S, StreamedAnswer
 from serve.changes.handlers import ChangesRoutes
 from serve.failure import MCP_PATH
+from serve.guard.origin import Network
 from serve.mcp.endpoint import METHODS, McpEndpoint
 from serve.mcp.llms import LlmsRoutes
 from serve.mcp.server import Handlers, make_server
@@ -77,12 +78,14 @@ def create_app(
     v1_sources: SourcesPlace = "key",
     heartbeat_s: float = HEARTBEAT_S,
     announced: Callable[[], object] = lambda: None,
+    trusted: Sequence[Network] = (),
 ) -> FastAPI:
     """Return the HTTP application around `engine`; `store` has collections, conversations and feedback.
 
     `recorder` records questions, `observer` counts answers. `collection` is the engine's own default. `v1_sources` is
     where the sources of a chat completion stand if its request does not say. An open stream is silent for at most
-    `heartbeat_s` seconds. `announced` hears of announced changes, to index them.
+    `heartbeat_s` seconds. `announced` hears of announced changes, to index them. `trusted` are
+    the proxies whose X-Forwarded-For says who asks.
     """
     app = FastAPI(title="Raydex", description=TABLE["description"], docs_url=None, redoc_url=None)
     threads = DatabaseThreads()
@@ -93,7 +96,7 @@ def create_app(
     _add(app, "POST /session", SessionRoutes(store, threads).open, _errors(ErrorOut, 401, 403, 429, 503))
     _add_state_routes(app, StateRoutes(engine, store, threads, collection))
     _add_openai_routes(app, OpenAIRoutes(engine, store, threads, inquiries, v1_sources, heartbeat_s))
-    _add_llms_routes(app, LlmsRoutes(store, threads, collections))
+    _add_llms_routes(app, LlmsRoutes(store, threads, collections, trusted))
     _add_admin_routes(app, AdminRoutes(engine, store, threads))
     _add_changes_routes(app, ChangesRoutes(store, threads, announced))
     mcp = McpEndpoint(make_server(Handlers(Toolbox(engine, store, threads, inquiries, collection))))

@@ -1,10 +1,13 @@
 """Handlers of llms.txt and llms-full.txt, a collection as files for language models (llmstxt.org).
 
-llms.txt links to every page, llms-full.txt holds the text of them all, and is written page by page as it is sent.
+llms.txt links to every page, and is written once for each revision; llms-full.txt holds the text of them all, and is
+written page by page as it is sent.
 """
 
 import asyncio
+from collections import Counter, OrderedDict
 from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
 from urllib.parse import quote
 
 from fastapi import Request, Response
@@ -20,13 +23,17 @@ from pipelines.text.cleaning import clean_for_model
 from serve.api.requests import Name
 from serve.api.sessions import AskedCollections
 from serve.failure import RETRY_AFTER_S, Failure
+from serve.guard.origin import Network, network_of
 from serve.mcp.pages import PageShelf
 from serve.threads import DatabaseThreads
 
 BATCH = 500  # pages of one look at the database
 NOTE = 120  # characters after a link: its page's first sentence
 FULL_AT_ONCE = 2  # pages of such files that a replica writes at once: each keeps a thread busy
-MOST_FULL = 8  # such files in progress: each holds a place of a replica, and takes a second of work for 40 pages
+# Such files in progress, of one address and in all: each holds a place of a replica, and takes a second for 40 pages.
+FULL_OF_ADDRESS, MOST_FULL = 4, 16
+LINKS_AT_ONCE = 50  # links that are written in one go, beside the event loop: in between, others have their turn
+KEPT = 4  # texts of links, of the collections that were asked for last
 ALSO = {"Cache-Control": "no-cache"}  # ask again each time: the ETag makes that cheap
 PLAIN = "text/plain; charset=utf-8"
 FRONT = "Pages"  # the section of pages that lie in no folder
@@ -35,10 +42,13 @@ FRONT = "Pages"  # the section of pages that lie in no folder
 class LlmsRoutes:
     """The handlers; each answers its route in routes.py."""
 
-    def __init__(self, store: Store, threads: DatabaseThreads, collections: AskedCollections) -> None:
-        self._store, self._threads, self._collections = store, threads, collections
+    def __init__(
+        self, store: Store, threads: DatabaseThreads, collections: AskedCollections, trusted: Sequence[Network] = ()
+    ) -> None:
+        self._store, self._threads, self._collections, self._trusted = store, threads, collections, trusted
         self._pages, self._names = PageShelf(store), SiteNames(store)
-        self._writing, self._places = asyncio.Semaphore(FULL_AT_ONCE), asyncio.Semaphore(MOST_FULL)
+        self._writing, self._readers = asyncio.Semaphore(FULL_AT_ONCE), Counter[str]()
+        self._links: OrderedDict[tuple[int, int], asyncio.Task[str]] = OrderedDict()
 
     async def links(self, request: Request, collection: Name | None = None) -> Response:
         """Return llms.txt: the title, what it is, and every page as a link, by folder."""
@@ -46,10 +56,7 @@ class LlmsRoutes:
         headers = _headers(index, "links")
         if _is_known(request, headers):
             return Response(status_code=304, headers=headers)
-        pages = [page async for page in self._list(index)]
-        base = await self._threads.run(self._store.common_url, index.id)
-        text = f"{await self._head(index, len(pages))}{write_links(pages, base)}"
-        return Response(text, media_type=PLAIN, headers=headers)
+        return Response(await self._links_of(index), media_type=PLAIN, headers=headers)
 
     async def full(self, request: Request, collection: Name | None = None) -> Response:
         """Return llms-full.txt: every page as Markdown, one after the other."""
@@ -57,11 +64,35 @@ class LlmsRoutes:
         headers = _headers(index, "full")
         if _is_known(request, headers):
             return Response(status_code=304, headers=headers)
-        return _FewAtOnce(self._write(index), self._places, headers)
+        address = network_of(request.scope, self._trusted)
+        return _FewAtOnce(self._write(index), self._readers, address, headers)
 
     async def _index(self, request: Request, collection: str | None) -> Index:
         """Return the live index. Raises HTTPException, CollectionNotNamed, NoLiveIndex and StoreUnavailable."""
         return await self._threads.run(self._store.live_index, await self._collections.name(collection, request))
+
+    async def _links_of(self, index: Index) -> str:
+        """Return the text of llms.txt; all who ask for a revision wait for the same one."""
+        key = index.id, index.revision
+        if key not in self._links:
+            self._links[key] = asyncio.create_task(self._write_links(index))
+            while len(self._links) > KEPT:
+                self._links.popitem(last=False)
+        writing = self._links[key]
+        self._links.move_to_end(key)
+        try:
+            return await asyncio.shield(writing)  # whoever leaves ends it for nobody else
+        finally:
+            if writing.done() and (writing.cancelled() or writing.exception()) and self._links.get(key) is writing:
+                del self._links[key]
+
+    async def _write_links(self, index: Index) -> str:
+        pages = [page async for page in self._list(index)]
+        base = await self._threads.run(self._store.common_url, index.id)
+        links = list[str]()
+        for at in range(0, len(pages), LINKS_AT_ONCE):
+            links += await asyncio.to_thread(list, map(write_link, pages[at : at + LINKS_AT_ONCE]))
+        return f"{await self._head(index, len(pages))}{arrange_links(pages, links, base)}"
 
     async def _list(self, index: Index) -> AsyncIterator[ListedPage]:
         after, more = "", True
@@ -89,32 +120,42 @@ class LlmsRoutes:
 
 
 class _FewAtOnce(StreamingResponse):
-    """A text in parts, or a 503 where all `places` for such texts are taken when it is about to be sent."""
+    """A text in parts; 429 where its address reads as many as it may when it is about to be sent, 503 where all do."""
 
-    def __init__(self, parts: AsyncIterator[str], places: asyncio.Semaphore, headers: dict[str, str]) -> None:
+    def __init__(self, parts: AsyncIterator[str], readers: Counter[str], address: str, headers: dict[str, str]) -> None:
         super().__init__(parts, media_type=PLAIN, headers=headers)
-        self._places = places
+        self._readers, self._address = readers, address
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if self._places.locked():
-            message = f"{MOST_FULL} readers get all pages now, which is the limit: try again"
-            await Failure(503, message, retry_after=RETRY_AFTER_S).response(scope)(scope, receive, send)
+        if self._readers[self._address] >= FULL_OF_ADDRESS:
+            failure = Failure(
+                429, f"your address reads all pages {FULL_OF_ADDRESS} times now, which is its limit: wait"
+            )
+        elif self._readers.total() >= MOST_FULL:
+            failure = Failure(503, f"{MOST_FULL} readers get all pages now, which is the limit: try again")
+        else:
+            self._readers[self._address] += 1
+            try:
+                await super().__call__(scope, receive, send)
+            finally:
+                self._readers[self._address] -= 1
+                if not self._readers[self._address]:
+                    del self._readers[self._address]
             return
-        async with self._places:
-            await super().__call__(scope, receive, send)
+        await replace(failure, retry_after=RETRY_AFTER_S).response(scope)(scope, receive, send)
 
 
-def write_links(pages: Sequence[ListedPage], base: str) -> str:
+def arrange_links(pages: Sequence[ListedPage], links: Sequence[str], base: str) -> str:
     """Return the links to pages, a section for each folder below `base`, or each host, first those in none."""
-    folders: dict[str, list[ListedPage]] = {FRONT: []}
-    for page in pages:
+    folders: dict[str, list[str]] = {FRONT: []}
+    for page, link in zip(pages, links, strict=True):
         path = (page.url.removeprefix(base) if base else page.url.partition("://")[2]).split("/")
-        folders.setdefault(path[0] if len(path) > 1 and path[0] else FRONT, []).append(page)
-    sections = [f"\n## {_line(name)}\n\n{''.join(map(_write_link, found))}" for name, found in folders.items() if found]
-    return "".join(sections)
+        folders.setdefault(path[0] if len(path) > 1 and path[0] else FRONT, []).append(link)
+    return "".join(f"\n## {_line(name)}\n\n{''.join(found)}" for name, found in folders.items() if found)
 
 
-def _write_link(page: ListedPage) -> str:
+def write_link(page: ListedPage) -> str:
+    """Return the line about a page: its title as a link, and its first sentence."""
     title = _line(page.title).replace("[", "\\[").replace("]", "\\]") or page.url
     note = snippet(clean_for_model(readable_text(page.begins)), NOTE)
     return f"- [{title}]({quote(page.url, safe=':/?#@!$&*+,;=%~')}){f': {note}' if note else ''}\n"

@@ -2,7 +2,9 @@
 
 import asyncio
 import re
+import threading
 from collections import Counter
+from types import SimpleNamespace
 
 import pytest
 from fastapi.testclient import TestClient
@@ -10,7 +12,7 @@ from kit.api import FakeEngine
 from test_mcp import PAGES, PagedStore
 
 from pipelines.store import ListedPage
-from serve.mcp.llms import MOST_FULL, write_links
+from serve.mcp.llms import FULL_OF_ADDRESS, LINKS_AT_ONCE, MOST_FULL, arrange_links, write_link
 from serve.routes import create_app
 
 LISTED = [
@@ -20,6 +22,10 @@ LISTED = [
     ListedPage("https://d.test/guide/a (b).html", "A", "First."),
     ListedPage("https://d.test/guide/c.html", "C", "Second."),
 ]
+
+
+def write_links(pages: list[ListedPage], base: str) -> str:
+    return arrange_links(pages, [*map(write_link, pages)], base)
 
 
 class Listed(PagedStore):
@@ -79,7 +85,7 @@ async def test_readers_that_take_nothing_keep_few_places_and_no_other_reader_wai
     app = create_app(FakeEngine(store), store)
     statuses, reading = Counter[int](), asyncio.Event()
 
-    async def get(reads: bool) -> None:
+    async def get(reads: bool, address: str = "203.0.113.1") -> None:
         async def receive():
             await asyncio.sleep(60)
 
@@ -90,16 +96,19 @@ async def test_readers_that_take_nothing_keep_few_places_and_no_other_reader_wai
                 await reading.wait()
 
         scope = {"type": "http", "method": "GET", "path": "/llms-full.txt", "headers": [], "query_string": b""}
+        scope["client"] = (address, 1)
         await app(scope, receive, send)
 
-    deaf = [asyncio.create_task(get(reads=False)) for _ in range(MOST_FULL - 1)]
-    while statuses[200] < len(deaf):
+    deaf = [asyncio.create_task(get(reads=False)) for _ in range(2 * FULL_OF_ADDRESS)]
+    while statuses.total() < len(deaf):
         await asyncio.sleep(0.01)
-    await asyncio.wait_for(get(reads=True), 30)
-    deaf += [asyncio.create_task(get(reads=False)) for _ in range(20)]
-    while statuses.total() < MOST_FULL + 20:
+    assert statuses == {200: FULL_OF_ADDRESS, 429: FULL_OF_ADDRESS}
+    await asyncio.wait_for(get(reads=True, address="203.0.113.2"), 30)  # all the others are not kept waiting
+    others = MOST_FULL - FULL_OF_ADDRESS
+    deaf += [asyncio.create_task(get(False, f"198.51.100.{n}")) for n in range(others + 3)]
+    while statuses.total() < 2 * FULL_OF_ADDRESS + 1 + others + 3:
         await asyncio.sleep(0.01)
-    assert statuses == {200: MOST_FULL + 1, 503: 19}
+    assert statuses == {200: MOST_FULL + 1, 429: FULL_OF_ADDRESS, 503: 3}
     reading.set()
     await asyncio.gather(*deaf)
     await get(reads=True)
@@ -111,3 +120,44 @@ def test_a_collection_is_chosen_by_name_and_must_be_there(client, store):
     assert client.get("/llms.txt", params={"collection": "other"}).text.startswith("# Of other\n")
     assert client.get("/collections/other/llms-full.txt").text.startswith("# Of other\n")
     assert client.get("/collections/nothing/llms.txt").status_code == 404
+
+
+async def test_links_are_written_once_for_a_revision_and_beside_the_event_loop():
+    """However many ask at once, and though the first of them leaves."""
+    listed, threads = list[str](), list[threading.Thread]()
+
+    class Noting(SimpleNamespace):
+        @property
+        def begins(self) -> str:
+            threads.append(threading.current_thread())
+            return "Words."
+
+    many = [Noting(url=f"https://d.test/{n:04}", title=f"Page {n}") for n in range(6 * LINKS_AT_ONCE)]
+
+    class Many(Listed):
+        def list_pages(self, index, after, most):
+            listed.append(after)
+            return [page for page in many if page.url > after][:most]
+
+    app = create_app(FakeEngine(many_store := Many()), many_store)
+
+    async def get() -> None:
+        async def receive():
+            await asyncio.sleep(60)
+
+        async def send(message):
+            pass
+
+        scope = {"type": "http", "method": "GET", "path": "/llms.txt", "headers": [], "query_string": b""}
+        await app({**scope, "client": ("203.0.113.1", 1)}, receive, send)
+
+    first, *rest = (asyncio.create_task(get()) for _ in range(10))
+    while not listed:
+        await asyncio.sleep(0.01)
+    first.cancel()
+    await asyncio.gather(*rest)
+    assert len(threads) == len(many) and threading.main_thread() not in threads
+    assert listed == [""]
+    many_store.publish("docs")
+    await get()
+    assert listed == ["", ""]
