@@ -1,0 +1,111 @@
+"""The demo works at a first try on machines that are not ours: other accounts, folders, disks, networks and Pythons.
+
+Each row begins with a fresh clone and an empty HOME, goes as far as a cited answer without a language model, and ends
+by Ctrl-C. A row that this machine or account can't make skips, with the reason.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+
+import pytest
+from kit.newcomers import Ground, ground, refused_demo, try_demo
+
+pytestmark = [pytest.mark.exhaustive, pytest.mark.timeout(1800)]
+
+# An account that every Unix has, and that does not run the embedded Postgres of root.
+ORDINARY = "daemon"
+IS_ROOT = os.geteuid() == 0
+as_root = pytest.mark.skipif(not IS_ROOT, reason="only root makes such a place")
+
+
+@pytest.fixture(scope="module")
+def land() -> Iterator[Ground]:
+    with ground() as land:
+        yield land
+
+
+def within(script: str) -> list[str]:
+    """Return the words that run a command after `script`, in the same process."""
+    return ["bash", "-c", f'{script} && exec "$@"', "bash"]
+
+
+def own_mounts(*mounts: str) -> list[str]:
+    """Return the words that run a command which alone sees `mounts`. Skips where that can't be done."""
+    words = ["unshare", "--mount", *within(" && ".join(mounts))]
+    done = subprocess.run([*words, "true"], capture_output=True, text=True, check=False)
+    if done.returncode:
+        pytest.skip(f"no mounts of its own: {done.stderr.strip()}")
+    return words
+
+
+@as_root
+def test_root_in_a_folder_that_only_root_may_enter(land):
+    closed = land.folder / "root"
+    closed.mkdir(mode=0o700)
+    try_demo(land.settle("root/raydex"))
+    assert closed.stat().st_mode & 0o777 == 0o700
+
+
+@pytest.mark.parametrize("umask", ["022", "077"])
+def test_an_ordinary_account(land, umask):
+    place = land.settle(f"umask {umask}/raydex", ORDINARY if IS_ROOT else None, int(umask, 8))
+    place.within = within(f"umask {umask}")
+    try_demo(place)
+    assert (place.home / ".local/share/raydex").stat().st_mode & 0o077 == 0
+
+
+def test_a_path_with_spaces_and_letters_of_other_alphabets_in_a_locale_of_ascii(land):
+    place = land.settle("Große Übersicht (neu) $1/мой raydex")
+    place.environment = {"LANG": "C", "LC_ALL": "C"}
+    try_demo(place)
+
+
+@as_root
+def test_a_small_shared_memory(land):
+    """Half of what a container has by default."""
+    place = land.settle("shm/raydex")
+    place.within = own_mounts("mount -t tmpfs -o size=32m tmpfs /dev/shm")
+    try_demo(place)
+
+
+@as_root
+def test_a_disk_that_has_just_room_enough(land):
+    place = land.settle("little/raydex")
+    place.within = own_mounts(f"mount -t tmpfs -o size=400m tmpfs '{place.home}'")
+    try_demo(place)
+
+
+@as_root
+@pytest.mark.parametrize("room", ["8m", "64m", "110m"])
+def test_a_disk_that_is_too_full_is_named(land, room):
+    """Too full for the database, for the log that it grows by, and for the model."""
+    place = land.settle(f"full {room}/raydex")
+    place.within = own_mounts(f"mount -t tmpfs -o size={room} tmpfs '{place.home}'")
+    assert re.search("free space|No space left", refused_demo(place))
+
+
+@as_root
+def test_no_network_after_the_install(land):
+    if shutil.which("ip") is None:
+        pytest.skip("no iproute2")
+    place = land.settle("offline/raydex")
+    place.within = ["unshare", "--net", *within("ip link set lo up")]
+    try_demo(place)
+
+
+@pytest.mark.parametrize("minor", [12, 13, 14])
+def test_a_newer_python_by_make_install(land, minor):
+    """The install itself, from a package index, with no compiler of its own in the environment."""
+    python = shutil.which(f"python3.{minor}")
+    if python is None:
+        pytest.skip(f"no python3.{minor}")
+    place = land.clone(f"python3.{minor}/raydex")
+    command = ["make", "--silent", "install", "EXTRAS=", f"PYTHON={python}"]
+    done = subprocess.run(command, cwd=place.folder, env=place.variables(), capture_output=True, text=True, check=False)
+    if "No matching distribution" in done.stderr or "Could not find" in done.stderr or "Connection" in done.stderr:
+        pytest.skip(f"no package index, or none with all packages: {done.stderr.strip().splitlines()[-1]}")
+    assert done.returncode == 0, done.stderr
+    try_demo(place)

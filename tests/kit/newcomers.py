@@ -1,0 +1,229 @@
+"""What somebody has who meets Raydex for the first time: a fresh clone, its environment, an empty HOME, `raydex demo`.
+
+    with ground() as land:
+        place = land.settle("closed/raydex")
+        try_demo(place)
+
+The environment is a hard-linked copy of the one that runs the tests, and moves from clone to clone; in each of them
+Raydex itself is installed anew. The documentation of a clone is cut to one page, whose index is made soon.
+"""
+
+import os
+import re
+import shutil
+import signal
+import stat
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from kit.head_process import ROOT, free_ports
+from kit.processes import eventually, marked
+
+from jobs.documentation import BESIDE
+
+# The page that answers the demo's question.
+KEPT_PAGE = "freshness.md"
+ANSWERED = "Ctrl-C stops everything"
+# What of the tests' own environment a newcomer has.
+USUAL = ("PATH", "LANG", "TERM", "OMP_NUM_THREADS", "PIP_CONFIG_FILE", "PIP_CERT", "SSL_CERT_FILE")
+
+
+@dataclass
+class Place:
+    """A clone in `folder` with its environment, and an empty `home`; `within` are the words that lead there.
+
+    `account` is the user's, None for that of the tests.
+    """
+
+    folder: Path
+    home: Path
+    within: Sequence[str] = ()
+    account: str | None = None
+    environment: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def raydex(self) -> Path:
+        return self.folder / ".venv" / "bin" / "raydex"
+
+    def start(self, *words: str) -> "subprocess.Popen[str]":
+        """Start `raydex …` there, as the account."""
+        return subprocess.Popen(
+            [*self.within, str(self.raydex), *words],
+            env=self.variables(),
+            cwd=self.folder, user=self.account, group=_group(self.account), extra_groups=[] if self.account else None,
+            text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
+        )  # fmt: skip
+
+    def variables(self) -> dict[str, str]:
+        """Return the environment of a command there."""
+        return usual_environment() | {"HOME": str(self.home)} | as_account(self.account) | self.environment
+
+    def left(self) -> list[int]:
+        """Return the processes that were started there and still run."""
+        return marked(f"HOME={self.home}")
+
+
+def usual_environment() -> dict[str, str]:
+    return {name: os.environ[name] for name in USUAL if name in os.environ}
+
+
+def as_account(account: str | None) -> dict[str, str]:
+    return {"USER": account, "LOGNAME": account} if account else {}
+
+
+class Ground:
+    """A `folder` that every account may enter, unlike pytest's, with one environment."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._environment = folder / ".venv"
+        copied = subprocess.run(["cp", "-al", sys.prefix, str(self._environment)], capture_output=True, check=False)
+        if copied.returncode:  # another file system
+            shutil.rmtree(self._environment, ignore_errors=True)
+            subprocess.run(["cp", "-a", sys.prefix, str(self._environment)], check=True)
+
+    def clone(self, clone: str) -> Place:
+        """Clone the repository; HOME is a new folder beside it. There is no environment yet. Skips without git."""
+        folder, home = self.folder / clone, (self.folder / clone).with_name("home of a user")
+        clone_repository(folder, home, 0o022)
+        return Place(folder, home)
+
+    def settle(self, clone: str, account: str | None = None, umask: int = 0o022) -> Place:
+        """Clone the repository and move the environment there; HOME is a new folder beside it. Skips without git."""
+        python = reachable_python() if account else Path(sys.executable).resolve()
+        folder, home = self.folder / clone, (self.folder / clone).with_name("home of a user")
+        clone_repository(folder, home, umask)
+        if account:
+            for path in (home, folder, *folder.rglob("*")):
+                shutil.chown(path, account, _group(account))
+        self._environment = self._environment.rename(folder / ".venv")
+        install(folder, python)
+        self._give_models(folder, home / ".local" / "share" / "raydex", account)
+        return Place(folder, home, account=account)
+
+    def _give_models(self, clone: Path, data: Path, account: str | None) -> None:
+        """Put into `data` what `make models` makes, which is made once: it takes longer than all else."""
+        made = self.folder / "made"
+        if not made.exists():
+            (clone / ".venv" / ".installed").touch()
+            environment = usual_environment() | {"RAYDEX_HOME": str(made), "HOME": str(self.folder)}
+            subprocess.run(["make", "--silent", "models"], cwd=clone, env=environment, check=True)
+        shutil.copytree(made / "models", data / "models")
+        if account:
+            for path in (data.parents[1], data.parent, data, *data.rglob("*")):
+                shutil.chown(path, account, _group(account))
+
+
+@contextmanager
+def ground() -> Iterator[Ground]:
+    """Yield a ground; all on it goes at the end."""
+    with tempfile.TemporaryDirectory(prefix="raydex-new-", dir="/tmp", ignore_cleanup_errors=True) as folder:
+        Path(folder).chmod(0o755)
+        yield Ground(Path(folder))
+
+
+def clone_repository(folder: Path, home: Path, umask: int) -> None:
+    """Clone what is committed, and make the empty folder `home`. Skips without git."""
+    if shutil.which("git") is None or not (ROOT / ".git").exists():
+        pytest.skip("no clone without git")
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    previous = os.umask(umask)
+    try:
+        subprocess.run(["git", "clone", "--quiet", "--depth=1", f"file://{ROOT}", str(folder)], check=True)
+        home.mkdir()
+        for page in (folder / "docs").rglob("*.md"):
+            if page != folder / "docs" / KEPT_PAGE:
+                page.unlink()
+        for name in ("README.md", *BESIDE):
+            (folder / name).write_text(f"# {name}\n\nLeft out.\n")
+    finally:
+        os.umask(previous)
+
+
+def install(folder: Path, python: Path) -> None:
+    """Install Raydex into the environment of a clone, which runs the interpreter `python` from now on."""
+    venv = folder / ".venv"
+    for name in ("python", "python3", f"python3.{sys.version_info.minor}"):
+        (venv / "bin" / name).unlink(missing_ok=True)
+        (venv / "bin" / name).symlink_to(python)
+    replace(venv / "pyvenv.cfg", f"home = {python.parent}\ninclude-system-site-packages = false\n"
+                                 f"version = {sys.version.split()[0]}\n")  # fmt: skip
+    pip(folder, "install", "--no-deps", "--no-index", "--no-build-isolation", "--force-reinstall", "--editable", ".")
+
+
+def pip(folder: Path, *words: str) -> None:
+    """Run pip of the environment of a clone."""
+    command = [str(folder / ".venv" / "bin" / "python"), "-m", "pip", "--quiet", *words]
+    environment = usual_environment() | {"HOME": "/nonexistent", "PIP_ROOT_USER_ACTION": "ignore"}
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def replace(path: Path, text: str) -> None:
+    """Write a file anew: other names of it keep what they have."""
+    path.unlink(missing_ok=True)
+    path.write_text(text)
+
+
+def reachable_python() -> Path:
+    """Return the interpreter of the tests, or one of its version that every account may run. Skips if there is none."""
+    name = f"python3.{sys.version_info.minor}"
+    folders = ("/usr/bin", "/usr/local/bin", *os.environ["PATH"].split(":"))
+    for path in (Path(sys.executable), *(Path(folder, name) for folder in folders)):
+        if path.exists() and everyone_enters(path.resolve()):
+            return path.resolve()
+    pytest.skip(f"no {name} that every account may run")
+
+
+def everyone_enters(path: Path) -> bool:
+    return all(folder.stat().st_mode & stat.S_IXOTH for folder in path.parents)
+
+
+def _group(account: str | None) -> int | None:
+    import pwd
+
+    return pwd.getpwnam(account).pw_gid if account else None
+
+
+def try_demo(place: Place, source: str = "/freshness.html#freshness") -> str:
+    """Run the demo up to an answer that cites `source`, then Ctrl-C; nothing runs on. Return what it said."""
+    process, said = place.start("demo", "--no-llm", "--port", *free_ports(1)), ""
+    try:
+        assert process.stdout is not None
+        for line in process.stdout:
+            said += line
+            if ANSWERED in line:
+                break
+        assert ANSWERED in said, said
+        assert re.search(rf"http://127\.0\.0\.1:\d+{source}", said), said
+        process.send_signal(signal.SIGINT)
+        assert process.wait(60) == 0
+        eventually(lambda: place.left() == [], "all of it has ended", 60)
+        return said
+    finally:
+        for pid in place.left():
+            os.kill(pid, signal.SIGKILL)
+        process.kill()
+        process.wait()
+
+
+def refused_demo(place: Place) -> str:
+    """Run a demo that can't work here; nothing runs on. Return what it said."""
+    process = place.start("demo", "--no-llm", "--once", "--port", *free_ports(1))
+    try:
+        said, _ = process.communicate(timeout=600)
+        assert process.returncode != 0, said
+        assert "Traceback" not in said, said
+        eventually(lambda: place.left() == [], "all of it has ended", 60)
+        return said
+    finally:
+        for pid in place.left():
+            os.kill(pid, signal.SIGKILL)
+        process.kill()
+        process.wait()
