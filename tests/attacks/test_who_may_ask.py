@@ -64,6 +64,7 @@ DECISIONS = {
     "DELETE /answers/{id}/share": ASK,
     "POST /query": ASK,
     "POST /query/stream": ASK,
+    "POST /stream": ASK,
     "POST /search": ASK,
     "POST /feedback": ASK,
     "POST /mcp": AGENT,

@@ -187,7 +187,7 @@ def test_what_can_not_be_done_is_said_before_any_work(job, monkeypatch):
     monkeypatch.setenv("RAYDEX_LLM_MODEL", "scripted")
     for words, message in [
         (("make", "--agent", "nobody"), "there are: llm"),
-        (("make", "--per-chunk", "0"), "--per-chunk is 0"),
+        (("make", "--per-chunk", "0"), "--per-chunk is '0'"),
         (("make", "--out", f"{__file__}/made.jsonl"), "can't be made a folder: "),
         (("make", "--out", "made.csv"), "made.csv is CSV, and questions are written as JSONL"),
         (("answer", "gone.jsonl"), "gone.jsonl"),

@@ -33,7 +33,7 @@ def test_a_router_is_trained_and_accepted_where_it_beats_chance(jobs: Jobs, tmp_
 
 @pytest.mark.parametrize(("words", "said"), [
     ("router", "missing.jsonl"),
-    ("router --threshold 2", "--threshold is 2"),
+    ("router --threshold 2", "--threshold is '2'"),
     ("router --strong-cost nan", "--strong-cost"),
     ("reranker --k 50", "k is 50 and depth"),
     ("embedder --learning-rate nan", "--learning-rate"),

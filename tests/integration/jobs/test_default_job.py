@@ -25,6 +25,7 @@ def test_a_name_that_does_not_exist_changes_nothing(jobs: Jobs, store: Store) ->
     Workshop(store, "docs").reindex(small_site(1))
     jobs.run("default", "docs")
     wrong = jobs.run("default", "dcos")
-    assert (wrong.code, wrong.messages.strip()) == (2, "raydex default: there is no collection 'dcos'; there are: docs")
+    said = "raydex default: there is no collection 'dcos'; there are: docs; did you mean docs?"
+    assert (wrong.code, wrong.messages.strip()) == (2, said)
     assert jobs.run("default").summary == {"default": "docs"}
     assert jobs.run("default", "docs", "--none").code == 2

@@ -262,7 +262,7 @@ WRONG = [
     ({"train": [{"kind": "reranker", "dataset": "none.jsonl", "output": "x"}]}, "none.jsonl"),
     (
         {"train": [{"kind": "reranker", "dataset": "rows.jsonl", "output": "x", "plan": {"fold": 2}}]},
-        "night.train: reranker: setting fold: ",
+        "night.train: reranker: plan: fold is unknown",
     ),
 ]
 

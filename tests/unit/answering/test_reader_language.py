@@ -17,7 +17,7 @@ HITS = [make_hit("https://d.test/data#csv", "Call read_csv to read a CSV file.")
 def test_what_the_pages_do_not_answer_is_refused_in_the_readers_language(engine: QueryEngine, language: str) -> None:
     answer = engine.query("sourdough", language=language)
     assert answer.text.startswith(say("unknown", language)) and not answer.known
-    assert [citation.n for citation in answer.citations] == [1] and answer.confidence == "low"
+    assert answer.citations == () and answer.confidence == "low"  # nothing that was found is close to it
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -25,7 +25,7 @@ def test_a_model_that_gives_up_in_any_language_is_heard(retriever: Retriever, la
     sentence = say("unknown", language)
     model = Says(*sentence)
     answer = QueryEngine(retriever, None, model).query("csv", mode="context_only", context=("One.",), language=language)
-    assert not answer.known and answer.text.startswith(sentence) and "[1]" in answer.text
+    assert not answer.known and answer.text.startswith(sentence)
     assert answer.text.count(sentence) == 1
     assert gives_up(sentence)
 

@@ -510,5 +510,5 @@ def test_a_task_brings_templates_and_structure_of_its_own():
     assert synthesize(synthesizer_of(task, prompts=SHORT), task, model) == ["yes"]
     assert model.prompts[0].startswith("MINE") and model.schemas == [SCHEMA]
     assert synthesize(synthesizer_of(replace(task, structured=None), prompts=SHORT), task, QueuedModel("a")) == ["a"]
-    with pytest.raises(TemplateError, match="'qa' lacks question"):
+    with pytest.raises(TemplateError, match="'qa' lacks "):
         synthesizer_of(replace(task, templates={"qa": "{context}"}))

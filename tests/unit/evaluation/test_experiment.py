@@ -128,7 +128,7 @@ def test_what_a_cell_does_not_name_is_the_environments(tmp_path):
         ("colour: red\nruns: [{}]\n", "colour is unknown: there are: name, collection"),
         ("runs: [{k: 0}]\n", "retrieval.k=0: retrieval.k is 0: it must be at least 1"),
         ("runs: [{reranker: magic}]\n", "reranker.kind=magic: reranker.kind: 'magic' is none of"),
-        ("runs: [{fusion: insert}]\n", "retrieval.fusion is gone"),
+        ("runs: [{fusion: mean}]\n", "'mean' is none of the choices: rrf, relative_score, insert"),
         ("runs: [{chunk_size: -1}]\n", "chunk_size=-1: chunk_size is -1: it must be at least 0"),
         ("base: {reranker: cross-encoder}\nruns: [{}]\n", "needs reranker.model"),
         ("base: {llm_key: abc}\nruns: [{}]\n", "base.llm.key: keys do not belong in a file: set RAYDEX_LLM__KEY"),

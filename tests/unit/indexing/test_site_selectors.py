@@ -58,7 +58,7 @@ def test_what_finds_nothing_is_told_for_each_selector():
         ({"content": "main >"}, "html.content: 'main >' is not a CSS selector"),
         ({"noise": [".ok", ".x["]}, "html.noise.1: '.x[' is not a CSS selector"),
         ({"boxes": ["p::before"]}, "html.boxes.0: 'p::before' is not a CSS selector"),
-        ({"titel": "h1"}, "html.titel = 'h1'"),
+        ({"titel": "h1"}, "html.titel is unknown: did you mean title?"),
     ],
 )
 def test_a_wrong_selector_is_named_before_anything_is_read(html, words):

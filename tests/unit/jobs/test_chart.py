@@ -142,7 +142,7 @@ def test_the_night_is_a_command_of_raydex():
     [line] = re.findall(r"entrypoint: (.*)", TEMPLATES)
     program, verb, *flags = shlex.split(line.replace("{{ .name }}", "ray"))
     assert (program, verb) == ("raydex", "nightly")
-    file = Path(arguments().parse_args(flags).file)
+    file = Path(arguments().parse_args(flags).collection)
     assert f"mountPath: {file.parent}," in TEMPLATES
     assert load_collection(ROOT / "collections" / file.name).name
 
