@@ -99,6 +99,8 @@ def describe(view: Mapping[str, Any]) -> str:
         )
     if pages["indexed"]:
         lines.append(f"\n{pages['cited']:,} of {pages['indexed']:,} pages were cited, {pages['never_count']:,} never")
+    opened = view["opened"]["pages"]
+    lines += _table("pages that readers opened", [(page["clicks"], page["url"]) for page in opened])
     lines += ["", *view["notes"]] if view["notes"] else []
     return "\n".join([*lines, *reports, f"took {describe_seconds(view['took'])}"])
 

@@ -65,7 +65,11 @@ def add_making(parser: argparse.ArgumentParser) -> None:
     """Add the flags of `make`."""
     manner = parser.add_mutually_exclusive_group()
     manner.add_argument("--without-llm", action="store_true", help="the headings of sections, without a model")
-    manner.add_argument("--feedback", action="store_true", help="drafts: questions with well-rated answers")
+    manner.add_argument(
+        "--feedback",
+        action="store_true",
+        help="drafts: questions with well-rated answers, or whose sources readers opened",
+    )
     style = "write in the manner of these questions of users"
     manner.add_argument("--style", dest="style_file", type=Path, metavar="FILE", help=style)
     cli.add_fields(parser, making.QuestionOptions)
@@ -146,7 +150,7 @@ def draft_rated(collection: str, out: Path, *, as_json: bool) -> int:
         datasets.write_rows(out, rows)
     counts = {"new": new, "kept": len(rows) - new}
     result = {"collection": collection, "out": str(out), **summary(draft, None), **counts}
-    cli.finish(result, as_json, describe(result, "no answer was rated well"))
+    cli.finish(result, as_json, describe(result, "no answer was rated well, and no source opened"))
     return cli.DONE
 
 

@@ -52,7 +52,7 @@ class Recorder:
         most_waiting: int = MOST_WAITING,
         pause_s: float = PAUSE_S,
     ) -> None:
-        self._store, self._enabled, self._retention_days, self._pause_s = store, enabled, retention_days, pause_s
+        self._store, self.enabled, self._retention_days, self._pause_s = store, enabled, retention_days, pause_s
         self._waiting: queue.Queue[RecordedQuestion | None] = queue.Queue(most_waiting)
         self._progress, self._queued, self._done = threading.Condition(), 0, 0
         self._closing = threading.Event()
@@ -65,7 +65,7 @@ class Recorder:
 
     def record(self, question: RecordedQuestion) -> None:
         """Queue a question, with its answer or why it has none, for writing. Never waits and never raises."""
-        if not self._enabled:
+        if not self.enabled:
             return
         try:
             kept = as_kept(question)

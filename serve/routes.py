@@ -17,6 +17,7 @@ from pipelines.store import Store
 from pipelines.text.phrases import read_table
 from serve.api.admin import AdminRoutes
 from serve.api.answers import AnswerRoutes
+from serve.api.clicks import ClickRoutes, SearchIds
 from serve.api.errors import handle_errors
 from serve.api.head import HeadAsGet
 from serve.api.inquiry import Inquiries
@@ -31,6 +32,7 @@ from serve.api.stream import HEARTBEAT_S, StreamedAnswer
 from serve.changes.handlers import ChangesRoutes
 from serve.failure import MCP_PATH
 from serve.guard.origin import Network
+from serve.guard.sessions import ServiceSecret
 from serve.mcp.endpoint import METHODS, McpEndpoint
 from serve.mcp.llms import LlmsRoutes
 from serve.mcp.server import Handlers, make_server
@@ -91,7 +93,10 @@ def create_app(
     threads = DatabaseThreads()
     inquiries = Inquiries(engine, store, threads, recorder, observer)
     collections = AskedCollections(store, threads, collection)
-    _add_question_routes(app, QuestionRoutes(engine, inquiries, collections, heartbeat_s))
+    recorded = recorder is not None and recorder.enabled
+    ids = SearchIds(ServiceSecret(store, threads)) if recorded else None
+    _add_question_routes(app, QuestionRoutes(engine, inquiries, collections, heartbeat_s, ids))
+    _add(app, "POST /clicks", ClickRoutes(store, threads, ids).open, ASKED)
     _add_answer_routes(app, AnswerRoutes(store, threads))
     _add(app, "POST /session", SessionRoutes(store, threads).open, _errors(ErrorOut, 401, 403, 429, 503))
     _add_state_routes(app, StateRoutes(engine, store, threads, collection))

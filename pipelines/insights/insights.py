@@ -15,7 +15,7 @@ from pipelines.insights.groups import MOST_WORDINGS, EmbedderOf, Meanings
 from pipelines.insights.masking import mask
 from pipelines.insights.view import AskedSite, make_view
 from pipelines.records import EmbeddingModel
-from pipelines.store import AskedQuestion, NoSuchCollection, Store
+from pipelines.store import AskedQuestion, NoSuchCollection, OpenedSource, Store
 from pipelines.text.progress import Passing, Progress, silent
 
 # Questions that are read, the newest: as rows without their texts' hits they take about 100 MB.
@@ -53,15 +53,21 @@ class Insights:
     """The questions of a `period`, read and clustered once; `view` narrows them. `notes` say what was left out."""
 
     def __init__(
-        self, rows: Sequence[AskedQuestion], sites: Mapping[str, AskedSite], period: Period, notes: Sequence[str]
+        self,
+        rows: Sequence[AskedQuestion],
+        sites: Mapping[str, AskedSite],
+        period: Period,
+        notes: Sequence[str],
+        opened: Sequence[OpenedSource] = (),
     ) -> None:
         self._rows, self._sites, self._period, self._notes = rows, sites, period, list(notes)
+        self._opened = opened
         self.created = datetime.now(UTC)
 
     def view(self, collection: str = "", since: datetime | None = None) -> dict[str, Any]:
         """Return the view of one collection ("": of all), from `since` on if that is later than the period's start."""
         start = max((time for time in (since, self._period.since) if time), default=None)
-        found = make_view(self._rows, self._sites, collection, start, self._period.until)
+        found = make_view(self._rows, self._sites, collection, start, self._period.until, self._opened)
         return {"created": self.created.isoformat(timespec="seconds"), "notes": self._notes, **found}
 
     def views(self) -> list[dict[str, Any]]:
@@ -98,7 +104,8 @@ def gather_insights(
     rows = _read(store, collection, period, total, say)
     names = [collection] if collection else sorted({row.collection for row in rows})
     sites = {name: _site(store, name, indexes.get(name), rows, embedder_of, say) for name in names}
-    return Insights(rows, sites, period, [*_notes(total, sites)])
+    opened = store.opened_sources(collection, period.since, period.until)
+    return Insights(rows, sites, period, [*_notes(total, sites)], opened)
 
 
 def embedders_of(store: Store, settings: AnswerSettings) -> EmbedderOf:

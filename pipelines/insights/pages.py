@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from posixpath import commonpath, dirname, relpath
 from urllib.parse import urlsplit
 
-from pipelines.store import AskedQuestion
+from pipelines.store import AskedQuestion, OpenedSource
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +34,24 @@ class AreaUse:
     pages: int
     cited_pages: int
     cited: int
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedPage:
+    """How often readers opened a page from an answer or a search, and its sections: (source, clicks), most first."""
+
+    url: str
+    clicks: int
+    sections: tuple[tuple[str, int], ...]
+
+
+def count_opened(opened: Iterable[OpenedSource]) -> list[OpenedPage]:
+    """Return the pages that readers opened, the most opened first."""
+    pages: dict[str, Counter[str]] = {}
+    for one in opened:
+        pages.setdefault(page_of(one.source), Counter())[one.source] += one.clicks
+    counted = [OpenedPage(url, each.total(), tuple(each.most_common())) for url, each in pages.items()]
+    return sorted(counted, key=lambda page: (-page.clicks, page.url))
 
 
 def use_of_pages(rows: Iterable[AskedQuestion], titles: Mapping[str, str]) -> list[PageUse]:

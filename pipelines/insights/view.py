@@ -14,12 +14,12 @@ from typing import Any
 from pipelines.insights.figures import Figures, count, count_by, count_by_day, is_smalltalk
 from pipelines.insights.gaps import Trouble, is_elsewhere, is_troubled, nearest_source
 from pipelines.insights.groups import Meanings, wording_of, wordings
-from pipelines.insights.pages import use_of_areas, use_of_pages
-from pipelines.store import AskedQuestion
+from pipelines.insights.pages import count_opened, use_of_areas, use_of_pages
+from pipelines.store import AskedQuestion, OpenedSource
 
 # What a list shows at most: more is not read, and a page of it would be slow.
 TOP, GAPS, OTHERS, PAGES, NEVER, AREAS, RATED = 50, 50, 25, 50, 200, 25, 100
-EXAMPLES, COMMENTS, SOURCES = 5, 5, 3
+EXAMPLES, COMMENTS, SOURCES, SECTIONS = 5, 5, 3, 10
 ANSWER_CHARACTERS = 600
 
 
@@ -38,8 +38,12 @@ def make_view(
     collection: str = "",
     since: datetime | None = None,
     until: datetime | None = None,
+    opened: Sequence[OpenedSource] = (),
 ) -> dict[str, Any]:
-    """Return what those of `rows` teach that were asked of `collection` ("": of any) in that time, as JSON takes it."""
+    """Return what those of `rows` teach that were asked of `collection` ("": of any) in that time, as JSON takes it.
+
+    `opened` is what readers opened, by day; the day of `since` counts whole.
+    """
     chosen = [row for row in rows if collection in ("", row.collection) and _within(row.asked_at, since, until)]
     groups = [
         (site, group)
@@ -58,6 +62,7 @@ def make_view(
         "others": others,
         "top": _find_top(groups),
         "pages": _count_pages(chosen, sites),
+        "opened": _count_opened([one for one in opened if collection in ("", one.collection)], since, until),
         "rated": [_rated_down(row) for row in chosen if row.downs > row.ups][:RATED],
         "reasons": _count_reasons(chosen),
         **{f"{name}s": _as_dicts(count_by(chosen, attrgetter(name))) for name in ("agent", "channel", "collection")},
@@ -175,6 +180,21 @@ def _count_pages(rows: Sequence[AskedQuestion], sites: Mapping[str, AskedSite]) 
         "never_count": len(never),
         "areas": [asdict(area) for area in use_of_areas(uses)[:AREAS]],
     }
+
+
+def _count_opened(opened: Sequence[OpenedSource], since: datetime | None, until: datetime | None) -> dict[str, Any]:
+    """Return how many sources readers opened, and the pages with their sections, the most opened first."""
+    begin = since and since.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+    chosen = [one for one in opened if _within(one.day, begin, until)]
+    pages = [
+        {
+            "url": page.url,
+            "clicks": page.clicks,
+            "sections": [{"source": source, "clicks": clicks} for source, clicks in page.sections[:SECTIONS]],
+        }
+        for page in count_opened(chosen)[:PAGES]
+    ]
+    return {"clicks": sum(one.clicks for one in chosen), "pages": pages}
 
 
 def _rated_down(row: AskedQuestion) -> dict[str, Any]:

@@ -4,6 +4,7 @@ The only package that uses psycopg. Statements lie by name in the .sql files bes
 Every method is one transaction; loading staging tables may be repeated after any failure and stores nothing twice.
 """
 
+from pipelines.store.clicks import Clicks, OpenedSource
 from pipelines.store.collections.announcements import Announced, Announcements
 from pipelines.store.collections.catalog import Catalog, NoSuchCollection, copy_name, is_copy
 from pipelines.store.collections.documents import ListedPage
@@ -67,7 +68,7 @@ from pipelines.store.upkeep import Upkeep
 
 
 class Store(
-    Schema, Catalog, Pages, Staging, Indexes, Outlines, Questions, Keys, Evaluations, VerifiedAnswers, ModelTrials,
-    AskedQuestions, Upkeep, Announcements,
+    Schema, Catalog, Pages, Staging, Indexes, Outlines, Questions, Clicks, Keys, Evaluations, VerifiedAnswers,
+    ModelTrials, AskedQuestions, Upkeep, Announcements,
 ):  # fmt: skip
     """One database with everything that Raydex stores. Its constructor is Database's."""

@@ -79,7 +79,8 @@ where (%(collection)s::text is null or q.collection = %(collection)s)
 order by q.asked_at desc, q.id desc limit %(most)s;
 
 -- name: forget_questions
--- Skips rows that another replica is deleting. Feedback is deleted with its question or, without one, by its age.
+-- Skips rows that another replica is deleting. Feedback is deleted with its question or, without one, by its age; so are
+-- clicks.
 with forgotten as (
     delete from question where id in (
         select id from question where asked_at < now() - make_interval(secs => %(seconds)s)
@@ -91,5 +92,9 @@ with forgotten as (
         %(names)s::text[] is null and f.created < now() - make_interval(secs => %(seconds)s)
         and not exists (select from question q where q.id = f.question_id)
     )
+), unopened as (
+    -- Those of answers go with their questions; a search has no row.
+    delete from click c where c.question_id is null and c.opened_at < now() - make_interval(secs => %(seconds)s)
+        and (%(names)s::text[] is null or c.collection = any(%(names)s))
 )
 select count(*) as forgotten from forgotten;

@@ -11,6 +11,7 @@ from pipelines.answering.events import Delta, Event
 from pipelines.answering.retrieval.search import Retrieval
 from pipelines.llm.session import Status
 from pipelines.text.cleaning import clean_for_storage
+from serve.api.clicks import SearchIds
 from serve.api.errors import failure_of
 from serve.api.inquiry import Inquiries, Inquiry, Origin
 from serve.api.replies import AnswerOut, CitationOut, SearchOut, StatusOut
@@ -23,9 +24,14 @@ class QuestionRoutes:
     """The handlers; each answers its route in routes.py."""
 
     def __init__(
-        self, engine: QueryEngine, inquiries: Inquiries, collections: AskedCollections, heartbeat_s: float
+        self,
+        engine: QueryEngine,
+        inquiries: Inquiries,
+        collections: AskedCollections,
+        heartbeat_s: float,
+        ids: SearchIds | None = None,
     ) -> None:
-        self._engine, self._heartbeat_s = engine, heartbeat_s
+        self._engine, self._heartbeat_s, self._ids = engine, heartbeat_s, ids
         self._inquiries, self._collections = inquiries, collections
 
     async def query(self, question: QueryIn, request: Request) -> AnswerOut:
@@ -41,7 +47,8 @@ class QuestionRoutes:
 
     async def search(self, question: SearchIn, request: Request) -> SearchOut:
         check_reader(question, request)
-        return SearchOut.of(await self._engine.asearch(await self._collections.question(question, request)))
+        found = await self._engine.asearch(await self._collections.question(question, request))
+        return SearchOut.of(found, await self._ids.make(question.question, found) if self._ids else "")
 
     async def _open(self, question: QueryIn, request: Request) -> tuple[bool, Inquiry]:
         """Return whether a reader asks without a key, and the question as it is answered and recorded."""

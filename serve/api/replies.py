@@ -76,8 +76,12 @@ class HitOut(_FromRecord):
 
 
 class SearchOut(BaseModel):
-    """Hits in one revision of one index; `queries` were searched for, `timings` are seconds."""
+    """Hits in one revision of one index; `queries` were searched for, `timings` are seconds.
 
+    `id` is what POST /clicks knows the search by, "" where nothing is recorded.
+    """
+
+    id: str = ""
     hits: list[HitOut]
     queries: list[Text]
     degraded: list[str]
@@ -86,8 +90,8 @@ class SearchOut(BaseModel):
     revision: int
 
     @classmethod
-    def of(cls, found: Retrieval) -> Self:
-        return cls.model_validate(given_by(found) | {"index": found.index.id})
+    def of(cls, found: Retrieval, id: str = "") -> Self:
+        return cls.model_validate(given_by(found) | {"index": found.index.id, "id": id})
 
 
 class ExchangeOut(_FromRecord):
@@ -193,6 +197,12 @@ class FeedbackOut(BaseModel):
 
     id: str
     rating: int
+
+
+class ClickOut(BaseModel):
+    """Whether the click was recorded: not where the source was not shown, was opened before, or nothing is recorded."""
+
+    recorded: bool
 
 
 class ErrorOut(BaseModel):

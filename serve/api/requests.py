@@ -64,6 +64,8 @@ def _clean_question(text: str) -> str:
 
 Name = Annotated[str, StringConstraints(min_length=1, max_length=200), AfterValidator(_storable)]
 Text = Annotated[str, StringConstraints(max_length=MOST_CHARACTERS), AfterValidator(_storable)]
+# The id of a search holds what was found: some bytes for each hit.
+ShownId = Annotated[str, StringConstraints(min_length=1, max_length=8_000), AfterValidator(_storable)]
 QuestionText = Annotated[
     str,
     StringConstraints(strip_whitespace=True, min_length=1),  # the engine limits its length
@@ -178,6 +180,15 @@ def _parse_rating(value: object) -> object:
 
 
 Reason = Literal["wrong", "incomplete", "outdated", "not_asked"]
+
+
+class ClickIn(BaseModel):
+    """A source that a reader opened: of an answer, by its id, or of a search, by the `id` of its reply."""
+
+    model_config = ConfigDict(extra="forbid", json_schema_extra=examples_of("ClickIn"))
+
+    id: ShownId = Field(description=SAID["shown"])
+    source: ShortUrl = Field(min_length=1, description=SAID["opened"])
 
 
 class FeedbackIn(BaseModel):

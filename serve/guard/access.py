@@ -16,14 +16,14 @@ SESSION_PATH, READY_PATH = "/session", "/health/ready"
 # clients that look there for a way to sign in learn that there is none.
 OPEN = re.compile(r"/|/health|/health/ready|/web/.*|/widget\.js|/a/[^/]+|/\.well-known/.*|/insights")
 READING = re.compile(
-    r"/session|/health/ready|/query|/query/stream|/stream|/search|/feedback|/collections(/[^/]+)?|/answers/[^/]+(/share)?"
+    r"/session|/health/ready|/query|/query/stream|/stream|/search|/feedback|/clicks|/collections(/[^/]+)?|/answers/[^/]+(/share)?"
     r"|/mcp|(/collections/[^/]+)?/llms(-full)?\.txt"
 )
 ANNOUNCING = re.compile(r"/v1/collections/[^/]+/changes(/[^/]+)?")
 # These make an answer, or read all pages, which costs the most; all other requests of readers are light.
 ANSWERING = re.compile(r"/query|/query/stream|/stream|/mcp|(/collections/[^/]+)?/llms-full\.txt")
 # These look something up or write it down: however many there are, they keep no question waiting.
-QUICK = re.compile(rf"/session|/feedback|/answers/.*|{ANNOUNCING.pattern}")
+QUICK = re.compile(rf"/session|/feedback|/clicks|/answers/.*|{ANNOUNCING.pattern}")
 
 
 def is_open(path: str, query: bytes = b"") -> bool:

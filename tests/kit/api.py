@@ -22,7 +22,16 @@ from pipelines.answering.retrieval.search import Retrieval, Search
 from pipelines.answering.synthesis.base import UnknownMode
 from pipelines.llm.session import Status
 from pipelines.records import Answer, Citation, Exchange, Hit, Index, IndexSettings, Message, Route, Usage
-from pipelines.store import AskedQuestion, NoLiveIndex, Outline, RecordedQuestion, SectionStart, Store, StoreUnavailable
+from pipelines.store import (
+    AskedQuestion,
+    NoLiveIndex,
+    OpenedSource,
+    Outline,
+    RecordedQuestion,
+    SectionStart,
+    Store,
+    StoreUnavailable,
+)
 from pipelines.store.collections.verified import VerifiedAnswer, VerifiedMark
 
 WORDS = "Call ray.data.read_csv to load comma separated files."
@@ -155,6 +164,7 @@ class FakeStore:
         self.titles: dict[str, str] = {}
         self.examples: list[str] = []
         self.verified: list[VerifiedAnswer] = []
+        self.clicks: set[tuple[str, str]] = set()
         self.away = self.conversations_away = False
         self.publish("docs")
 
@@ -167,6 +177,22 @@ class FakeStore:
     @contextlib.contextmanager
     def asked(self, *period: Any) -> Iterator[Iterator[AskedQuestion]]:
         yield iter(())
+
+    def opened_sources(self, *period: Any) -> list[OpenedSource]:
+        return []
+
+    def record_click(self, id: str, source: str, key_name: str | None) -> bool:
+        self._reach()
+        return self._click(id, source) if self.readable_answer(id, key_name) else False
+
+    def record_search_click(self, shown: str, source: str, collection: str, query: str) -> bool:
+        self._reach()
+        return self._click(query, source)
+
+    def _click(self, shown: str, source: str) -> bool:
+        new = (shown, source) not in self.clicks
+        self.clicks.add((shown, source))
+        return new
 
     def indexed_pages(self, index: int) -> dict[str, str]:
         return {}
@@ -299,6 +325,7 @@ class MemoryRecorder:
     worked: list[Answer] = field(default_factory=list)
     first_deltas: list[float] = field(default_factory=list)
     settled: int = 0
+    enabled: bool = True
 
     def settle(self, seconds: float) -> None:
         self.settled += 1

@@ -44,6 +44,23 @@ def from_ratings(rows: Iterable[RecordedQuestion]) -> Feedback:
     return Feedback(tuple(examples), tuple((question, hits) for question, hits in disliked if hits))
 
 
+def from_clicks(opened: Iterable[tuple[str, Sequence[str]]], known: Iterable[Example] = ()) -> list[Example]:
+    """Return an example for each question or search with the sources that its readers opened.
+
+    An open says that a reader expected the answer there, no more: a person has to accept it. A question that `known`
+    has, as its answer was rated well, is left out.
+    """
+    rated = {question_key(example.question) for example in known}
+    sources: dict[str, dict[str, None]] = {}
+    worded: dict[str, str] = {}
+    for question, shown in opened:
+        key = question_key(question)
+        if key and key not in rated:
+            worded[key] = " ".join(question.split())
+            sources.setdefault(key, {}).update(dict.fromkeys(shown))
+    return [Example(worded[key], tuple(each)) for key, each in sources.items()]
+
+
 def question_key(question: str) -> str:
     """Return a question without differences of case and blanks."""
     return " ".join(question.lower().split())

@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from pipelines.answering.factory import make_engine, make_retriever
 from pipelines.answering.settings import NONE, AnswerSettings, change
 from pipelines.evaluation.dataset import Example
-from pipelines.evaluation.questions.feedback import from_ratings
+from pipelines.evaluation.questions.feedback import from_clicks, from_ratings
 from pipelines.evaluation.questions.sections import LEAST_TEXT, draw_chunks, section_passages, section_starts
 from pipelines.evaluation.questions.selection import deduplicate, keep_findable
 from pipelines.evaluation.questions.writer import QuestionSet, ask_headings, write_answers, write_questions
@@ -104,9 +104,14 @@ def answer_questions(
 
 
 def rated_questions(store: Store, collection: str) -> QuestionSet:
-    """Return the questions whose answers were rated well, with the sources that these cite."""
+    """Return the questions whose answers were rated well, with the sources that these cite.
+
+    Behind them come the questions and searches of which readers opened a source, with these sources.
+    """
     feedback = from_ratings(store.rated_questions(collection))
-    return QuestionSet(feedback.examples, counts={"disliked": len(feedback.disliked)})
+    opened = from_clicks(store.opened_questions(collection), feedback.examples)
+    counts = {"disliked": len(feedback.disliked), "opened": len(opened)}
+    return QuestionSet((*feedback.examples, *opened), counts=counts)
 
 
 def _run(llm: CachedModel, write: Callable[[], Awaitable[T]]) -> T:

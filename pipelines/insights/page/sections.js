@@ -12,6 +12,7 @@ function show(view) {
   byDay(view, days, weekly);
   grow("top", view.top, asked, "No question was asked in this time.");
   pages(view.pages);
+  opened(view.opened);
   ratings(view);
   spent(view, days, weekly);
 }
@@ -82,6 +83,14 @@ function pages(found) {
   if (found.never_count > found.never.length) $("never").append(el("p", { class: "small" }, `The list has ${number(found.never.length)} of ${number(found.never_count)} pages.`));
   $("areas").hidden = found.areas.length < 2;
   put("areas", el("summary", {}, "By folder of the site"), el("div", { class: "scroll" }, table("Folders", found.areas, [["folder", area => area.name], ["pages", area => number(area.pages)], ["cited", area => `${number(area.cited_pages)} (${percent(area.cited_pages, area.pages)})`], ["answers that cite them", area => number(area.cited)]])));
+}
+
+/** Show which pages and sections readers opened from answers and searches. */
+function opened({ clicks, pages }) {
+  const times = one => el("span", { class: "num" }, `${number(one.clicks)}×`);
+  const page = one => el("li", {}, el("span", {}, link(one.url, one.url), el("ul", {}, one.sections.map(place => el("li", {}, link(place.source, place.source.split("#")[1] || "the page"), " ", times(place))))), times(one));
+  $("opened").hidden = !pages.length;
+  put("opened", el("summary", {}, `Opened by readers: ${plural(clicks, "source")}`), el("ol", { class: "uses" }, pages.map(page)));
 }
 
 /** Return a page by its title, and by the end of its address, as several pages may have one title. */

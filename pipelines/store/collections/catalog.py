@@ -16,7 +16,7 @@ from pipelines.text.mistakes import nearest
 SHOWN = 5  # runs and failed pages of a collection, unless more are asked for
 
 # What was asked of a collection, in the order of deletion.
-DELETE_QUESTIONS = ("delete_feedback", "delete_questions", "delete_evaluations")
+DELETE_QUESTIONS = ("delete_feedback", "delete_search_clicks", "delete_questions", "delete_evaluations")
 
 # Marks the name of a copy; no collection file can give a name with it.
 COPY_MARK = "@"

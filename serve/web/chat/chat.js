@@ -49,7 +49,11 @@ export async function mountAnswer(root, client, id, {home, onKey}) {
       const answer = await client.answer(id);
       const turn = new Turn(
         answer.question,
-        {say: text => (status.textContent = text), link: shown => copyText(client.linkTo(shown))},
+        {
+          say: text => (status.textContent = text),
+          link: shown => copyText(client.linkTo(shown)),
+          open: (shown, source) => client.opened(shown, source),
+        },
         {editable: false},
       );
       turn.show(answer);
@@ -260,6 +264,7 @@ class Chat {
       edit: (turn, question) => this.#askAnew(turn, question),
       again: turn => this.#askAnew(turn, turn.question),
       enterKey: this.#enterKey,
+      open: (id, source) => this.client.opened(id, source),
       link: this.options.sharing && (id => this.#share(id)),
       rate: (turn, rating, more) => {
         this.#save();

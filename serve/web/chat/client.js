@@ -98,6 +98,19 @@ export class Client {
     return (await this.#post("feedback", {id, rating, reasons, comment})).json();
   }
 
+  /**
+   * Report that a source of an answer or a search, by its id, was opened. Nothing waits for it and nothing fails with it;
+   * `keepalive`: it arrives where the page is left, too.
+   *
+   * @param {string | undefined} id
+   * @param {string} source
+   */
+  async opened(id, source) {
+    if (!id) return;
+    const body = JSON.stringify({id, source});
+    await this.#authorized("clicks", {method: "POST", body, keepalive: true}).catch(() => {});
+  }
+
   /** Return the published collections, `{name, title, …}`; an @ in a name marks a copy. */
   async collections() {
     const rows = await (await this.#get("collections")).json();

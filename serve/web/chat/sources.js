@@ -48,6 +48,16 @@ function makeLink(source, attributes, ...children) {
   return link;
 }
 
+/** Call `opened(source)` when a link to a source below `root` is followed; a first tap that shows its card follows none. */
+export function onOpened(root, opened) {
+  const follow = event => {
+    const link = event.button < 2 && event.target.closest?.("a[data-source]");
+    if (link) setTimeout(() => event.defaultPrevented || opened(sourceOf.get(link)));
+  };
+  root.addEventListener("click", follow);
+  root.addEventListener("auxclick", follow);
+}
+
 function label(n, source) {
   const named = say("source_n", {n, title: titleOf(source)});
   return source.supported === false ? `${named}, ${say("weakly")}` : named;

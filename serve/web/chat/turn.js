@@ -7,7 +7,7 @@ import {iconButton, make, withCode} from "./dom.js";
 import {showFailure} from "./failure.js";
 import {Feedback} from "./feedback.js";
 import {LiveMarkdown} from "./markdown.js";
-import {alsoFound, asCitation, makeCard, shorten, titleOf} from "./sources.js";
+import {alsoFound, asCitation, makeCard, onOpened, shorten, titleOf} from "./sources.js";
 import {language, say} from "./texts.js";
 
 const LOST = ["bm25", "conversation", "rewrite", "vector"];
@@ -19,7 +19,7 @@ let labels = 0;
 export class Turn {
   /**
    * `on` has what a turn asks of its chat: `edit(turn, question)`, `again(turn)`, `rate(turn, rating, more)`,
-   * `link(id)`, `enterKey(key)`, `say(text)`.
+   * `link(id)`, `enterKey(key)`, `say(text)`, `open(id, source)`.
    */
   constructor(question, on, {editable = true} = {}) {
     this.question = question;
@@ -52,6 +52,7 @@ export class Turn {
       this.foot,
     );
     this.markdown = new LiveMarkdown(this.body);
+    onOpened(this.element, ({source}) => this.on.open?.(this.answer?.id, source));
   }
 
   /** Show the events of a stream: `hits`, `status`, `delta`, `citation`, `answer`. */

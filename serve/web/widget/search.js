@@ -15,6 +15,7 @@ export class Search {
   #timer;
   #pending;
   #found = new Map();
+  #shown = new WeakMap(); // of each link: the id of its search, and its source
 
   /** `ask(question)` opens the assistant. */
   constructor(assistant, settings, ask) {
@@ -26,7 +27,7 @@ export class Search {
       "aria-autocomplete": "list", placeholder: say("search_docs"), autocomplete: "off", spellcheck: "false", enterkeyhint: "go", maxlength: "500",
       oninput: () => this.#typed(), onkeydown: event => this.#pressed(event),
     });
-    this.list = make("div", {id: "results", role: "listbox", "aria-label": say("results"), hidden: true, onclick: ({target}) => target instanceof Element && target.closest("a") && this.dialog.close()});
+    this.list = make("div", {id: "results", role: "listbox", "aria-label": say("results"), hidden: true, onclick: event => this.#open(event), onauxclick: event => this.#open(event)});
     this.note = make("p", {class: "note", role: "status"});
     const close = iconButton("close", say("close"), () => this.dialog.close(), {class: "bare"});
     const keys = make("p", {class: "keys", "aria-hidden": "true"}, ...[["↑↓", "key_choose"], ["↵", "key_open"], ["esc", "key_close"]].flatMap(([key, does]) => [make("kbd", {}, key), say(does)]));
@@ -66,9 +67,9 @@ export class Search {
   async #search(text) {
     const {signal} = (this.#pending = new AbortController());
     try {
-      const {hits} = await (await this.assistant.client).search(text, {signal});
+      const {id, hits} = await (await this.assistant.client).search(text, {signal});
       if (signal.aborted) return;
-      this.#found.set(text, onePerSource(hits).slice(0, MOST));
+      this.#found.set(text, onePerSource(hits).slice(0, MOST).map(hit => ({...hit, search: id})));
       this.#show(this.#found.get(text));
     } catch (error) {
       if (!signal.aborted) this.#fail(error);
@@ -77,9 +78,24 @@ export class Search {
 
   #show(hits) {
     const words = wordsOf(this.#text);
-    this.#draw([...hits.map(hit => makeResult(hit, words)), ...this.#askEntry()]);
+    this.#draw([...hits.map(hit => this.#result(hit, words)), ...this.#askEntry()]);
     const long = this.#text.length >= LEAST;
     this.#say(long ? say(hits.length ? "sections_found" : "nothing_found", {n: hits.length}) : "");
+  }
+
+  #result(hit, words) {
+    const entry = makeResult(hit, words);
+    this.#shown.set(entry, hit);
+    return entry;
+  }
+
+  /** Close the dialog where a link is followed, and report what was opened. */
+  #open(event) {
+    const link = event.target instanceof Element && event.target.closest("a");
+    if (!link || event.button > 1) return;
+    const {search, source} = this.#shown.get(link);
+    this.assistant.client.then(client => client.opened(search, source));
+    if (event.type === "click") this.dialog.close();
   }
 
   #fail(error) {

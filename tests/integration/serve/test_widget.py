@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from kit.browser import Browser, needs_browser
 from kit.hosting import SECRET, Hosting, run_hosting
+from kit.processes import eventually
 
 from pipelines.text.languages import read_texts
 
@@ -337,6 +338,26 @@ def test_search_as_one_types(service: Hosting, browser: Browser) -> None:
     await_one(browser, "raydex-chat .foot .actions")
     assert service.engine.asks[-1].question == "comma sep"
     assert not browser.evaluate(f"{SHADOW}.querySelector('dialog.search').open")
+
+
+def test_what_a_reader_opens_is_reported_to_the_service_without_a_cookie(service: Hosting, browser: Browser) -> None:
+    service.store.clicks.clear()
+    show_guide(service, browser)
+    ask(browser)
+    browser.do(lambda page: page.locator("raydex-chat .shelf a.card").first.click())
+    browser.do(lambda page: page.wait_for_timeout(200))
+    browser.press("Control+k")
+    write(browser, "comma sep")
+    await_one(browser, "raydex-widget a.result mark")
+    browser.press("Enter")
+    eventually(lambda: len(service.witness.to("/clicks")) == 2, "both clicks arrive")
+    opened = service.witness.to("/clicks")
+    answer, found = (json.loads(click.body) for click in opened)
+    assert (answer["source"], found["source"]) == ("https://d.test/data#csv",) * 2
+    assert answer["id"] == service.recorder.rows[-1]["id"]
+    assert [set(json.loads(click.body)) for click in opened] == [{"id", "source"}] * 2
+    assert not any("cookie" in click.headers for click in opened)
+    eventually(lambda: service.store.clicks == {("comma sep", "https://d.test/data#csv")}, "the search's is recorded")
 
 
 def test_enter_opens_the_chosen_section(service: Hosting, browser: Browser) -> None:

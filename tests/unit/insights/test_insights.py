@@ -25,7 +25,7 @@ from pipelines.insights.pages import use_of_areas, use_of_pages
 from pipelines.insights.report import as_html, live_page, write_report
 from pipelines.insights.vectors import RememberingEmbedder, VectorMemory
 from pipelines.records import EmbeddingModel
-from pipelines.store import AskedQuestion, NoSuchCollection
+from pipelines.store import AskedQuestion, NoSuchCollection, OpenedSource
 
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
 CSV, ACTORS = "https://d.test/data/csv.html#read", "https://d.test/core/actors.html#create"
@@ -219,6 +219,9 @@ class Rows:
     @contextmanager
     def asked(self, collection: Any, since: Any, until: Any, most: Any) -> Iterator[Iterator[AskedQuestion]]:
         yield iter(self._chosen(collection, since, until)[:most])
+
+    def opened_sources(self, *chosen: Any) -> list[OpenedSource]:
+        return []
 
     def collections(self) -> list[dict[str, object]]:
         return [{"name": "docs", "index": 1}, {"name": "empty", "index": None}]

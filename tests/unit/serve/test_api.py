@@ -102,7 +102,7 @@ def test_the_engine_gets_all_that_was_said(client: TestClient, engine: FakeEngin
 
 def test_a_search_gives_hits_and_what_was_searched_for(client: TestClient, engine: FakeEngine) -> None:
     reply = client.post("/search", json={"question": "csv", "k": 3, "filters": {"tags": ["a"]}}).json()
-    assert reply.keys() == {"hits", "queries", "degraded", "timings", "index", "revision"}
+    assert reply.keys() == {"id", "hits", "queries", "degraded", "timings", "index", "revision"}
     assert engine.asks[0].k == 3 and engine.asks[0].filters.tags == ("a",)
 
 
@@ -468,8 +468,8 @@ def test_every_route_is_described_with_examples_and_errors(client: TestClient) -
     schema = client.get("/openapi.json").json()
     assert schema["info"]["title"] == "Raydex"
     assert set(schema["paths"]) == {
-        "/session", "/query", "/search", "/query/stream", "/stream", "/feedback", "/collections", "/health",
-        "/health/ready",
+        "/session", "/query", "/search", "/query/stream", "/stream", "/feedback", "/clicks", "/collections",
+        "/health", "/health/ready",
         "/v1/chat/completions", "/v1/models", "/v1/models/{model}", "/v1/embeddings",
         "/v1/collections/{name}/changes", "/v1/collections/{name}/changes/{id}",
         "/admin/questions", "/admin/status", "/answers/{id}", "/answers/{id}/share", "/collections/{name}",

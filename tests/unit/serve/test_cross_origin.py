@@ -18,7 +18,9 @@ def asking() -> TestClient:
     return client(guarded(GuardedStore()))
 
 
-@pytest.mark.parametrize("path", ["/session", "/query", "/query/stream", "/search", "/feedback", "/answers/x/share"])
+@pytest.mark.parametrize(
+    "path", ["/session", "/query", "/query/stream", "/search", "/feedback", "/clicks", "/answers/x/share"]
+)
 def test_a_preflight_of_a_bound_origin_is_answered_where_readers_ask(asking: TestClient, path: str) -> None:
     reply = asking.options(path, headers={"Origin": DOCS, **ASKS})
     assert reply.status_code == 204 and reply.headers["Access-Control-Allow-Origin"] == DOCS
