@@ -64,7 +64,7 @@ async def check_position(judge: Judge, pairs: Sequence[tuple[str, str, str]]) ->
     async def choose(shown: tuple[str, str, str]) -> str | None:
         prompt = COMPARE.format(**dict(zip(("question", "a", "b"), map(quote, shown), strict=True)))
         told = {"system": SYSTEM, "reminder": COMPARE_REMINDER, "schema": SCHEMA}
-        return (await ask(judge.llm, prompt, parse_choice, **told)).value  # type: ignore[arg-type]
+        return (await ask(judge.llm, prompt, parse_choice, **told)).value
 
     orders = [*pairs, *((question, other, one) for question, one, other in pairs)]
     choices = await gather_all(choose, orders, AT_ONCE)
@@ -89,7 +89,8 @@ async def check_verbosity(judge: Judge, answers: Sequence[tuple[Example, str]]) 
     plain = await score(judge, answers)
     longer = await score(judge, [(example, PADDED.format(text=text)) for example, text in answers])
     scored = [(b, a) for a, b in zip(plain, longer, strict=True) if a is not None and b is not None]
-    return _finding("verbosity", paired_test(*zip(*scored, strict=True)) if scored else None, len(scored), len(answers))
+    test = paired_test([one for one, _ in scored], [other for _, other in scored]) if scored else None
+    return _finding("verbosity", test, len(scored), len(answers))
 
 
 async def check_self_preference(
@@ -105,8 +106,7 @@ async def check_self_preference(
     scores = [await score(judges[judge], list(zip(examples, texts[by], strict=True))) for judge, by in pairs]
     rows = [[float(each) for each in row if each is not None] for row in zip(*scores, strict=True)]
     whole = [row for row in rows if len(row) == len(pairs)]
-    above = [(row[0] - row[1], row[2] - row[3]) for row in whole]
-    test = paired_test(*zip(*above, strict=True)) if above else None
+    test = paired_test([row[0] - row[1] for row in whole], [row[2] - row[3] for row in whole]) if whole else None
     return _finding("self-preference", test, len(whole), len(examples))
 
 
