@@ -40,20 +40,25 @@ def test_a_router_is_trained_and_accepted_where_it_beats_chance(jobs: Jobs, tmp_
     ("embedder --learning-rate -1", "--learning-rate"),
     ("embedder --learning-rate 0", "--learning-rate"),
     ("embedder --epochs 0", "--epochs"),
+    ("embedder --low-rank 8 --layers embeddings", "give one"),
+    ("embedder --new-words -1", "--new-words"),
+    ("adapter --temperature 0", "--temperature"),
+    ("tags --prefix https://docs.example/ --batch-size 8", "give --base too"),
+    ("tags --prefix https://docs.example/ --k 40", "k is 40 and depth"),
 ])  # fmt: skip
 def test_bad_input_is_refused_at_once(jobs: Jobs, tmp_path: Path, words: str, said: str):
     done = jobs.run("train", *words.split(), "--dataset", "missing.jsonl", "--output", tmp_path / "x")
     assert done.code == 2 and said in done.messages
 
 
-@pytest.mark.parametrize("kind", ["router", "reranker", "embedder"])
+@pytest.mark.parametrize("kind", ["router", "reranker", "embedder", "adapter", "tags --prefix x"])
 @pytest.mark.parametrize("there", ["file", "thesis"])
 def test_nothing_of_ours_is_left_alone_before_anything_is_learned(jobs: Jobs, kind, there, tmp_path):
     output = tmp_path / "output"
     path = output if there == "file" else output / "thesis.txt"
     path.parent.mkdir(exist_ok=True)
     path.write_text("do not remove")
-    done = jobs.run("train", kind, "--dataset", "missing", "--output", output)
+    done = jobs.run("train", *kind.split(), "--dataset", "missing", "--output", output)
     assert done.code == 2 and "holds something else" in " ".join(done.messages.split())
     assert path.read_text() == "do not remove"
 
