@@ -53,10 +53,10 @@ class EmbedChunks:
 
 def store_batch(batch: dict[str, Any], url: str) -> dict[str, Any]:
     """Write a batch into pgvector."""
-    with psycopg.connect(url) as connection, connection.cursor() as cursor:
+    with psycopg.connect(url) as connection:
         register_vector(connection)
         rows = list(zip(batch["source"], batch["text"], batch["embedding"], strict=True))
-        cursor.executemany("insert into document values (%s, %s, %s)", rows)
+        connection.cursor().executemany("insert into document values (%s, %s, %s)", rows)
     return {"stored": [len(rows)]}
 
 
