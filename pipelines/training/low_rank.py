@@ -1,4 +1,4 @@
-"""Trains a change of low rank for each layer of a transformer, and adds it to the weights ("LoRA": Hu et al., 2021).
+"""Trains a change of low rank for each layer, and adds it to the weights ("LoRA": Hu et al., 2021).
 
 The weights themselves stay as they are while the change is learned. Imports torch: import it where a model is trained.
 """

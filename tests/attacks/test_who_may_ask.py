@@ -67,6 +67,7 @@ DECISIONS = {
     "POST /stream": ASK,
     "POST /search": ASK,
     "POST /feedback": ASK,
+    "POST /clicks": ASK,
     "POST /mcp": AGENT,
     "GET /mcp": NOTHING,
     "DELETE /mcp": NOTHING,

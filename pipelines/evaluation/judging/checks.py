@@ -1,4 +1,4 @@
-"""Checks a judge: do order, length or author of answers sway it, and do people agree with it?
+"""Checks a judge: whether order, length or author sway it, and whether people agree with it.
 
 The biases are those of Zheng et al., "Judging LLM-as-a-Judge with MT-Bench and Chatbot Arena" (NeurIPS 2023). Knows a
 judge and texts; not how the answers were made.
