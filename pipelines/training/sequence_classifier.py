@@ -1,4 +1,4 @@
-"""Trains a classifying head with the transformer below it on labelled questions, by the trainer of transformers.
+"""Trains a classifying head with the transformer below it, by the trainer of transformers.
 
 Heavy libraries are imported in functions.
 """
