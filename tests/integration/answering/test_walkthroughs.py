@@ -57,7 +57,7 @@ def test_an_example_is_short_and_uses_what_packages_export(path):
     assert not deep, f"{path.name} reaches into {deep}: export the name in the package's __init__"
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_query_agent_answers_with_sources(tmp_path):
     said = run("02", tmp_path)
     assert "https://docs.example.com/freshness.md#" in said
@@ -72,7 +72,7 @@ def test_a_query_agent_answers_by_the_model_of_the_environment(tmp_path):
     assert "llm: extractive" not in said
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_fusion_retriever_joins_queries_and_legs(tmp_path):
     with ScriptedLLM(default=replies) as llm:
         said = run("03", tmp_path, llm.url)
@@ -97,7 +97,7 @@ def test_every_kind_of_synthesis_asks_the_model_of_the_environment(tmp_path):
     assert len(llm.asked) > 10
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_evaluation_makes_questions_scores_and_a_router(tmp_path):
     said = run("05", tmp_path)
     scores = re.search(r"retrieval score \{'1': ([\d.]+), '5': ([\d.]+)\}", said)

@@ -79,7 +79,7 @@ def models() -> Iterator[type[BaseModel]]:
                 yield one
 
 
-@pytest.mark.slow  # it imports every module
+@pytest.mark.exhaustive  # it imports every module, torch too
 def test_whatever_value_a_field_of_any_model_gets_no_raw_word_is_said() -> None:
     seen, lines = set(), set()
     for model in set(models()):
