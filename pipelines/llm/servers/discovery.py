@@ -23,7 +23,7 @@ from pipelines.llm.servers.models import (
 
 TRUE = {"1", "true", "yes", "on", "y", "t"}  # what the settings take for true
 QUOTING = "answers are quotations"
-SETUP = "docs/llms.md says how to set one up, --no-llm that none is wanted"
+SETUP = "docs/llms.md says how to set one up; --no-llm skips the search"
 OLLAMA_PULL = "`ollama pull qwen3:4b`"
 MOST_NAMED = 6  # models of a server in a message
 
@@ -117,7 +117,7 @@ def _search(places: Sequence[_Place], wanted: str, given: Mapping[str, str]) -> 
         problems.append(f"{why} ({place.named_by})")
     if wanted and given.get("RAYDEX_LLM_KEY") and not given.get("RAYDEX_LLM_URL"):
         return FoundLLM((*problems, f"answers are written by {wanted} of OpenAI: RAYDEX_LLM_URL names no other server"))
-    return FoundLLM((f"{QUOTING}, for want of a language model: {'; '.join(problems)}. {SETUP}",), {"llm_off": True})
+    return FoundLLM((f"no language model found, {QUOTING}: {'; '.join(problems)}. {SETUP}",), {"llm_off": True})
 
 
 def _found(server: Server, place: _Place, model: ServedModel, why: str, problems: Sequence[str]) -> FoundLLM:

@@ -120,7 +120,7 @@ def test_capabilities_decide_where_an_ollama_lists_them() -> None:
 def test_what_is_no_chat_model_is_said_and_answers_are_quotations(paths: Mapping[str, Any], said: str) -> None:
     settings, text, _ = find(paths)
     assert settings == {"llm_off": "True"}
-    assert text.startswith("answers are quotations, for want of a language model: ") and said in text, text
+    assert text.startswith("no language model found, answers are quotations: ") and said in text, text
 
 
 def test_whoever_notices_a_time_limit_first_says_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
