@@ -8,7 +8,7 @@ import json
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from datetime import UTC, timedelta
+from datetime import UTC
 from typing import Any
 
 from jobs.cli import DONE, FAILED, BadInput, add_json, command, main, say
@@ -16,7 +16,6 @@ from jobs.environment import open_store, ray_address, ray_folders
 from pipelines.cluster import as_it_is, send_token, why_unreachable
 
 FOLLOW_S = 2.0
-CLOCKS_DIFFER = timedelta(minutes=5)  # of the database and of the nodes, at most
 OF_PROCESSES = "worker-*"  # what a task or an actor writes; other files are Ray's own
 
 
@@ -66,10 +65,9 @@ def read_line(line: str) -> dict[str, Any]:
 
 
 def is_of(run: Mapping[str, Any], entry: Mapping[str, Any]) -> bool:
-    """Return whether a line is of the run; another database has a run of that number too."""
-    began = (run["started"] - CLOCKS_DIFFER).astimezone(UTC).isoformat()
-    named = (entry.get("run"), entry.get("collection")) == (run["id"], run["collection"])
-    return named and str(entry.get("time", "")) >= began
+    """Return whether a line is of the run; a run of another database may have its number, but began at another time."""
+    names = run["id"], run["collection"], run["started"].astimezone(UTC).isoformat()
+    return (entry.get("run"), entry.get("collection"), entry.get("began")) == names
 
 
 def print_entry(run: int, file: str, entry: Mapping[str, Any], as_json: bool) -> None:

@@ -74,7 +74,10 @@ def log_as_json(stream: IO[str] | None = None, level: int = logging.INFO, **own:
         logger.propagate = False
 
 
-def log_work_of(run: int, collection: str) -> None:
-    """Write this process's log as JSON lines that name the run that it works for, and say so."""
-    log_as_json(run=run, collection=collection)
+def log_work_of(run: int, collection: str, began: str) -> None:
+    """Write this process's log as JSON lines that name the run that it works for, and say so.
+
+    `began` tells the run from one with the same number in another database.
+    """
+    log_as_json(run=run, collection=collection, began=began)
     logging.getLogger(__name__).info("works for run %s", run)

@@ -352,6 +352,7 @@ class Gatherer:
             self._store.url,
             self._name,
             self._run,
+            self._store.run_began(self._run),
             self._base.id if self._base else None,
             self._settings,
             self._collection.rules(),

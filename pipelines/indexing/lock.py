@@ -60,7 +60,7 @@ def record_run(lock: RunLock, kind: str, settings: Mapping[str, Any] | None) -> 
     """Begin a run of `kind` and record how it ends: done, interrupted by a person, or failed with the body's error."""
     record = RunRecord(lock.begin(kind, settings))
     try:
-        with with_ids(run=record.run, collection=lock.collection):
+        with with_ids(run=record.run, collection=lock.collection, began=lock.store.run_began(record.run)):
             yield record
     except BaseException as error:
         interrupted = isinstance(error, KeyboardInterrupt | SystemExit)  # Ctrl-C, SIGTERM

@@ -174,13 +174,13 @@ def store_batch(batch: pa.Table, job: steps.BuildJob) -> pa.Table:
 
 
 def _store(job: steps.BuildJob) -> Store:
-    return _store_of(job.database_url, job.run, job.collection)
+    return _store_of(job.database_url, job.run, job.collection, job.began)
 
 
 @functools.cache
-def _store_of(url: str, run: int, collection: str) -> Store:
+def _store_of(url: str, run: int, collection: str, began: str) -> Store:
     """Return the store of this process, which works for a run, as its log says from now on."""
-    steps.begin_work(run, collection)
+    steps.begin_work(run, collection, began)
     return Store(url, pool_size=2, retry_s=DATABASE_PATIENCE_S)
 
 

@@ -45,6 +45,7 @@ class BuildJob:
     database_url: str
     collection: str
     run: int
+    began: str
     index: int | None
     settings: IndexSettings
     rules: UrlRules
@@ -62,10 +63,10 @@ class BuildJob:
         return self.rules.digest + self.layouts.digest
 
 
-def begin_work(run: int, collection: str) -> None:
+def begin_work(run: int, collection: str, began: str) -> None:
     """Have this worker of Ray work for a run: its log says so, and it gives way to a service on the same machine."""
     give_way_whole(JOB_NICENESS)
-    log_work_of(run, collection)
+    log_work_of(run, collection, began)
 
 
 def crawl_host(settings: CrawlSettings, job: BuildJob, store: Store) -> Iterator[list[str]]:
@@ -111,7 +112,7 @@ class EmbedTexts:
 
     def __init__(self, job: BuildJob, on_ray: bool = False) -> None:
         if on_ray:
-            begin_work(job.run, job.collection)
+            begin_work(job.run, job.collection, job.began)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", RuntimeWarning)
             self.embedder = load_embedder(

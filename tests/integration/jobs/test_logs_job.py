@@ -28,10 +28,13 @@ def test_lines_of_another_run_are_left_out(jobs: Jobs, tmp_path: Path, monkeypat
     logs = tmp_path / "ray/session_2026/logs"
     logs.mkdir(parents=True)
     now = datetime.now(UTC)
-    said = {"time": now.isoformat(), "collection": "docs"}
+    with Store(jobs.url) as store:
+        began = store.run_began(run)
+    at_once_after = datetime.fromisoformat(began) + timedelta(microseconds=1)
+    said = {"time": now.isoformat(), "collection": "docs", "began": began}
     own, other = (said | {"message": f"of {number}", "run": number} for number in (run, run + 1))
     # Of another database: its runs have numbers too.
-    elsewhere = [own | {"collection": "other"}, own | {"time": (now - timedelta(days=1)).isoformat()}]
+    elsewhere = [own | {"collection": "other"}, own | {"began": at_once_after.isoformat()}]
     plain = ("Segmentation fault", "[]", '"no message"')
     (logs / "worker-1.err").write_text("\n".join([json.dumps(own), json.dumps(other), *plain]))
     (logs / "worker-2.err").write_text(json.dumps(other))
