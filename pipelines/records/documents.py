@@ -6,7 +6,7 @@ from typing import Literal
 
 # Raise it whenever reading, sectioning or chunking gives other text or anchors for the same bytes: it is part of an
 # index's fingerprint, so the next run rebuilds from the stored pages.
-SECTIONING_VERSION = 12
+SECTIONING_VERSION = 13
 
 BlockKind = Literal["prose", "code", "table"]
 

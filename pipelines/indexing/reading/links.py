@@ -14,7 +14,11 @@ from pipelines.indexing.reading.formats import TEXT, format_of_type
 from pipelines.indexing.reading.text import decode
 from pipelines.records import Page
 
-HIDDEN = re.compile(r"<!--.*?(?:-->|\Z)|<(script|style|template|textarea)\b.*?(?:</\1\b|\Z)", re.IGNORECASE | re.DOTALL)
+# A template that is a shadow root is what readers see of its element.
+HIDDEN = re.compile(
+    r"<!--.*?(?:-->|\Z)|<(script|style|template(?![^<>]*\sshadowrootmode)|textarea)\b.*?(?:</\1\b|\Z)",
+    re.IGNORECASE | re.DOTALL,
+)
 # A tag never extends beyond the next "<": this makes the scan linear and costs only links with a "<" in a value.
 _TAG = re.compile(r"""<(a|area|base|link|i?frame|meta)(\s(?:[^<>"']|"[^"<]*"|'[^'<]*')*+)>""", re.IGNORECASE)
 _ATTRIBUTE = re.compile(
@@ -27,8 +31,9 @@ _MAX_URL = 2000  # characters, about what browsers and servers agree on
 def page_pointers(page: Page) -> tuple[tuple[str, ...], str | None]:
     """Return the http(s) URLs that `page` links to, and its canonical one. Never raises.
 
-    The links are absolute, without fragments, each once, in page order; `<base href>` is respected, links with
-    rel=nofollow are left out. What the page shows in frames and where a `<meta>` sends its reader are links as well.
+    The links are absolute, without fragments, each once, in page order; `<base href>` is respected (see `base_of`),
+    links with rel=nofollow are left out. What the page shows in frames and where a `<meta>` sends its reader are links
+    as well.
     The canonical URL is that of the first `<link rel=canonical>`, None if there is none or it is the page itself.
     """
     syntax = (format_of_type(page.content_type) or TEXT).links  # an unknown type is taken for text
@@ -38,7 +43,7 @@ def page_pointers(page: Page) -> tuple[tuple[str, ...], str | None]:
     base, hrefs, canonical = page.url, list[str](), list[str]()
     for tag, href, rel in _tags(text):
         if tag == "base" and base == page.url:
-            base = _join(page.url, href) or base
+            base = base_of(page.url, href)
         elif tag not in ("base", "link") and "nofollow" not in rel:
             hrefs.append(href)
         elif tag == "link" and "canonical" in rel:
@@ -51,6 +56,15 @@ def origin(url: str) -> str:
     """Return scheme, host and port: a site, and what one robots.txt applies to."""
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc}"
+
+
+def base_of(url: str, href: str) -> str:
+    """Return what the links of the page at `url` with `<base href>` are relative to.
+
+    It is the page itself where the base is none of its own site: no page decides which site others are taken for.
+    """
+    base = _join(url, href)
+    return base if base and urlsplit(base).netloc == urlsplit(url).netloc else url
 
 
 def _tags(text: str) -> Iterator[tuple[str, str, list[str]]]:

@@ -15,6 +15,7 @@ from pipelines.indexing.reading.html.elements import holds_words, names_of
 from pipelines.indexing.reading.html.items import ItemReader
 from pipelines.indexing.reading.html.page_kind import kind_of
 from pipelines.indexing.reading.html.parse import parse_html
+from pipelines.indexing.reading.html.references import resolve_references
 from pipelines.indexing.reading.html.site import generator_of_site
 from pipelines.indexing.reading.section_writer import sections_of
 from pipelines.indexing.reading.text import NEEDS_JAVASCRIPT, UnreadablePage, text_of_page
@@ -29,9 +30,10 @@ def read_html(page: Page, html: Mapping[str, Any]) -> Document:
 def document_of_html(url: str, text: str, title: str = "", language: str = "", own: Generator = ANY) -> Document:
     """Return the document that HTML holds; `title` and `language` go before its own. Raises UnreadablePage."""
     root = parse_html(text)
+    resolve_references(root, url)
     names = names_of(root)
     generators = [*generators_of(names), own]
-    kind, label = kind_of(root, names, generators), _text(*islice(root.iter("title"), 1))
+    kind, label = kind_of(root, names, generators, url), _text(*islice(root.iter("title"), 1))
     language = language or " ".join((root.get("lang") or root.get("xml:lang") or "").split())[:35]
     titles = [title for made in generators[::-1] for title in found(made.title, root)]  # also outside the content
     main = main_content(root, names, generators, listed=kind.listed)

@@ -6,6 +6,7 @@ Looks at the tree as the server sent it, before anything is dropped from it. Kno
 from collections.abc import Iterable, Iterator
 from math import inf
 from typing import NamedTuple
+from urllib.parse import urljoin
 
 from lxml import etree
 from lxml.etree import _Element as Element
@@ -28,6 +29,7 @@ _FRAMED = ("a", "aside", "button", "footer", "form", "header", "label", "nav", "
 FRAME_SIZE = 300  # characters of prose around a page's own content: a slogan, a cookie notice, a line of copyright
 _FRAME_SHARE = 0.01  # of the characters of a long table of contents: Python's has 0.2 %
 _MOST_PROSE = 3000  # characters: no table of contents is so long that it may have as many
+_AT_ONCE_S = 10  # after more seconds a refresh lets its reader read the page first
 
 
 class PageKind(NamedTuple):
@@ -47,9 +49,9 @@ class PageKind(NamedTuple):
         return shown < _LITTLE and (self.waits or (self.told and not shown))
 
 
-def kind_of(root: Element, names: frozenset[str], generators: Iterable[Generator]) -> PageKind:
-    """Return the kind of the page `root`, which `generators` made and whose `names_of` are `names`."""
-    listed = _is_listing(root, names, generators) or _is_redirect(root)
+def kind_of(root: Element, names: frozenset[str], generators: Iterable[Generator], url: str) -> PageKind:
+    """Return the kind of the page `root` at `url`, which `generators` made and whose `names_of` are `names`."""
+    listed = _is_listing(root, names, generators) or _is_redirect(root, url)
     return PageKind(listed, _is_contents(root), *_unfilled(root))
 
 
@@ -61,12 +63,37 @@ def _is_listing(root: Element, names: frozenset[str], generators: Iterable[Gener
     return not LISTINGS.isdisjoint(names) or bool(_TEXTLESS(root)) or any(found(g.listing, root) for g in generators)
 
 
-def _is_redirect(root: Element) -> bool:
-    """Return whether the page sends its reader to another one at once."""
-    return any(
-        (meta.get("http-equiv") or "").lower() == "refresh" and "url=" in (meta.get("content") or "").lower()
+def _is_redirect(root: Element, url: str) -> bool:
+    """Return whether the page at `url` sends its reader to another page at once, and has next to no text of its own.
+
+    A refresh in `<noscript>` is for readers without scripts, and a page that loads itself again is a page to read.
+    """
+    leads = any(
+        (meta.get("http-equiv") or "").strip().lower() == "refresh"
+        and _leads_away(meta.get("content") or "", url)
+        and next(meta.iterancestors("noscript"), None) is None
         for meta in root.iter("meta")
     )
+    return leads and prose_size(root, _LITTLE) < _LITTLE
+
+
+def _leads_away(content: str, url: str) -> bool:
+    """Return whether a refresh loads another page at once, whatever query and fragment it adds to this one's URL."""
+    wait, _, rest = content.replace(",", ";", 1).partition(";")
+    name, _, target = rest.partition("=")
+    if name.strip().lower() != "url":
+        name, target = "", rest  # the target may stand there without its name
+    seconds = wait.strip().partition(".")[0]
+    if not target.strip(" '\"\t\n") or (seconds.isdigit() and int(seconds[:9]) > _AT_ONCE_S):
+        return False
+    try:
+        return _path(urljoin(url, target.strip(" '\"\t\n"))) != _path(url)
+    except ValueError:  # no URL that a browser could go to
+        return False
+
+
+def _path(url: str) -> str:
+    return url.partition("#")[0].partition("?")[0]
 
 
 def _is_contents(root: Element) -> bool:

@@ -10,6 +10,7 @@ import re
 from lxml import etree
 from lxml.etree import _Element as Element
 
+from pipelines.indexing.reading.html.shadow import show_shadow_roots
 from pipelines.text.cleaning import clean_page
 
 # libxml2 compares each attribute of a tag with all others: 1,000 take 2 ms, 10,000 take 127 ms, 100,000 two minutes.
@@ -30,6 +31,7 @@ def parse_html(text: str) -> Element:
         return etree.Element("html")
     if any("Excessive depth" in entry.message for entry in parser.error_log):
         return etree.Element("html")
+    show_shadow_roots(root)
     _clean(root)
     return root
 
