@@ -33,6 +33,8 @@ FRAMING = 8
 # A server that asks for more before the next try is busy: another agent answers sooner.
 LONGEST_RETRYING_S = 60.0
 
+LONGEST_REFUSAL = 2_000  # characters of a server's refusal that an error quotes
+
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
@@ -44,7 +46,9 @@ class LLMSettings(BaseModel):
     `context_window` is in tokens, `context_share` the share of it that retrieved text may fill, `context_seconds` how
     long the model may read a prompt with such text (0: any time). Prices are US dollars per 1,000,000 tokens.
     `first_token_s` bounds the wait for the first token with all retries, `between_tokens_s` each
-    later wait: a model that writes is never cut. `retries` follow connection errors, 408, 409, 429 and 5xx, never a
+    later wait: a model that writes is never cut off by time. A reply of more than `longest_reply` characters, with its
+    thoughts, is cut off there: some models never stop, and some servers ignore `max_tokens`. `retries` follow
+    connection errors, 408, 409, 429 and 5xx, never a
     token. `tokenizer` is a `tokenizer.json` or its folder; without it tokens are estimated.
     """
 
@@ -55,6 +59,7 @@ class LLMSettings(BaseModel):
     # 300 tokens at 60 a second: five passages of 40. From 1,000 a second on the window is the limit.
     context_seconds: Annotated[float, Field(ge=0)] = 5.0
     max_tokens: Annotated[int, Field(ge=1)] = 1024
+    longest_reply: Annotated[int, Field(ge=1)] = 64_000  # 16,000 tokens of English: the most that many models can write
     temperature: Annotated[float, Field(ge=0)] = 0.0
     prompt_price: Annotated[float, Field(ge=0)] = 0.0
     completion_price: Annotated[float, Field(ge=0)] = 0.0
@@ -128,6 +133,7 @@ class LLM:
     ) -> AsyncGenerator[str | Completion, None]:
         request, stopwatch, thinks = self._request(messages, max_tokens, schema), Stopwatch(), self._thinks
         reply, refused, why = ReplyFilter(protocol.joined(messages), thinks), "", ""
+        left = self.settings.longest_reply
         with protocol.traced(request, self.base_url) as span:
             try:
                 async with _deadline(self.settings.first_token_s, "did not begin to answer", "first_token_s"):
@@ -136,9 +142,13 @@ class LLM:
                     while not reply.stopped and (chunk := next(head, None) or await self._next(chunks)) is not None:
                         stopwatch.note(chunk)
                         delta, refusal, ended = protocol.delta_of(chunk)
-                        refused, why = refused + refusal, ended or why
+                        refused, why = (refused + refusal)[:LONGEST_REFUSAL], ended or why
                         if delta or protocol.has_token(chunk):
-                            yield reply.feed(delta)
+                            yield reply.feed(delta[:left])
+                        if (left := left - protocol.length_of(chunk)) < 0:
+                            log.warning("%s: a reply was cut off at `longest_reply`", self._errors.name)
+                            why = "length"
+                            break
             except Exception as error:
                 charged = reply.text or isinstance(error, TimeoutError)
                 usage = self.estimate(messages, reply.text) if charged else Usage(calls=1)

@@ -180,6 +180,12 @@ def has_token(chunk: Any) -> bool:
     return said is not None and any(value for name, value in said if name != "role")
 
 
+def length_of(chunk: Any) -> int:
+    """Return how many characters of text, thoughts and a refusal a chunk has."""
+    said = [(name, value) for name, value in _said(chunk) or () if name != "role"]
+    return sum(len(_text(value)) for name, value in said if name == "content" or isinstance(value, str))
+
+
 def _said(chunk: Any) -> Any:
     """Return the delta of a chunk, or the message of a whole answer; None where there is neither."""
     if not getattr(chunk, "choices", None):

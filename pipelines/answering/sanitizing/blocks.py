@@ -7,8 +7,9 @@ that decide what it is, so that a text of any length costs a little for each lin
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
-from markdown_it import MarkdownIt
 from markdown_it.token import Token
+
+from pipelines.markdown.parser import block_parser
 
 Block = Literal["fence", "html", "text"]
 
@@ -18,7 +19,7 @@ FEW_LINES = 8  # of a block that are kept as they are; of a longer one those tha
 # What reading the lines of one answer may cost, in characters, lines and cells of tables: about a second of a core.
 MOST_WORK, LINE_WORK, CELL_WORK = 2_000_000, 40, 8
 
-_PARSER = MarkdownIt("commonmark").enable("table").disable("inline")
+_PARSER = block_parser()
 _FENCES = ("```", "~~~")
 _NO_OUTERMOST = (" ", "\t", *"-*+>0123456789", "")  # a line that begins so may belong to the block before
 _BLANK = " \t>"  # of a line that is empty, in a quote too

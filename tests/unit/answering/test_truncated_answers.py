@@ -12,7 +12,7 @@ from kit.scripted_llm import Reply, ScriptedLLM
 
 from pipelines.answering.engine import QueryEngine
 from pipelines.answering.retrieval.retriever import Retriever
-from pipelines.llm.client import LLM
+from pipelines.llm.client import LLM, LLMSettings
 from pipelines.llm.protocol import finish_reason
 from serve.routes import create_app
 
@@ -37,6 +37,33 @@ def test_each_reply_says_whether_its_answer_was_cut_off(retriever: Retriever, en
         assert (answer["finish_reason"], answer["degraded"]) == (reason, ["truncated"] if reason == "length" else [])
         assert "Load csv fi" in answer["answer"] and answer["agent"] == "llm"
     assert [end.finish_reason for end in ends] == [reason, reason]
+
+
+WORDS = [f"Load csv file {n} of the folder.\n\n" for n in range(600)]  # 20,000 characters, and none twice
+SHORT = LLMSettings(longest_reply=3_000)
+
+
+@pytest.mark.parametrize("mode", ["compact", "accumulate"])
+@pytest.mark.parametrize("deltas", [WORDS, ["".join(WORDS)]], ids=["in deltas", "in one piece"])
+def test_an_answer_that_never_stops_is_cut_off_and_says_so(retriever: Retriever, deltas: list[str], mode: str) -> None:
+    with ScriptedLLM(default=Reply(deltas=deltas)) as llm:
+        engine = QueryEngine(retriever, llm=LLM("scripted", base_url=llm.url, settings=SHORT))
+        with run_server(create_app(engine, FakeStore())) as url:  # type: ignore[arg-type]
+            answer = httpx.post(f"{url}/query", json={"question": QUESTION, "mode": mode}, timeout=60).json()
+    assert (answer["finish_reason"], answer["degraded"], answer["agent"]) == ("length", ["truncated"], "llm")
+    assert "Load csv file 1 of the folder." in answer["answer"]
+    calls = len(HITS) if mode == "accumulate" else 1
+    assert len(answer["answer"]) < calls * (SHORT.longest_reply + 500)
+
+
+@pytest.mark.parametrize("field", ["reasoning_content", "content"])
+def test_thoughts_that_never_end_are_cut_off_too(retriever: Retriever, field: str) -> None:
+    thoughts = {"thoughts": WORDS} if field == "reasoning_content" else {"deltas": ["<think>", *WORDS]}
+    with ScriptedLLM(default=Reply("Never.", **thoughts)) as llm:  # type: ignore[arg-type]
+        engine = QueryEngine(retriever, llm=LLM("scripted", base_url=llm.url, settings=SHORT))
+        with run_server(create_app(engine, FakeStore())) as url:  # type: ignore[arg-type]
+            answer = httpx.post(f"{url}/query", json={"question": QUESTION}, timeout=60).json()
+    assert answer["agent"] == "extractive" and "Never." not in answer["answer"]
 
 
 def test_the_reason_of_each_server_is_understood() -> None:

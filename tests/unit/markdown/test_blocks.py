@@ -3,8 +3,10 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from markdown_it import MarkdownIt
 
-from pipelines.markdown.blocks import read_blocks
+from pipelines.markdown.blocks import BlockKind, read_blocks
+from pipelines.markdown.parser import block_parser
 
 NESTED = "- one\n    1. inner\n\n        ```sh\n        ls\n        ```\n- two\\\n    more"
 
@@ -25,6 +27,41 @@ def test_each_kind_of_block_has_its_source() -> None:
 def test_a_list_that_begins_within_an_item_is_a_list_of_its_own() -> None:
     blocks = read_blocks("-   - inner\n    - next\n- outer")
     assert [block.text for block in blocks] == ["- inner\n- next", "- outer"]
+
+
+@pytest.mark.parametrize(
+    "text", ["- - inner\nlazy", "1. - inner\n   - next", "10. 1. inner\n    2. next", "-   - inner\nlazy"]
+)
+def test_no_letter_is_lost_behind_markers_of_any_width(text: str) -> None:
+    assert read_blocks(text)[0].text.split() == text.split()[1:]
+
+
+@pytest.mark.parametrize("opens", ["- ", "1. ", "* - "])
+def test_lists_within_lists_are_read_however_deep_and_many(opens: str) -> None:
+    (block,) = read_blocks(opens * 4_000 + "a")
+    assert block.kind is BlockKind.LIST and block.text.startswith(opens) and block.text.endswith("a")
+    blocks = read_blocks(f"{opens}{opens}a\n" * 2_000)
+    assert sum(block.text.count("a") for block in blocks) == 2_000 and len(blocks) == 2_000
+
+
+def test_a_table_ends_where_its_rows_do() -> None:
+    rows = "|a|b|\n|-|-|\n|1|\n1|2|3\nno pipe"
+    for end in ("\n\nprose", "\n```\nx\n```", "\n- item", "\n> note", "\n    x"):
+        first, second = read_blocks(rows + end)
+        assert (first.kind, first.text, len(first.rows)) == (BlockKind.TABLE, rows, 5), end
+        assert second.kind is not BlockKind.TABLE
+    assert read_blocks("|a|b|\n|-|\n|1|")[0].kind is BlockKind.PROSE  # a line below the head of fewer columns
+
+
+@given(st.text("ab|-:\\\n >`<", max_size=80))
+def test_tables_lie_where_the_library_finds_them(text: str) -> None:
+    library = MarkdownIt("commonmark").enable("table").disable("inline")
+    kept = {"table_open", "paragraph_open", "fence", "code_block", "html_block", "blockquote_open", "list_item_open"}
+    ours, theirs = (
+        [(token.type, token.map, token.level) for token in parser.parse(text) if token.type in kept]
+        for parser in (block_parser(), library)
+    )
+    assert ours == theirs
 
 
 @pytest.mark.parametrize("text", ["# a comment\n---\nx", "<b>raw</b>\n=====", "[a]: https://d.test"])
