@@ -7,7 +7,7 @@ written page by page as it is sent.
 import asyncio
 from collections import Counter, OrderedDict
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from urllib.parse import quote
 
 from fastapi import Request, Response
@@ -33,6 +33,10 @@ FULL_AT_ONCE = 2  # pages of such files that a replica writes at once: each keep
 # Such files in progress, of one address and in all: each holds a place of a replica, and takes a second for 40 pages.
 FULL_OF_ADDRESS, MOST_FULL = 4, 16
 LINKS_AT_ONCE = 50  # links that are written in one go, beside the event loop: in between, others have their turn
+# Such texts in progress, of one address and in all, and how fast a replica sends them all: beside ten readers of 500 kB
+# without a break, a question took seven times as long.
+LINKS_OF_ADDRESS, MOST_LINKS = 4, 16
+PIECE, BYTES_A_SECOND = 64_000, 10_000_000
 KEPT = 4  # texts of links, of the collections that were asked for last
 ALSO = {"Cache-Control": "no-cache"}  # ask again each time: the ETag makes that cheap
 PLAIN = "text/plain; charset=utf-8"
@@ -47,8 +51,11 @@ class LlmsRoutes:
     ) -> None:
         self._store, self._threads, self._collections, self._trusted = store, threads, collections, trusted
         self._pages, self._names = PageShelf(store), SiteNames(store)
-        self._writing, self._readers = asyncio.Semaphore(FULL_AT_ONCE), Counter[str]()
-        self._links: OrderedDict[tuple[int, int], asyncio.Task[str]] = OrderedDict()
+        self._writing = asyncio.Semaphore(FULL_AT_ONCE)
+        self._full_places = _Places("all pages", FULL_OF_ADDRESS, MOST_FULL)
+        self._link_places = _Places("all links", LINKS_OF_ADDRESS, MOST_LINKS)
+        self._links: OrderedDict[tuple[int, int], asyncio.Task[bytes]] = OrderedDict()
+        self._free_at = 0.0  # when the pieces of links that were promised so far are sent
 
     async def links(self, request: Request, collection: Name | None = None) -> Response:
         """Return llms.txt: the title, what it is, and every page as a link, by folder."""
@@ -56,7 +63,9 @@ class LlmsRoutes:
         headers = _headers(index, "links")
         if _is_known(request, headers):
             return Response(status_code=304, headers=headers)
-        return Response(await self._links_of(index), media_type=PLAIN, headers=headers)
+        text = await self._links_of(index)
+        headers["Content-Length"] = str(len(text))
+        return _FewAtOnce(self._pieces(text), self._link_places, network_of(request.scope, self._trusted), headers)
 
     async def full(self, request: Request, collection: Name | None = None) -> Response:
         """Return llms-full.txt: every page as Markdown, one after the other."""
@@ -65,13 +74,22 @@ class LlmsRoutes:
         if _is_known(request, headers):
             return Response(status_code=304, headers=headers)
         address = network_of(request.scope, self._trusted)
-        return _FewAtOnce(self._write(index), self._readers, address, headers)
+        return _FewAtOnce(self._write(index), self._full_places, address, headers)
 
     async def _index(self, request: Request, collection: str | None) -> Index:
         """Return the live index. Raises HTTPException, CollectionNotNamed, NoLiveIndex and StoreUnavailable."""
         return await self._threads.run(self._store.live_index, await self._collections.name(collection, request))
 
-    async def _links_of(self, index: Index) -> str:
+    async def _pieces(self, text: bytes) -> AsyncIterator[bytes]:
+        """Yield a text in pieces, none before all readers of such texts together have had time for theirs."""
+        for at in range(0, len(text), PIECE):
+            now = asyncio.get_running_loop().time()
+            begins = max(now, self._free_at)
+            self._free_at = begins + PIECE / BYTES_A_SECOND
+            await asyncio.sleep(begins - now)
+            yield text[at : at + PIECE]
+
+    async def _links_of(self, index: Index) -> bytes:
         """Return the text of llms.txt; all who ask for a revision wait for the same one."""
         key = index.id, index.revision
         if key not in self._links:
@@ -86,13 +104,13 @@ class LlmsRoutes:
             if writing.done() and (writing.cancelled() or writing.exception()) and self._links.get(key) is writing:
                 del self._links[key]
 
-    async def _write_links(self, index: Index) -> str:
+    async def _write_links(self, index: Index) -> bytes:
         pages = [page async for page in self._list(index)]
         base = await self._threads.run(self._store.common_url, index.id)
         links = list[str]()
         for at in range(0, len(pages), LINKS_AT_ONCE):
             links += await asyncio.to_thread(list, map(write_link, pages[at : at + LINKS_AT_ONCE]))
-        return f"{await self._head(index, len(pages))}{arrange_links(pages, links, base)}"
+        return f"{await self._head(index, len(pages))}{arrange_links(pages, links, base)}".encode()
 
     async def _list(self, index: Index) -> AsyncIterator[ListedPage]:
         after, more = "", True
@@ -119,30 +137,45 @@ class LlmsRoutes:
         return f"# {title}\n\n> {count} of {base or 'several sites'}, as Raydex has indexed them.\n"
 
 
+@dataclass(frozen=True)
+class _Places:
+    """How many may read a kind of text at once, of an address and in all, and who does."""
+
+    kind: str
+    of_address: int
+    most: int
+    readers: Counter[str] = field(default_factory=Counter)
+
+    def refusal(self, address: str) -> Failure | None:
+        """Return why one more reader of an address gets nothing now; None if it may read."""
+        if self.readers[address] >= self.of_address:
+            return Failure(429, f"your address reads {self.kind} {self.of_address} times now, which is its limit: wait")
+        if self.readers.total() >= self.most:
+            return Failure(503, f"{self.most} readers get {self.kind} now, which is the limit: try again")
+        return None
+
+
 class _FewAtOnce(StreamingResponse):
     """A text in parts; 429 where its address reads as many as it may when it is about to be sent, 503 where all do."""
 
-    def __init__(self, parts: AsyncIterator[str], readers: Counter[str], address: str, headers: dict[str, str]) -> None:
+    def __init__(
+        self, parts: AsyncIterator[str] | AsyncIterator[bytes], places: _Places, address: str, headers: dict[str, str]
+    ) -> None:
         super().__init__(parts, media_type=PLAIN, headers=headers)
-        self._readers, self._address = readers, address
+        self._places, self._address = places, address
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if self._readers[self._address] >= FULL_OF_ADDRESS:
-            failure = Failure(
-                429, f"your address reads all pages {FULL_OF_ADDRESS} times now, which is its limit: wait"
-            )
-        elif self._readers.total() >= MOST_FULL:
-            failure = Failure(503, f"{MOST_FULL} readers get all pages now, which is the limit: try again")
-        else:
-            self._readers[self._address] += 1
-            try:
-                await super().__call__(scope, receive, send)
-            finally:
-                self._readers[self._address] -= 1
-                if not self._readers[self._address]:
-                    del self._readers[self._address]
+        if failure := self._places.refusal(self._address):
+            await replace(failure, retry_after=RETRY_AFTER_S).response(scope)(scope, receive, send)
             return
-        await replace(failure, retry_after=RETRY_AFTER_S).response(scope)(scope, receive, send)
+        readers = self._places.readers
+        readers[self._address] += 1
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            readers[self._address] -= 1
+            if not readers[self._address]:
+                del readers[self._address]
 
 
 def arrange_links(pages: Sequence[ListedPage], links: Sequence[str], base: str) -> str:

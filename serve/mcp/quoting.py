@@ -94,13 +94,18 @@ def _all_pieces(markdown: str, most_tokens: int) -> Iterator[str]:
 
 
 def _pieces(block: MarkdownBlock, most_tokens: int) -> Iterator[str]:
-    """Yield a block, in pieces if it is long; each piece of code is fenced, each of a table has its head."""
+    """Yield a block, in pieces if it is long; each piece of code is fenced, each of a table has its head.
+
+    Fences and heads that take more than half of a piece are not repeated.
+    """
     if estimate(block.text) <= most_tokens:
         yield block.text
         return
     lines = block.text.split("\n")
     begin, end = {BlockKind.CODE: (1, 1), BlockKind.TABLE: (2, 0)}.get(block.kind, (0, 0))
     before, body, after = lines[:begin], lines[begin : len(lines) - end], lines[len(lines) - end :]
+    if 2 * estimate("\n".join([*before, *after])) > most_tokens:
+        before, body, after = [], lines, []
     room = max(1, most_tokens - estimate("\n".join([*before, *after])))
     for piece in split("\n".join(body), lambda text: estimate(text) <= room, estimate, overlap=0.0):
         yield "\n".join([*before, piece, *after]) if before else _close_fence(piece)

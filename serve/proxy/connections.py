@@ -31,6 +31,8 @@ STALL_S, LEAST_BYTES, SLOW_S = 15.0, 15_000, 1.0
 STALLED_OF_ADDRESS, MOST_STALLED = 8, 32
 # Of one address, as many requests wait for their turn as pass in so long.
 MOST_WAIT_S = 5.0
+# So many bytes of bodies count as one more request: to read and refuse 800 kB takes as long as fifty small requests.
+BYTES_OF_TURN = 16_000
 
 
 class BoundedConnection(OneByOne):
@@ -49,7 +51,7 @@ class BoundedConnection(OneByOne):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         transport.set_write_buffer_limits(high=0)  # so that each byte that is not taken is noticed
-        self._head_bytes = self._unsent = 0
+        self._head_bytes = self._body_bytes = self._unsent = 0
         self._late: asyncio.TimerHandle | None = None
         self._unread: asyncio.TimerHandle | None = None
         self._slow: asyncio.TimerHandle | None = None
@@ -90,6 +92,14 @@ class BoundedConnection(OneByOne):
         self._stop_waiting()
         self.idle.remove(self)
         super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        super().on_body(body)
+        self._body_bytes += len(body)
+        if self.turns is not None and self._body_bytes >= BYTES_OF_TURN:
+            address = network_of(dict(self.scope), self.trusted)
+            self.turns.charge(address, self._body_bytes / BYTES_OF_TURN)
+            self._body_bytes = 0
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
         begin = partial(self._begin, cycle, app)
@@ -171,7 +181,8 @@ def bound_connections(
 ) -> None:
     """Make every server that uvicorn starts in this process close what its clients keep open.
 
-    An address has `undelayed_rate` requests a minute; those beyond wait. 0: no limit.
+    An address has `undelayed_rate` requests a minute, of which large bodies count as several; those beyond wait. 0: no
+    limit.
     """
     descriptors, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     BoundedConnection.trusted = trusted

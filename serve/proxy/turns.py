@@ -56,10 +56,10 @@ class AddressTurns:
             heapq.heapify(queue.waiting)
             last[3]()
 
-    def charge(self, address: str) -> None:
-        """Take a turn of `address` for what can't wait."""
+    def charge(self, address: str, turns: float = 1.0) -> None:
+        """Take `turns` of `address` for what can't wait; it owes those of a second at most."""
         queue = self._queue(address)
-        queue.left = max(-self._at_once, queue.left - 1)
+        queue.left = max(-self._at_once, queue.left - turns)
 
     def _queue(self, address: str) -> "_Queue":
         queue = self._queues.get(address)

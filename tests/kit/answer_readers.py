@@ -16,6 +16,7 @@ import re
 import sys
 import time
 from collections.abc import AsyncGenerator, Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -269,7 +270,7 @@ PASSAGES: Mapping[str, Reader] = {
     "support by a page": support_by_page,
     "closest sentence": lambda text: closest.closest_sentence(QUESTION, make_hit("https://a.io/b", text)),
     "hidden numbers": hide_numbers,
-    "ranking": lambda text: features(QUESTION, [make_hit("https://a.io/b", text)]),
+    "ranking": lambda text: features(QUESTION, [replace(make_hit("https://a.io/b", text), score=1.0)]),
     "neighbours": lambda text: join_chunks(text, text, 50),
     "words": words.words_of,
     "terms": terms,

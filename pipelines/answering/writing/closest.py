@@ -12,6 +12,7 @@ from pipelines.records import Answer, Hit
 
 FEW = 4  # words of a sentence that may say something; sentences that are shown of a paragraph at most
 LENGTH = 200  # characters of what is shown: two lines of a page
+HEAD = "| - |\n| --- |"  # of a table, so that the next line is read as a row
 
 
 def describe_found(answer: Answer) -> list[dict[str, Any]]:
@@ -42,7 +43,7 @@ def _texts(block: MarkdownBlock) -> list[tuple[str, str]]:
             plain = [readable_text(item).partition("\n")[0] for item in block.items]
             texts = [text.partition(" ")[2] for text in plain]  # behind its marker
         case BlockKind.TABLE:
-            texts = [readable_text("\n".join([*block.rows[:2], row])).rpartition("\n")[2] for row in block.rows[2:]]
+            texts = [readable_text(f"{HEAD}\n{row}").rpartition("\n")[2] for row in block.rows[2:]]
         case BlockKind.NOTE:
             said = "\n".join(line.lstrip("> ") for line in block.text.split("\n"))
             return [text for one in read_blocks(said) for text in _texts(one)]

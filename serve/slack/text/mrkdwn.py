@@ -10,18 +10,20 @@ from dataclasses import replace
 
 from markdown_it import MarkdownIt
 from markdown_it.tree import SyntaxTreeNode
-from rich.cells import cell_len, set_cell_size
+from rich.cells import cell_len
 
 from pipelines.answering.writing.stages.text import Number, Piece, read_text, shown
+from pipelines.markdown.parser import keep_short_rows
 from serve.chat.packing import FENCE, Fragment
 
-_PARSER = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
+_PARSER = keep_short_rows(MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"]))
 MARKS = {"strong": "*", "em": "_", "s": "~"}
 # Together, escaped, they fit into a section. A longer address is left out, a longer label cut.
 MOST_URL, MOST_LABEL = 2_000, 150
 ZERO_WIDTH_SPACE, WORD_JOINER = "\u200b", "\u2060"
 GRAVE = "ˋ"  # U+02CB, for a backtick within code: Slack has no longer fence
 INDENT = "    "
+MOST_WIDTH = 80  # of a column; a longer cell is wider than its column, as no screen shows such a table in columns
 
 _BARE_URL = re.compile(r"(https?://[^\s<>\"'`|]+[^\s<>\"'`|.,;:!?)\]}])")
 _BROADCAST = re.compile(r"@(?=(?:here|channel|everyone|group)\b)", re.IGNORECASE)
@@ -155,7 +157,14 @@ def _quoted(fragment: Fragment) -> Fragment:
 
 def _table(node: SyntaxTreeNode) -> str:
     """Return a table as lines of equal columns: Slack has no tables in mrkdwn."""
-    rows = [[" ".join(plain(cell).split()) for cell in row.children] for part in node.children for row in part.children]
-    widths = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
-    lines = [" | ".join(map(set_cell_size, row, widths)).rstrip() for row in rows]
+    rows = [[" ".join(plain(cell).split()) for cell in row.children] for row in node.children]
+    widths = [0] * len(rows[0])
+    for row in rows:  # some have few cells: each is looked at once
+        widths[: len(row)] = map(max, widths, map(cell_len, row))
+    widths = [min(wide, MOST_WIDTH) for wide in widths]
+    lines = [" | ".join(map(_fill, row, widths)).rstrip() for row in rows]
     return "\n".join([lines[0], "-+-".join("-" * wide for wide in widths), *lines[1:]])
+
+
+def _fill(cell: str, width: int) -> str:
+    return cell + " " * (width - cell_len(cell))

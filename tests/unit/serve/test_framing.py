@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.types import Receive, Scope, Send
 
 from serve.proxy.bodies import WholeBodies
-from serve.proxy.connections import BoundedConnection, turns_of
+from serve.proxy.connections import BYTES_OF_TURN, BoundedConnection, turns_of
 from serve.proxy.framing import MOST_HEADER_LINES, PIECE_BYTES
 from serve.proxy.turns import AddressTurns, Asker
 from serve.proxy.waiting import Waiting
@@ -255,6 +255,20 @@ async def test_an_address_begins_no_more_requests_than_it_has_turns():
             writer.transport.abort()
     assert seen.index(("/last", b"")) <= 20 + 2
     assert len(seen) <= 5 + 20 * passed + 1
+
+
+@pytest.mark.parametrize("chunked", [False, True])
+async def test_large_bodies_count_as_several_requests(chunked: bool):
+    body = b"x" * (10 * BYTES_OF_TURN)
+    sized = b"%x\r\n%s\r\n0\r\n\r\n" % (len(body), body) if chunked else body
+    header = b"Transfer-Encoding: chunked\r\n" if chunked else b"Content-Length: %d\r\n" % len(body)
+    async with listening(turns=AddressTurns(20.0, 10.0, 1_000)) as (port, app):
+        began = asyncio.get_running_loop().time()
+        for _ in range(4):
+            await ask(port, post(header, b"Connection: close\r\n") + sized)
+        passed = asyncio.get_running_loop().time() - began
+    assert [len(read) for _, read in app.seen] == [len(body)] * 4
+    assert passed > 1.0  # 33 turns before the last one, of which 10 were there
 
 
 async def test_where_too_many_wait_the_first_of_them_is_refused():

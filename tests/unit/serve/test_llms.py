@@ -12,7 +12,16 @@ from kit.api import FakeEngine
 from test_mcp import PAGES, PagedStore
 
 from pipelines.store import ListedPage
-from serve.mcp.llms import FULL_OF_ADDRESS, LINKS_AT_ONCE, MOST_FULL, arrange_links, write_link
+from serve.mcp.llms import (
+    BYTES_A_SECOND,
+    FULL_OF_ADDRESS,
+    LINKS_AT_ONCE,
+    MOST_FULL,
+    PIECE,
+    LlmsRoutes,
+    arrange_links,
+    write_link,
+)
 from serve.routes import create_app
 
 LISTED = [
@@ -81,7 +90,8 @@ def test_what_has_not_changed_is_not_sent_again(client, store, path):
     assert client.get(path, headers={"If-None-Match": tag}).status_code == 200
 
 
-async def test_readers_that_take_nothing_keep_few_places_and_no_other_reader_waiting(store):
+@pytest.mark.parametrize("path", ["/llms-full.txt", "/llms.txt"])
+async def test_readers_that_take_nothing_keep_few_places_and_no_other_reader_waiting(store, path):
     app = create_app(FakeEngine(store), store)
     statuses, reading = Counter[int](), asyncio.Event()
 
@@ -95,7 +105,7 @@ async def test_readers_that_take_nothing_keep_few_places_and_no_other_reader_wai
             elif message.get("body") and not reads and not reading.is_set():
                 await reading.wait()
 
-        scope = {"type": "http", "method": "GET", "path": "/llms-full.txt", "headers": [], "query_string": b""}
+        scope = {"type": "http", "method": "GET", "path": path, "headers": [], "query_string": b""}
         scope["client"] = (address, 1)
         await app(scope, receive, send)
 
@@ -112,6 +122,19 @@ async def test_readers_that_take_nothing_keep_few_places_and_no_other_reader_wai
     reading.set()
     await asyncio.gather(*deaf)
     await get(reads=True)
+
+
+async def test_all_readers_of_links_share_what_is_sent_in_a_second():
+    routes = LlmsRoutes(*[None] * 3)  # type: ignore[arg-type]
+    text = b"x" * (10 * PIECE)
+
+    async def read() -> bytes:
+        return b"".join([piece async for piece in routes._pieces(text)])
+
+    loop = asyncio.get_running_loop()
+    began = loop.time()
+    assert await asyncio.gather(*(read() for _ in range(5))) == [text] * 5
+    assert loop.time() - began >= 49 * PIECE / BYTES_A_SECOND
 
 
 def test_a_collection_is_chosen_by_name_and_must_be_there(client, store):

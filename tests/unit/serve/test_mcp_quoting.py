@@ -86,6 +86,16 @@ def test_a_long_table_has_its_head_in_each_part():
     assert len(parts) > 3 and all(part[0].startswith(head) for part in parts)
 
 
+@pytest.mark.parametrize("long", [
+    f"| {'a | ' * 2_000}\n| {'--- | ' * 2_000}\n" + "| b |\n" * 2_000,
+    f"```{'a' * 8_000}\n" + "b\n" * 2_000 + "```",
+    f"{'`' * 8_000}\n" + "b\n" * 2_000 + "`" * 8_000,
+], ids=["a table's head", "the name of a language", "a fence"])  # fmt: skip
+def test_what_is_longer_than_a_part_is_not_repeated_in_each(long):
+    parts = ["\n".join(part) for part in pack([long], 100)]
+    assert sum(map(len, parts)) < 2 * len(long) and sum(part.count("b") for part in parts) == 2_000
+
+
 def test_a_line_without_an_end_is_split():
     parts = pack(["x" * 10_000], 100)
     assert all(estimate("".join(part)) <= 100 for part in parts)

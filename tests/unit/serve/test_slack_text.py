@@ -13,7 +13,7 @@ from serve.chat.packing import FENCE, pack
 from serve.chat.question import Asked
 from serve.chat.reply import AnswerView
 from serve.slack.text.answer import MOST_MESSAGE, MOST_SECTION, pack_messages, to_messages
-from serve.slack.text.mrkdwn import escape, link, to_fragments
+from serve.slack.text.mrkdwn import MOST_WIDTH, escape, link, to_fragments
 from serve.slack.text.question import read_question, read_text
 
 
@@ -145,6 +145,15 @@ def test_a_heading_stays_with_what_it_is_about():
     sections = pack_sections(to_fragments(text, {}))
     assert len(sections) > 1 and not [one for one in sections if re.search(r"\*Part \d\*$", one)]
     assert sum(one.count("*Part ") for one in sections) == 9
+
+
+def test_a_table_costs_what_its_cells_are_long() -> None:
+    short = rendered("|a|b|c|\n|-|-|-|\n|1|\n|1|2|3|4|")
+    assert short == "```\na | b | c\n--+---+--\n1\n1 | 2 | 3\n```"
+    long = "x" * 500
+    assert rendered(f"|a|b|\n|-|-|\n|{long}|c|\n|d|e|").endswith(f"\n{long} | c\nd{' ' * (MOST_WIDTH - 1)} | e\n```")
+    wide = f"{'|a' * 5_000}|\n{'|-' * 5_000}|\n" + "|x|\n" * 5_000  # 25 million cells, were each row filled up
+    assert sum(len(one.text) for one in to_fragments(wide, {})) < 100_000
 
 
 # ---------------------------------------------------------------------------------------------- answers

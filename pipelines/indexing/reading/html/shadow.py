@@ -5,7 +5,6 @@ and nowhere else. Knows nothing of content.
 """
 
 from collections.abc import Iterator, Sequence
-from typing import TypeAlias
 
 from lxml import etree
 from lxml.etree import _Element as Element
@@ -13,7 +12,7 @@ from lxml.etree import _Element as Element
 _MODES = ("open", "closed")
 _FILLED = "raydex-slot"  # no page has such an element
 
-Node: TypeAlias = str | Element
+Node = str | Element
 
 
 def show_shadow_roots(root: Element) -> None:

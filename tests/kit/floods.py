@@ -1,0 +1,210 @@
+"""Floods a running service from other addresses of this machine, and asks it questions meanwhile.
+
+    RAYDEX_HOME=… raydex serve --port 8000 --no-llm            # with two collections, of which one has many pages
+    python -m kit.floods http://127.0.0.1:8000 docs big        # in `tests`: a line for each flood
+
+Questions come from 127.0.0.1, floods from 127.0.0.2 and others (Linux has them all). The table has the median of the
+questions' seconds beside each flood, by that of questions alone just before it: other work on the machine slows both.
+"""
+
+import contextlib
+import http.client
+import json
+import multiprocessing
+import socket
+import statistics
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import urlsplit
+
+FIELDS = 70_000
+QUESTION = "What sets the limit of batches?"
+ASKED, SETTLED_S = 25, 2.0  # questions beside each flood; how long one goes on before they are asked
+MOST_RATIO = 2.0
+
+
+@dataclass
+class Service:
+    """Where the service is; `docs` is asked, `big` has many pages."""
+
+    port: int
+    docs: str
+    big: str
+    over: threading.Event = field(default_factory=threading.Event)
+    statuses: Counter[str] = field(default_factory=Counter)
+
+    def connect(self, address: str) -> socket.socket:
+        made = socket.create_connection(("127.0.0.1", self.port), 10, (address, 0))
+        made.settimeout(10)
+        return made
+
+    def ask(self) -> float:
+        """Return the seconds of a question."""
+        began = time.perf_counter()
+        status, reply = self.send("127.0.0.1", "POST", "/query", {"question": QUESTION, "collection": self.docs})
+        if status != 200:
+            raise SystemExit(f"a question was answered with {status}: {reply[:200]!r}")
+        return time.perf_counter() - began
+
+    def send(self, address: str, method: str, path: str, body: object = None, **headers: str) -> tuple[int, bytes]:
+        one = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60, source_address=(address, 0))
+        try:
+            text = body if isinstance(body, bytes | None) else json.dumps(body).encode()
+            one.request(method, path, text, {"Content-Type": "application/json", **headers})
+            reply = one.getresponse()
+            return reply.status, reply.read()
+        finally:
+            one.close()
+
+
+Flood = Callable[[Service, int], None]
+
+
+def unknown_fields(path: str, **before: object) -> Flood:
+    body = json.dumps({**before, **{f"a{n}": 0 for n in range(FIELDS)}}).encode()
+    signed = {"X-Hub-Signature-256": f"sha256={'0' * 64}"}
+    return lambda service, n: _count(service, service.send("127.0.0.9", "POST", path, body, **signed)[0])
+
+
+def variables(service: Service, n: int) -> None:
+    body = {"question": QUESTION, "variables": {f"a{n}": "" for n in range(FIELDS)}}
+    _count(service, service.send("127.0.0.9", "POST", "/query", body)[0])
+
+
+def pipelined(service: Service, n: int) -> None:
+    one = b"GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
+    _send_and_read(service, "127.0.0.9", one * 4_500)
+
+
+def header_lines(service: Service, n: int) -> None:
+    lines = "".join(f"X-{n}: 1\r\n" for n in range(12_000)).encode()
+    _send_and_read(service, "127.0.0.9", b"GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\n" + lines + b"\r\n")
+
+
+def health(service: Service, n: int) -> None:
+    with contextlib.closing(service.connect("127.0.0.9")) as sock, sock.makefile("rb") as replies:
+        while not service.over.is_set():
+            sock.sendall(b"GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+            head = _head(replies)
+            _count(service, int(head.split()[1]))
+            replies.read(int(head.lower().partition(b"content-length:")[2].split(b"\r")[0]))
+
+
+def contents(service: Service, n: int) -> None:
+    _count(service, service.send(f"127.0.0.{n + 10}", "GET", f"/collections/{service.big}/llms.txt")[0])
+
+
+def slow_readers(service: Service, n: int) -> None:
+    sock = socket.socket()
+    with contextlib.closing(sock):
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2_048)
+        sock.bind(("127.0.0.9", 0))
+        sock.settimeout(10)
+        sock.connect(("127.0.0.1", service.port))
+        sock.sendall(f"GET /collections/{service.big}/llms-full.txt HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n".encode())
+        while not service.over.wait(0.5):
+            if not sock.recv(1_024):
+                return
+
+
+def _count(service: Service, status: int) -> None:
+    service.statuses[str(status)] += 1
+
+
+def _head(replies: "socket.SocketIO | object") -> bytes:
+    lines = b""
+    while not lines.endswith(b"\r\n\r\n"):
+        if not (line := replies.readline()):  # type: ignore[attr-defined]
+            raise ConnectionError("closed")
+        lines += line
+    return lines
+
+
+def _send_and_read(service: Service, address: str, sent: bytes) -> None:
+    """Send all at once, and read what comes until the connection is closed or nothing comes for long."""
+    with contextlib.closing(service.connect(address)) as sock:
+        sender = threading.Thread(target=_quietly, args=(sock.sendall, sent), daemon=True)
+        sender.start()
+        while not service.over.is_set() and (piece := sock.recv(65_536)):
+            for status in (b"200", b"400", b"429", b"431", b"503"):
+                service.statuses[status.decode()] += piece.count(b"HTTP/1.1 " + status)
+
+
+def _quietly(send: Callable[[bytes], None], sent: bytes) -> None:
+    with contextlib.suppress(OSError):
+        send(sent)
+
+
+FLOODS: dict[str, tuple[int, Flood]] = {
+    f"{FIELDS:,} unknown fields to /feedback, 4 at once": (4, unknown_fields("/feedback", rating=1)),
+    f"{FIELDS:,} unknown fields to /changes, wrong signature, 4 at once": (4, unknown_fields("/changes")),
+    f"a question with {FIELDS:,} variables, 4 at once": (4, variables),
+    "4,500 pipelined requests from 16 connections": (16, pipelined),
+    "12,000 header lines, 16 connections": (16, header_lines),
+    "GET /health from 64 connections": (64, health),
+    "llms.txt of many pages, ten addresses": (10, contents),
+    "eight slow readers of llms-full.txt": (8, slow_readers),
+}
+
+
+@contextlib.contextmanager
+def flooding(service: Service, number: int, flood: Flood) -> Iterator[None]:
+    """A context in which `number` threads of another process flood the service again and again."""
+    service.statuses.clear()
+    fork = multiprocessing.get_context("fork")
+    over, counted = fork.Event(), fork.SimpleQueue()
+    process = fork.Process(target=_flood, args=(service, number, flood, over, counted), daemon=True)
+    process.start()
+    time.sleep(SETTLED_S)
+    try:
+        yield
+    finally:
+        over.set()
+        service.statuses = counted.get()
+        process.kill()
+
+
+def _flood(service: Service, number: int, flood: Flood, over: Any, counted: Any) -> None:
+    def work(n: int) -> None:
+        while not service.over.is_set():
+            try:
+                flood(service, n)
+            except (OSError, http.client.HTTPException, ValueError) as error:
+                service.statuses[type(error).__name__] += 1
+                service.over.wait(0.05)
+
+    threads = [threading.Thread(target=work, args=(n,), daemon=True) for n in range(number)]
+    for one in threads:
+        one.start()
+    over.wait()
+    service.over.set()
+    counted.put(service.statuses.copy())
+
+
+def ask_often(service: Service) -> float:
+    """Return the median of the seconds of questions, one after the other."""
+    return statistics.median(service.ask() for _ in range(ASKED))
+
+
+def main(url: str, docs: str, big: str) -> None:
+    """Print the table."""
+    service, slow = Service(urlsplit(url).port or 8000, docs, big), 0
+    ask_often(service)
+    print(f"{'flood':64}  {'alone':>7}  {'beside':>7}  {'ratio':>5}  replies to the flood")
+    for name, (number, flood) in FLOODS.items():
+        alone = ask_often(service)
+        with flooding(service, number, flood):
+            beside = ask_often(service)
+        replies = ", ".join(f"{count} x {status}" for status, count in service.statuses.most_common(4))
+        slow += beside > MOST_RATIO * alone
+        print(f"{name:64}  {alone:6.3f}s  {beside:6.3f}s  {beside / alone:5.2f}  {replies}", flush=True)
+    sys.exit(f"{slow} floods slow questions down by more than {MOST_RATIO}" if slow else 0)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:4])
