@@ -30,6 +30,7 @@ class Benchmark:
 BENCHMARKS = (
     Benchmark("encoder", "embedding"),
     Benchmark("indexing", "indexing"),
+    Benchmark("reading", "reading_html", page="docs/quality.md"),
     Benchmark("retrieval", "retrieval"),
     Benchmark("load", "load"),
     Benchmark("serve", "answering_serve"),

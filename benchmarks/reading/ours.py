@@ -1,0 +1,85 @@
+"""Reads pages as a run reads them: the reader of their format in a child process, without the layout of their site.
+
+It is the only module of this benchmark that knows what a page is to Raydex.
+"""
+
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+
+from benchmarks.reading.compare import Read
+from pipelines.indexing.reading.layout import Layout, learn_layout
+from pipelines.indexing.reading.read import PageReader, read_page
+from pipelines.indexing.reading.text import UnreadablePage
+from pipelines.markdown.text import marks_of
+from pipelines.records import Document, Page, Section
+
+SAMPLE = 32  # pages that a layout is learnt from; a run takes 64, which costs minutes over all sites
+
+
+class SiteReader:
+    """Reads the pages of one site; `sample` are those that its layout is learnt from."""
+
+    def __init__(self, sample: Iterable[Page]) -> None:
+        self._read = PageReader(read_page)
+        self.layout: Layout = learn_layout(list(self._documents(sample)))
+
+    def __call__(self, page: Page) -> Read:
+        """Return what is read of `page`. Raises UnreadablePage."""
+        return as_read(self.layout.strip(self._read(page)))
+
+    def _documents(self, pages: Iterable[Page]) -> Iterator[Document]:
+        for page in pages:
+            with suppress(UnreadablePage):
+                yield self._read(page)
+
+
+def sampled(pages: list[str]) -> list[str]:
+    """Return the pages, evenly spaced, that the layout is learnt from."""
+    return spread(pages, SAMPLE)
+
+
+def spread(pages: list[str], count: int) -> list[str]:
+    """Return `count` of `pages`, evenly spaced."""
+    if len(pages) <= count:
+        return list(pages)
+    return [pages[at * len(pages) // count] for at in range(count)]
+
+
+def as_read(document: Document) -> Read:
+    """Return the text of a document as one who reads it from top to bottom meets it."""
+    parts = [(document.title, True)] if document.title not in _first_headings(document) else []
+    code: list[str] = []
+    rows: list[str] = []
+    targets: list[tuple[str, str]] = []
+    before: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
+    for section in document.sections:
+        for heading in _new_headings(section, *before):
+            # The name of an entry stands in its signature too, and qualified nowhere.
+            parts.append((heading, " " not in heading))
+        before = section.headings, section.anchors
+        for block in section.blocks:
+            parts += [(text, False) for text in (block.header, block.text) if text]
+            if block.kind == "code":
+                code += block.text.split("\n")
+            elif block.kind == "table":
+                rows += [row for text in (block.header, block.text) for row in text.split("\n")]
+            for text in (block.header, block.text):
+                targets += [
+                    (text[mark.start : mark.end], mark.target) for mark in marks_of(text) if mark.kind == "link"
+                ]
+    return Read(parts, code, rows, targets)
+
+
+def _first_headings(document: Document) -> tuple[str, ...]:
+    return document.sections[0].headings if document.sections else ()
+
+
+def _new_headings(section: Section, headings: tuple[str, ...], anchors: tuple[str, ...]) -> list[str]:
+    """Return the headings that are new, and the own one where the section before has the same."""
+    own = section.headings
+    same = next(
+        (at for at, (a, b) in enumerate(zip(own, headings, strict=False)) if a != b), min(len(own), len(headings))
+    )
+    if same == len(own) and own and len(headings) == len(own) and anchors != section.anchors:
+        same -= 1
+    return list(own[same:])

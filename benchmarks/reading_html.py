@@ -1,0 +1,249 @@
+"""Compares Raydex's reading of HTML with what Chromium shows of it: words, order, code, cells, superscripts, links.
+
+    python -m benchmarks.reading_html [--site NAME …] [--pages N] [--json FILE] [--write docs/quality.md]
+    python -m benchmarks.reading_html --site postgresql --show 3
+
+Chromium renders each page of the corpus (`reading_sites.yaml`) from disk, served on loopback, with styles and scripts.
+Raydex reads the same file as a run does, without the layout that it learns from a sample of the site. The truth is
+what a reader sees in the main part of the page, by rules that know no site, no generator and nothing of Raydex:
+
+**The main part** is the largest `main` or `[role=main]`, else the only `article`; else the walk starts at the body and
+goes down into the child with the page's highest headings, as long as what it leaves is links, a landmark, or stands
+beside that child on the screen.
+
+**Hidden** is what the computed style hides: `display: none`, `visibility`, no opacity, clipped to a pixel, moved off
+the screen; and `aria-hidden`. What one click opens is shown: `<details>`, panels of tabs, what a button with
+`aria-expanded` controls, panels of radio labels. Text that only a style sheet holds (`::before`) is not read.
+
+**Layout** within the main part is no text: landmarks (navigation, search, banner, contentinfo), `footer`, asides beside
+the column, buttons and fields (but those that name what they open), links with `rel=prev|next` or such an access key
+and the line they stand on, lines of two and more links named "Previous", "Next", "Up", lists whose links all lead into
+the same page, with their label ("On this page"), links without a letter (¶), links that say "source", "edit", "copy"
+and the like, numbers of lines of code. So are lines that half of a site's pages have before
+their first own line or behind the last one.
+
+**Optional** words count neither as missing nor as too many: lists of three and more links to other pages with nothing
+beside the links, or a dozen words beside the link that begins each item; a page's title where it is not in the main
+part; and of what was read, headings of one word: they repeat the name of an entry, qualified.
+A page whose main part is mostly such lists, or has under 20 words, is replaced by the next one.
+
+`missing` of a word is judged by alignment, so a word that is missing here isn't made up for by one that is too many
+there. Words whose letters are the same with other gaps are `spaced`, those that stand elsewhere count in `order`.
+"""
+
+import argparse
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from benchmarks import common
+from benchmarks.reading.chromium import BINARY, Chromium
+from benchmarks.reading.compare import FIGURES, Comparison, Read, Shown, compare, words
+from benchmarks.reading.ours import SiteReader, sampled, spread
+from benchmarks.reading.sites import NoPackage, Site, all_sites, fetch, served
+from benchmarks.tables import as_table
+from pipelines.indexing.reading.text import UnreadablePage
+from pipelines.records import Page
+
+TABLE = "reading"
+PAGES, LEAST_WORDS, SPARE = 20, 20, 2
+REPEATED, LEAST_PAGES = 0.5, 8
+RAY = Site("ray", "Sphinx (book theme)", (), "/ray", only="^(?!_modules|_static)")
+GOALS = (0.995, 0.98, 0.97, 0.95)  # recall and precision over all sites, and of each site
+
+
+@dataclass
+class SiteResult:
+    """The figures of a site, those of its pages, what could not be read, and what Chromium did not show in time."""
+
+    site: Site
+    total: Comparison = field(default_factory=Comparison)
+    pages: dict[str, Comparison] = field(default_factory=dict)
+    unread: dict[str, str] = field(default_factory=dict)
+    unshown: dict[str, str] = field(default_factory=dict)
+    how: Counter[str] = field(default_factory=Counter)
+
+
+def shown_of(found: dict[str, Any], base: str, repeated: frozenset[str] = frozenset()) -> Shown:
+    """Return what the script found; lines of `repeated` at both ends are optional."""
+    lines = found["lines"]
+    texts = [line["t"] for line in lines]
+    first = next((at for at, text in enumerate(texts) if text not in repeated), 0)
+    last = next((at for at in range(len(texts) - 1, -1, -1) if texts[at] not in repeated), len(texts) - 1)
+    outside = [(text, True) for text in found["outside"]]  # a title that stands above the main part
+    kept = outside + [(line["t"], line["o"] or not first <= at <= last) for at, line in enumerate(lines)]
+    targets = [(text, target.replace(found["base"], base)) for text, target, optional in found["links"] if not optional]
+    code = [line["t"] for line in lines if line["k"] == "code"]
+    return Shown(kept, code, found["tables"], [(base, power) for base, power in found["sups"]], targets)
+
+
+def repeated_lines(pages: Sequence[dict[str, Any]]) -> frozenset[str]:
+    """Return the lines that stand on half of the pages of a site."""
+    counts = Counter(text for page in pages for text in {line["t"] for line in page["lines"]})
+    least = max(LEAST_PAGES, REPEATED * len(pages))
+    return frozenset(text for text, count in counts.items() if count >= least)
+
+
+def is_counted(found: dict[str, Any]) -> bool:
+    """Return whether a page has text of its own, and not only lists of links."""
+    needed = sum(len(words(line["t"])) for line in found.get("lines", ()) if not line["o"])
+    every = sum(len(words(line["t"])) for line in found.get("lines", ()))
+    return needed >= LEAST_WORDS and needed >= 0.3 * every
+
+
+def measure(site: Site, root: Path, base: str, chromium: Chromium, count: int) -> SiteResult:
+    """Return the figures of a site from `count` of its pages."""
+    names = site.pages(root)
+    if not names:
+        raise NoPackage(f"no page in {site.folder}")
+    candidates = spread(names, SPARE * count)
+    candidates = candidates[::SPARE] + candidates[1::SPARE]
+    found: dict[str, dict[str, Any]] = {}
+    result = SiteResult(site)
+    while candidates and len(found) < count:
+        batch, candidates = candidates[: count - len(found)], candidates[count - len(found) :]
+        shown = chromium.shown({site.url(base, name): site.file(root, name) for name in batch})
+        pages = {name: shown[site.url(base, name)] for name in batch}
+        found |= {name: page for name, page in pages.items() if is_counted(page)}
+        result.unshown |= {name: page["error"] for name, page in pages.items() if "error" in page}
+    if not found:
+        raise NoPackage(f"no page with text in {site.folder}: {result.unshown}")
+    repeated = repeated_lines(list(found.values()))
+
+    def page(name: str) -> Page:
+        return Page(site.url(base, name), site.file(root, name).read_bytes())
+
+    read = SiteReader(page(name) for name in sampled(names))
+    for name, one in sorted(found.items()):
+        result.how[one["how"]] += 1
+        try:
+            ours = read(page(name))
+        except UnreadablePage as error:
+            ours, result.unread[name] = Read(()), str(error)
+        result.pages[name] = compare(shown_of(one, base, repeated), ours)
+        result.total += result.pages[name]
+    return result
+
+
+# ---------------------------------------------------------------------------------------------- output
+
+
+def table(results: Sequence[SiteResult]) -> str:
+    """Return the table of all sites, the worst first, and their sum."""
+    head = ["site", "generator", "pages", "words", "recall", "precision", "order", "code", "cells", "sup", "links"]
+    whole = Comparison()
+    rows: list[list[object]] = []
+    for result in sorted(results, key=lambda one: one.total.recall.share + one.total.precision.share):
+        whole += result.total
+        rows.append([result.site.name, result.site.generator, len(result.pages), *_figures(result.total)])
+    rows.append(["**all**", "", sum(len(result.pages) for result in results), *_figures(whole)])
+    return as_table(head, rows)
+
+
+def _figures(one: Comparison) -> list[object]:
+    return [f"{one.recall.of:,}", *(str(getattr(one, name)) for name in FIGURES)]
+
+
+def goals(results: Sequence[SiteResult]) -> str:
+    """Return the line that says which goals are met."""
+    recall = sum((result.total.recall for result in results), start=Comparison().recall).share
+    precision = sum((result.total.precision for result in results), start=Comparison().precision).share
+    low = [r.site.name for r in results if r.total.recall.share < GOALS[2] or r.total.precision.share < GOALS[3]]
+    unread = sum(len(result.unread) for result in results)
+    return (
+        f"Recall {recall:.4f} (goal {GOALS[0]}), precision {precision:.4f} (goal {GOALS[1]}); {len(low)} of "
+        f"{len(results)} sites below {GOALS[2]} or {GOALS[3]}; {unread} pages could not be read."
+    )
+
+
+def worst(results: Sequence[SiteResult], count: int = 10) -> Iterator[str]:
+    """Yield the pages with the most words missing or too many, with what is."""
+    pages = [(result.site.name, name, one) for result in results for name, one in result.pages.items()]
+    for site, name, one in sorted(pages, key=lambda page: page[2].lost, reverse=True)[:count]:
+        yield from _details(f"{site}: {name}", one, 4)
+
+
+def _details(title: str, one: Comparison, examples: int) -> Iterator[str]:
+    figures = ", ".join(f"{name} {getattr(one, name)}" for name in FIGURES if getattr(one, name).of)
+    yield f"\n{title}\n  {figures}, spaced {one.spaced}"
+    yield from (f"  missing: {text}" for text in one.missing[:examples])
+    yield from (f"  too many: {text}" for text in one.extra[:examples])
+    yield from (f"  {kind}: {text}" for kind, texts in one.wrong.items() for text in texts[:examples])
+
+
+def main() -> None:
+    parser = common.arguments(__doc__)
+    parser.add_argument("--site", action="append", metavar="NAME", help="only this one; may be given again")
+    parser.add_argument("--pages", type=int, default=PAGES, help="of each site, evenly spaced")
+    parser.add_argument("--show", type=int, default=0, metavar="N", help="print the N worst pages of each site")
+    args = common.parse(parser, TABLE)
+    if not BINARY:
+        common.cannot_run("no chromium on this machine: `make chromium` (Debian, as root)")
+    results: list[SiteResult] = []
+    try:
+        for result in run(args):
+            results.append(result)
+    except KeyboardInterrupt:
+        print(f"stopped after {len(results)} sites", file=sys.stderr)
+    if not results:
+        common.cannot_run("no site of the corpus can be had")
+    print(*worst(results), sep="\n")
+    figures = {
+        result.site.name: {
+            "generator": result.site.generator,
+            **result.total.as_json(),
+            "main": dict(result.how),
+            "unread": result.unread,
+            "unshown": result.unshown,
+            "pages": {name: one.as_json() for name, one in result.pages.items()},
+        }
+        for result in results
+    }
+    common.report(args, TABLE, f"{table(results)}\n\n{goals(results)}", {"sites": figures}, ["lxml", "playwright"])
+
+
+def run(args: argparse.Namespace) -> Iterator[SiteResult]:
+    """Yield the result of each site that is asked for and can be had."""
+    root = args.home / "reading" / "root"
+    root.mkdir(parents=True, exist_ok=True)
+    sites = [*all_sites(), RAY]
+    if unknown := set(args.site or ()) - {site.name for site in sites}:
+        sys.exit(f"--site {', '.join(sorted(unknown))}: not in reading_sites.yaml")
+    with served(root) as base, Chromium(args.home / "reading" / "shown") as chromium:
+        for site in sites:
+            if args.site and site.name not in args.site:
+                continue
+            began = time.perf_counter()
+            try:
+                _fetch(site, root, args.home)
+                result = measure(site, root, base, chromium, 4 if args.quick else args.pages)
+            except NoPackage as error:
+                print(f"{site.name}: skipped: {error}", file=sys.stderr, flush=True)
+                continue
+            one = result.total
+            print(
+                f"{site.name:16} {len(result.pages):3} pages, recall {one.recall.share:.3f}, precision "
+                f"{one.precision.share:.3f}, {time.perf_counter() - began:.0f} s; {result.how.most_common(2)}",
+                file=sys.stderr,
+                flush=True,
+            )
+            for name, comparison in sorted(result.pages.items(), key=lambda page: -page[1].lost)[: args.show]:
+                print(*_details(f"{site.name}: {name}", comparison, 8), sep="\n", flush=True)
+            yield result
+
+
+def _fetch(site: Site, root: Path, home: Path) -> None:
+    if site is not RAY:
+        fetch(site, root)
+    elif not (root / "ray").exists():
+        if not (common.DATA / common.ARCHIVE).exists():
+            raise NoPackage(f"{common.DATA / common.ARCHIVE} is absent: set RAYDEX_DATA")
+        (root / "ray").symlink_to(common.ray_docs(home).resolve())
+
+
+if __name__ == "__main__":
+    main()
