@@ -4,10 +4,12 @@ Each use asks `find` first, and leaves Ray as it is where that returns None. `wa
 start. Knows nothing of what the names are used for, and imports Ray on use.
 """
 
+import contextlib
+import functools
 import importlib
 import inspect
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from operator import attrgetter
@@ -36,6 +38,7 @@ class Internal:
 
 NETWORK = "a Ray that starts here may listen for the network"
 USAGE = "a Ray that starts here counts its usage"
+SLOW_START = "a Ray that starts here may fail on a busy machine"
 PORTS = "replicas listen on every interface, where the API asks for keys as ever"
 PROXY = "requests go through Ray's own proxy, a few milliseconds slower"
 ADDRESS = "keys are asked for on loopback too, unless RAYDEX_KEYS_REQUIRED is false"
@@ -51,6 +54,8 @@ ASK_DASHBOARD = Internal(
     ("method", "endpoint"),
 )
 START_DASHBOARD = Internal("ray._private.services", "start_api_server", USAGE, ("include_dashboard",))
+NODE = Internal("ray._private.parameter", "RayParams", SLOW_START, ("metrics_agent_port", "runtime_env_agent_port"))
+START_PROCESS = Internal("ray._private.services", "start_ray_process", SLOW_START, ("command",))
 
 OPEN_PORT = Internal("ray.serve._private.replica", "add_port_to_grpc_server", PORTS, ("server", "address"))
 START_HTTP = Internal("ray.serve._private.replica", "start_asgi_http_server", PORTS, ("app", "http_options"))
@@ -71,7 +76,16 @@ ENDPOINT = Internal("ray.serve._private.common", "EndpointInfo", PROXY, ("route"
 RUNNING = Internal("ray.serve._private.common", "DeploymentTargetInfo", PROXY, ("running_replicas",))
 REPLICA = Internal("ray.serve._private.common", "RunningReplicaInfo", PROXY, ("node_id", "backend_http_port"))
 
-OF_CLUSTERS = (FREE_RESOURCES, CLUSTERS, CLUSTERS_VARIABLE, SET_USAGE, START_DASHBOARD, ASK_DASHBOARD)
+OF_CLUSTERS = (
+    FREE_RESOURCES,
+    CLUSTERS,
+    CLUSTERS_VARIABLE,
+    SET_USAGE,
+    START_DASHBOARD,
+    ASK_DASHBOARD,
+    NODE,
+    START_PROCESS,
+)
 OF_REPLICAS = (OPEN_PORT, START_HTTP, HAPROXY)
 OF_ROUTES = (CONTROLLER, NAMESPACE, ROUTES, TARGETS, LISTEN, ENDPOINT, RUNNING, REPLICA)
 OF_SERVE = (CLIENT, HTTP_CONFIG, *OF_REPLICAS, *OF_ROUTES)
@@ -86,6 +100,23 @@ def find(internal: Internal) -> Any:
     except (ImportError, AttributeError, TypeError, ValueError):
         return None
     return found
+
+
+@contextlib.contextmanager
+def replaced(internal: Internal, value: Callable[..., Any]) -> Iterator[None]:
+    """Have Ray call `value` with what it has under the name, and the arguments, for as long as the body runs.
+
+    Nothing is replaced if this Ray has no such name.
+    """
+    own = find(internal)
+    if own is None:
+        yield
+        return
+    setattr(internal.owner, internal.name, functools.partial(value, own))
+    try:
+        yield
+    finally:
+        setattr(internal.owner, internal.name, own)
 
 
 def has_all(internals: Sequence[Internal]) -> bool:

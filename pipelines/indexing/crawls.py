@@ -23,6 +23,8 @@ def note_ends(
         url = host.start_urls[0]
         report = reports.get(url)
         _warn_of_traps(url, report["counts"].get("traps", {}) if report else {}, log)
+        for folder in report["counts"].get("below", ()) if report else ():
+            log.tell(f"the crawl of {url} stays in {folder}, where its start page leads (--parent: it does not)")
         if report and report["complete"]:
             complete.append(host)
         else:

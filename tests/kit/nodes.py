@@ -24,7 +24,7 @@ from pathlib import Path
 from kit.cluster import free_port
 from kit.processes import eventually, marked
 
-RAY = str(Path(sys.executable).with_name("ray"))
+RAY = (sys.executable, str(Path(__file__).parents[2] / "deploy" / "start_ray.py"))  # as deploy/start-cluster
 STORE_BYTES = 100_000_000
 MARK = "RAYDEX_TEST_NODE"
 _addresses = itertools.count(2)
@@ -114,7 +114,7 @@ class RayNodes:
         log = home / "ray-start.log"
         # Sockets lie below the temporary folder, and their paths may have 107 bytes: so it is not below `folder`.
         (temporary := Path(f"/tmp/rdx/{mark}")).mkdir(parents=True, exist_ok=True)
-        command = [*host.enter, RAY, "start", "--block", "--disable-usage-stats", f"--node-ip-address={host.address}",
+        command = [*host.enter, *RAY, "start", "--block", "--disable-usage-stats", f"--node-ip-address={host.address}",
                    f"--num-cpus={cpus:g}", f"--num-gpus={gpus:g}", f"--object-store-memory={STORE_BYTES}",
                    f"--temp-dir={temporary}", *flags]  # fmt: skip
         own = {"RAYDEX_HOME": str(home), "HOME": str(home), "TMPDIR": str(temporary), MARK: mark}

@@ -21,11 +21,11 @@ HTML = "text/html; charset=utf-8"
 
 @dataclass
 class Answer:
-    """The answer of a route; `headers` replace the default ones."""
+    """The answer of a route; `headers` replace the default ones, a list of values sends one several times."""
 
     body: bytes | str = b""
     status: int = 200
-    headers: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str | list[str]] = field(default_factory=dict)
 
 
 def json_answer(value: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Answer:
@@ -95,7 +95,8 @@ class Handler(BaseHTTPRequestHandler):
         body = answer.body.encode() if isinstance(answer.body, str) else answer.body
         self.send_response(answer.status)
         for name, value in {"Content-Type": HTML, "Content-Length": str(len(body)), **answer.headers}.items():
-            self.send_header(name, value)
+            for one in [value] if isinstance(value, str) else value:
+                self.send_header(name, one)
         self.end_headers()
         if self.command != "HEAD":
             self.wfile.write(body)

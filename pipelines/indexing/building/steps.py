@@ -86,7 +86,8 @@ def crawl_host(settings: CrawlSettings, job: BuildJob, store: Store) -> Iterator
     except CrawlFailed as error:
         report = CrawlReport(complete=False, stopped_by=f"error: {error}")
     finally:
-        counts = {**report.counts, "began": began, "seconds": report.seconds, "traps": report.traps}
+        counts = {**report.counts, "began": began, "seconds": report.seconds, "traps": report.traps,
+                  "below": report.below}  # fmt: skip
         store.save_crawl(job.run, url, report.complete, report.stopped_by, counts)
 
 

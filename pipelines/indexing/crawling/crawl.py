@@ -122,7 +122,7 @@ class CrawlReport:
     `stopped_by` is "" or the reason why the crawl stopped early: "max_pages", "max_depth" (deeper links were not
     followed, the crawl still counts as complete), "retry_failed" (only failed pages were requested) or "error: …".
     `counts` are pages by state; "unchanged" (304) is a part of "ok". `traps` counts URLs of link traps that were left
-    alone, by pattern.
+    alone, by pattern. `below` are the folders that start URLs without a slash at their end turned out to be.
     """
 
     complete: bool
@@ -130,6 +130,7 @@ class CrawlReport:
     counts: dict[str, int] = field(default_factory=dict)
     seconds: float = 0.0
     traps: dict[str, int] = field(default_factory=dict)
+    below: list[str] = field(default_factory=list)
 
 
 def open_store(url: str) -> PageLedger:

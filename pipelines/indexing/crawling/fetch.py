@@ -15,14 +15,16 @@ from urllib.parse import urlsplit
 from scrapy import Request, exceptions, signals
 from scrapy.core.downloader.handlers.http11 import HTTP11DownloadHandler
 from scrapy.crawler import Crawler
-from scrapy.http import Headers
+from scrapy.http import Headers, Response
+from scrapy.http.cookies import CookieJar
 from twisted.internet.error import ConnectError, ConnectionClosed
 from twisted.internet.ssl import SSL
 
 from pipelines.indexing.crawling.crawl import CrawlSettings
 from pipelines.indexing.crawling.network import GuardedResolver
-from pipelines.indexing.crawling.reply import HttpReply, encoding_refusal, page_refusal
+from pipelines.indexing.crawling.reply import HttpReply, encoding_refusal, packed_by, page_refusal
 from pipelines.indexing.reading.formats import accept_header
+from pipelines.indexing.reading.links import origin
 from pipelines.text.retry_after import parse_retry_after
 
 ACCEPT = accept_header()
@@ -35,6 +37,8 @@ PATIENCE = 10
 GIVE_UP = 50
 # Response heads of real servers stay below 16 KiB. Twisted limits the length of a line, but not the number of lines.
 MAX_HEAD_BYTES = 256 * 1024
+# More cookies than browsers keep of a site, and more characters in them than servers take in a header.
+MOST_COOKIES, MOST_COOKIE_CHARACTERS = 150, 8_000
 _CONNECTION_ERRORS = (
     exceptions.DownloadConnectionRefusedError,
     exceptions.CannotResolveHostError,
@@ -61,6 +65,18 @@ class BoundedHandler(HTTP11DownloadHandler):
                 return _bound_head(super().buildProtocol(addr))
 
         self._pool._factory = BoundedFactory
+
+
+class RealCodings:
+    """A downloader middleware: Content-Encoding names what a body is really packed by, before that is unpacked."""
+
+    def process_response(self, request: Request, response: Response, spider: Any = None) -> Response:
+        if values := response.headers.getlist("Content-Encoding"):
+            codings = packed_by(b",".join(values).decode("latin-1"), response.body)
+            response.headers.setlist("Content-Encoding", codings)
+            if not codings:
+                del response.headers["Content-Encoding"]
+        return response
 
 
 def _bound_head(protocol: Any) -> Any:
@@ -102,12 +118,18 @@ class RequestPacer:
 
 
 class Fetcher:
-    """Fetches the URLs of one host through a running Scrapy engine."""
+    """Fetches the URLs of one host through a running Scrapy engine.
+
+    Cookies are kept, but sent only with `send_cookies`, and to the host alone that has set them: a page should be what
+    any reader gets, whatever page a crawl came from.
+    """
 
     def __init__(self, crawler: Crawler, settings: CrawlSettings, resolver: GuardedResolver):
         self._crawler, self._settings, self._resolver = crawler, settings, resolver
         self._failures_in_row = self._silent_in_row = 0
         self.pacer = RequestPacer(settings.delay_s)
+        self.send_cookies = False
+        self._cookies: dict[str, CookieJar] = {}
         crawler.signals.connect(self._check_headers, signal=signals.headers_received)
 
     async def fetch(self, url: str, etag: str | None = None, page: bool = True) -> HttpReply:
@@ -154,6 +176,7 @@ class Fetcher:
             response = await self._crawler.engine.download_async(request)
         except Exception as error:
             return self._error_reply(url, error)
+        self._keep_cookies(request, response)
         return HttpReply(
             url,
             response.status,
@@ -168,7 +191,24 @@ class Fetcher:
         if etag:
             headers["If-None-Match"] = etag
         meta = {"download_timeout": self._settings.timeout_s, "page": page}
-        return Request(url, headers=headers, meta=meta)
+        request = Request(url, headers=headers, meta=meta)
+        if self.send_cookies and (jar := self._cookies.get(origin(url))) is not None:
+            jar.add_cookie_header(request)
+        return request
+
+    def has_cookies(self, url: str) -> bool:
+        """Return whether the site of `url` has set cookies."""
+        return len(self._cookies.get(origin(url), ())) > 0
+
+    def _keep_cookies(self, request: Request, response: Response) -> None:
+        """Keep the cookies that a reply sets; all of a site are forgotten where they are too many or too long."""
+        if not response.headers.getlist("Set-Cookie"):
+            return
+        jar = self._cookies.setdefault(origin(request.url), CookieJar())
+        jar.extract_cookies(response, request)
+        size = sum(len(cookie.name) + len(cookie.value or "") for cookie in jar)
+        if len(jar) > MOST_COOKIES or size > MOST_COOKIE_CHARACTERS:
+            jar.clear()
 
     def _error_reply(self, url: str, error: Exception) -> HttpReply:
         if refused := self._resolver.refusals.get(urlsplit(url).hostname or ""):

@@ -4,18 +4,28 @@ Also decides by its headers whether a body is worth downloading. Pure functions 
 nothing about retries.
 """
 
+import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from email.message import Message
 from urllib.parse import urlsplit
 
 from pipelines.fetched import FetchedPage, KnownPage, PageState
 from pipelines.indexing.crawling.scope import normalize_url
-from pipelines.indexing.reading.formats import HTML, VAGUE_TYPES, format_of_body, format_of_name, format_of_type
+from pipelines.indexing.reading.formats import HTML, TEXT, VAGUE_TYPES, format_of_body, format_of_name, format_of_type
+from pipelines.text.phrases import read_names
 
 REDIRECTS = frozenset((301, 302, 303, 307, 308))
 GONE = frozenset((404, 410))
 # Only gzip is requested: it unpacks in little memory; the window of zstd alone may take 128 MiB.
-READABLE_ENCODINGS = frozenset(("", "identity", "gzip", "x-gzip", "deflate"))
+UNPACKED_CODINGS = frozenset(("gzip", "x-gzip", "deflate"))
+_UNREAD_CODINGS = read_names(__name__)["unread_codings"]
+_TOKEN = r"[!#$%&'*+.^_`|~\w-]+"
+_MEDIA_TYPE = re.compile(rf"\s*({_TOKEN}/{_TOKEN})\s*(?:;|\Z)", re.ASCII)
+_GZIP_MAGIC = b"\x1f\x8b"
+# Control bytes that no text holds (WHATWG, MIME Sniffing 3, "binary data byte", and DEL), looked for in so many bytes.
+_BINARY = re.compile(rb"[\0-\x08\x0b\x0e-\x1a\x1c-\x1f\x7f]")
+_SNIFFED = 1445
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,23 +48,46 @@ class HttpReply:
 
 
 def parse_content_type(content_type: str, url: str) -> tuple[str, str | None]:
-    """Return media type and declared charset of a Content-Type header; where it is vague the file name decides."""
-    message = Message()
-    message["Content-Type"] = content_type or "application/octet-stream"
-    kind = message.get_content_type() if content_type else ""
-    charset = message.get_param("charset")
+    """Return media type and declared charset of a Content-Type header; where it is vague the file name decides.
+
+    Of several values the last one that is a media type counts, as in browsers; "" if none is.
+    """
+    kind, charset = "", None
+    for value in re.findall(r'(?:[^,"]|"[^"]*"?)+', content_type):
+        if (found := _MEDIA_TYPE.match(value)) is None or found[1] == "*/*":
+            continue
+        before, kind = kind, found[1].lower()
+        charset = _charset(value) or (charset if kind == before else None)
     known = format_of_name(urlsplit(url).path) if kind in VAGUE_TYPES else None
     known = known or format_of_type(kind)
-    kind = known.media_type if known else kind
-    return kind, charset if isinstance(charset, str) and charset else None
+    return known.media_type if known else "" if kind.startswith("unknown/") else kind, charset
+
+
+def _charset(value: str) -> str | None:
+    message = Message()
+    message["Content-Type"] = value
+    charset = message.get_param("charset")
+    return charset.strip() or None if isinstance(charset, str) else None
 
 
 def encoding_refusal(headers: dict[str, str]) -> str:
-    """Return why a body is not downloaded if its encoding was not requested; "" if it was."""
-    encodings = headers.get("content-encoding", "").lower()
-    if all(encoding.strip() in READABLE_ENCODINGS for encoding in encodings.split(",")):
-        return ""
-    return f"content encoding {encodings!r}"
+    """Return why a body is not downloaded if it is packed in a way that was not requested; "" if it is not."""
+    unread = [coding for coding in _codings(headers.get("content-encoding", "")) if coding in _UNREAD_CODINGS]
+    return f"content encoding {', '.join(unread)!r}" if unread else ""
+
+
+def packed_by(encodings: str, body: bytes) -> list[str]:
+    """Return the codings of a Content-Encoding header that `body` is really packed by, the first one first.
+
+    Servers write there what is none (a charset, `aws-chunked`, `none`), and name codings of bodies that are plain.
+    """
+    codings = [coding for coding in _codings(encodings) if coding in UNPACKED_CODINGS]
+    is_plain = format_of_body(body) or (codings[-1:] in (["gzip"], ["x-gzip"]) and not body.startswith(_GZIP_MAGIC))
+    return [] if is_plain else codings
+
+
+def _codings(encodings: str) -> Iterator[str]:
+    return (coding.strip().lower() for coding in encodings.split(","))
 
 
 def page_refusal(headers: dict[str, str], url: str) -> str:
@@ -93,16 +126,27 @@ def _success(reply: HttpReply, known: KnownPage | None) -> FetchedPage:
         return _other(reply, known, "skipped", f"the server answered {reply.status}")
     if reply.unwanted:
         return _other(reply, known, "skipped", reply.unwanted)
-    kind = kind or _sniff(reply.body)
+    kind = _sniff(kind, reply)
     if not format_of_type(kind):
         return _other(reply, known, "skipped", f"content type {kind!r}")
     etag = reply.headers.get("etag") or None
     return FetchedPage(reply.url, "ok", 200, etag, reply.body, kind, charset)
 
 
-def _sniff(body: bytes) -> str:
-    """Return the media type of a body without a declared one; any tag at its beginning makes it HTML."""
-    entry = format_of_body(body) or (HTML if body[:1024].lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"<") else None)
+def _sniff(kind: str, reply: HttpReply) -> str:
+    """Return the media type of a body whose declared one, `kind`, may be wrong; any tag at its beginning makes it HTML
+    where none was declared.
+
+    What is declared as plain text is HTML where it begins like a page: servers that do not know a file call it so.
+    """
+    if kind == TEXT.media_type and format_of_name(urlsplit(reply.url).path) is None:
+        return (format_of_body(reply.body) or TEXT).media_type
+    if kind:
+        return kind
+    tagged = reply.body[:1024].lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"<")
+    entry = format_of_body(reply.body) or (HTML if tagged else None)
+    if entry is None and reply.body and not _BINARY.search(reply.body, 0, _SNIFFED):
+        entry = TEXT
     return entry.media_type if entry else "application/octet-stream"
 
 

@@ -81,17 +81,38 @@ def looks_binary(url: str) -> bool:
 
 
 class Scope:
-    """The URLs of one crawl: host and port of a start URL, below its directory, matching the patterns.
+    """The URLs of one crawl: host and port of a start URL, its directory and below, matching the patterns.
 
-    A start URL itself always belongs to it, so that `include` need only match the pages further down.
+    A start URL itself always belongs to it, so that `include` need only match the pages further down. One without a
+    slash at its end, `/docs`, may be a page of the directory above or a directory itself: only its links tell.
     """
 
     def __init__(self, start_urls: Iterable[str], include: Iterable[str], exclude: Iterable[str], no_parent: bool):
         self._starts = frozenset(start_urls)
-        self._roots = frozenset((site(url), directory(url) if no_parent else "/") for url in self._starts)
-        self._sites = frozenset(host for host, _ in self._roots)
+        self._roots = {url: directory(url) if no_parent else "/" for url in self._starts}
+        self._sites = frozenset(map(site, self._starts))
+        self._open = {url for url in self._starts if no_parent and not include and _may_be_folder(url)}
         self._include = [re.compile(pattern) for pattern in include]
         self._exclude = [re.compile(pattern) for pattern in exclude]
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether nothing that a page links to changes the scope any more."""
+        return not self._open
+
+    def settle(self, start: str, links: Iterable[str]) -> str:
+        """Return the directory that the scope of `start` is now, "" if it stays as it was.
+
+        It is `start` itself if that links, or redirects, to pages below.
+        """
+        if start not in self._open:
+            return ""
+        self._open.discard(start)
+        folder = f"{urlsplit(start).path}/"
+        if not any(site(url) == site(start) and urlsplit(url).path.startswith(folder) for url in links):
+            return ""
+        self._roots[start] = folder
+        return folder
 
     def same_site(self, url: str) -> bool:
         return site(url) in self._sites
@@ -100,10 +121,16 @@ class Scope:
         return url in self._starts or (self._below(url) and self._matches(url) and not looks_binary(url))
 
     def _below(self, url: str) -> bool:
-        host, path = site(url), urlsplit(url).path
-        return any(host == root_host and path.startswith(root) for root_host, root in self._roots)
+        host, path = site(url), f"{urlsplit(url).path}/"  # `/docs` is in `/docs/`
+        return any(host == site(start) and path.startswith(root) for start, root in self._roots.items())
 
     def _matches(self, url: str) -> bool:
         if any(pattern.search(url) for pattern in self._exclude):
             return False
         return not self._include or any(pattern.search(url) for pattern in self._include)
+
+
+def _may_be_folder(url: str) -> bool:
+    """Return whether the last part of a path may name a directory: it is no file of a format that is read."""
+    name = urlsplit(url).path.rpartition("/")[2]
+    return bool(name) and format_of_name(unquote(name)) is None

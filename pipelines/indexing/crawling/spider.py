@@ -31,6 +31,11 @@ from pipelines.indexing.crawling.outbox import Outbox
 from pipelines.indexing.crawling.visit import SiteCrawl
 
 HANDLER = "pipelines.indexing.crawling.fetch.BoundedHandler"
+# A reply passes the higher number first.
+MIDDLEWARES = {
+    "pipelines.indexing.crawling.fetch.RealCodings": 600,
+    "scrapy.downloadermiddlewares.httpcompression.HttpCompressionMiddleware": 590,
+}
 
 
 class CrawlJob:
@@ -116,7 +121,7 @@ def scrapy_settings(settings: CrawlSettings) -> dict[str, Any]:
         "LOG_INSTALL_ROOT_HANDLER": False,
         "EXTENSIONS_BASE": {"scrapy.extensions.throttle.AutoThrottle": 0},
         "SPIDER_MIDDLEWARES_BASE": {},
-        "DOWNLOADER_MIDDLEWARES_BASE": {"scrapy.downloadermiddlewares.httpcompression.HttpCompressionMiddleware": 590},
+        "DOWNLOADER_MIDDLEWARES_BASE": MIDDLEWARES,
         "DOWNLOAD_HANDLERS_BASE": {"http": HANDLER, "https": HANDLER},
         "DOWNLOAD_MAXSIZE": settings.max_page_bytes,
         "DOWNLOAD_WARNSIZE": 0,

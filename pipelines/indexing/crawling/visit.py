@@ -27,6 +27,9 @@ from pipelines.records import Page, digest
 # The parser takes milliseconds; a page that makes it hang costs its links and one thread, not the crawl.
 READ_S = 20.0
 
+_COOKIES_ASKED = (
+    ", also with the cookies that the site sets: it wants a browser; index the files from which it is made, or a copy"
+)
 _NO_START = {"failed": "could not be fetched", "gone": "is gone", "skipped": "may not be read"}
 
 logger = logging.getLogger("raydex.crawl")
@@ -45,6 +48,8 @@ class SiteCrawl:
         self._frontier = Frontier(settings.max_pages, settings.max_depth)
         self._traps = LinkTraps()
         self._starts = set(settings.start_urls)
+        self._redirects: dict[str, str] = {}
+        self._below: list[str] = []
         self._start_errors: list[str] = []
         self._began = False
         self._counts: Counter[str] = Counter()
@@ -58,6 +63,9 @@ class SiteCrawl:
                 logger.warning("robots.txt is IGNORED in this crawl: make sure that the site's owner agrees")
             async for url in self._seeds():
                 self._frontier.add(FrontierEntry(url))
+            while not (self._scope.is_settled or self._settings.only or self._settings.retry_failed_only):
+                if not await self._work_once():
+                    break
             await self._drain()
             if self._may_revisit():
                 for url in await self._known_urls():
@@ -80,7 +88,7 @@ class SiteCrawl:
                     break
         if self._start_errors:
             raise CrawlFailed("; ".join(self._start_errors))
-        return list(found)
+        return [url for url in found if url in self._scope]
 
     @property
     def queued(self) -> int:
@@ -135,16 +143,23 @@ class SiteCrawl:
                 workers.create_task(self._work())
 
     async def _work(self) -> None:
-        while (entry := await self._frontier.take()) is not None:
-            if self._traps.holds(entry.url, entry.finder):
-                await self._frontier.done(entry, ok=False)
-                continue
-            page = await self._visit(entry)
-            self._note(entry, page)
-            await self._outbox.put(page)
-            if self._fetcher.given_up:
-                self._frontier.stop()
-            await self._frontier.done(entry, page.state == "ok", self._next_entries(entry, page))
+        while await self._work_once():
+            pass
+
+    async def _work_once(self) -> bool:
+        """Visit the next page, if there is one."""
+        if (entry := await self._frontier.take()) is None:
+            return False
+        if entry.url not in self._scope or self._traps.holds(entry.url, entry.finder):
+            await self._frontier.done(entry, ok=False)
+            return True
+        page = await self._visit(entry)
+        self._note(entry, page)
+        await self._outbox.put(page)
+        if self._fetcher.given_up:
+            self._frontier.stop()
+        await self._frontier.done(entry, page.state == "ok", self._next_entries(entry, page))
+        return True
 
     async def _visit(self, entry: FrontierEntry) -> FetchedPage:
         if (page := await self._robots_refusal(entry.url)) is not None:
@@ -197,8 +212,12 @@ class SiteCrawl:
     def _note(self, entry: FrontierEntry, page: FetchedPage) -> None:
         self._counts[page.state] += 1
         self._counts["unchanged"] += page.state == "ok" and page.http_status == 304
+        if page.state == "redirect" and page.links:
+            self._redirects[page.url] = page.links[0]
         if entry.url in self._starts and not self._settings.only:
             self._note_start(page)
+            if folder := self._scope.settle(entry.url, map(_normal, page.links)):
+                self._below.append(folder)
 
     def _note_start(self, page: FetchedPage) -> None:
         """Note a start URL: one without a page makes the crawl incomplete, a redirect makes its target a start URL."""
@@ -215,12 +234,29 @@ class SiteCrawl:
 
     def _next_entries(self, entry: FrontierEntry, page: FetchedPage) -> list[FrontierEntry]:
         if page.state == "redirect":
-            return [] if page.error else [FrontierEntry(page.links[0], entry.depth, entry.hops + 1, entry.finder)]
+            return [] if page.error else [self._redirected(entry, page.links[0])]
         if not self._settings.follows_links:
             return []
         urls = dict.fromkeys(filter(None, map(normalize_url, page.links)))
         fresh = (url for url in urls if not self._frontier.seen(url) and url in self._scope)
         return [FrontierEntry(url, entry.depth + 1, finder=entry.url) for url in fresh]
+
+    def _redirected(self, entry: FrontierEntry, target: str) -> FrontierEntry:
+        """Return where a redirect leads: again to a page that was seen, with cookies, if a site wants these first."""
+        next_entry = FrontierEntry(target, entry.depth, entry.hops + 1, entry.finder)
+        if entry.again or not (self._fetcher.has_cookies(entry.url) and self._leads_back(entry.url)):
+            return next_entry
+        self._fetcher.send_cookies = True
+        return replace(next_entry, again=True)
+
+    def _leads_back(self, url: str) -> bool:
+        """Return whether the redirects that were seen lead from `url` to it."""
+        target = self._redirects.get(url)
+        for _ in range(self._settings.max_redirects):
+            if target is None or target == url:
+                break
+            target = self._redirects.get(target)
+        return target == url
 
     async def _fetch_file(self, url: str) -> HttpReply:
         """Fetch robots.txt, a sitemap or llms.txt, whatever its media type."""
@@ -239,6 +275,7 @@ class SiteCrawl:
             counts=dict(self._counts),
             seconds=round(seconds, 3),
             traps=dict(self._traps.left),
+            below=self._below,
         )
 
     def _stopped_by(self) -> str:
@@ -249,10 +286,14 @@ class SiteCrawl:
         if self._settings.retry_failed_only:
             return "retry_failed"
         if not (self._began or self._settings.only):
-            return "error: the start URLs redirect in a circle"
+            return f"error: the start URLs redirect in a circle{_COOKIES_ASKED if self._fetcher.send_cookies else ''}"
         if self._frontier.exhausted:
             return "max_pages"
         return "max_depth" if self._frontier.cut_by_depth else ""
+
+
+def _normal(url: str) -> str:
+    return normalize_url(url) or ""
 
 
 def _read_pointers(page: Page) -> tuple[tuple[str, ...], str | None, str]:

@@ -21,6 +21,7 @@ _META = re.compile(
     rb"<meta[^<>]{0,500}?charset\s*=\s*[\"']?\s*([\w:.-]{1,40})|<\?xml[^<>]{0,200}?encoding=[\"']([\w:.-]{1,40})",
     re.IGNORECASE,
 )
+_ONE_BYTE = ("cp125", "iso8859", "koi8", "cp866", "cp874", "mac")  # any bytes are text in these
 _META_WITHIN = 8192  # browsers read 1,024 bytes; themes with inline styles declare it later
 _DETECT_WITHIN = 65536  # enough letters to tell encodings apart within some tens of milliseconds
 _BAD_SHARE = 0.02  # of characters that do not decode, up to which a charset is accepted: truncated pages have one
@@ -103,6 +104,8 @@ def as_listing(text: str) -> str:
 def decode(body: bytes, charset: str | None = None, *, detect: bool = True) -> str:
     """Decode `body` by its BOM, else by `charset` (declared by the server), else as the page declares, else as UTF-8 if
     that fits, else (with `detect`) by the most likely encoding. Never raises.
+
+    Where a charset of one byte a character is declared, and the letters beyond ASCII are UTF-8, they are read so.
     """
     encoding, bom = read_bom(body)
     if encoding and bom:
@@ -118,7 +121,17 @@ def _declared_charsets(body: bytes, charset: str | None) -> list[str]:
     meta = _META.search(body, 0, _META_WITHIN)
     declared = (meta.group(1) or meta.group(2)).decode("ascii", "ignore") if meta else None
     names = [name for name in (_python_name(charset), _python_name(declared)) if name]
+    if names and names[0].startswith(_ONE_BYTE) and _is_utf8(body):
+        return ["utf-8"]
     return [*names, "utf-8"]
+
+
+def _is_utf8(body: bytes) -> bool:
+    """Return whether `body` is UTF-8 with letters beyond ASCII: no text in another charset is, but by chance."""
+    try:
+        return not body.isascii() and bool(body.decode("utf-8"))
+    except UnicodeDecodeError:
+        return False
 
 
 def _python_name(charset: str | None) -> str | None:

@@ -12,34 +12,17 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from kit.page_ledger import FileLedger, finish
+from kit.crawling import LEDGER, Crawled, crawling
+from kit.page_ledger import FileLedger
 from kit.processes import alive, eventually
 from kit.web import Answer, Handler, Site, page, pouring, redirect, slow
 
-from pipelines.indexing.crawling.crawl import CrawlFailed, CrawlSettings, crawl
+from pipelines.indexing.crawling.crawl import CrawlFailed
 from pipelines.indexing.crawling.frontier.queue import Frontier, FrontierEntry
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("warm")]
 
 ROOT = Path(__file__).parents[3]
-LEDGER = "tests.kit.page_ledger:FileLedger"
-
-
-def crawling(site: Site, ledger: Path, start: tuple[str, ...] = ("/",), run: int = 1, kept_by: str = LEDGER, **others):
-    """A crawl that begins with the first `next`."""
-    flush = {name: others.pop(name) for name in ("flush_s", "flush_pages") if name in others} or {"flush_s": 0.1}
-    values = {"allow_private": True, "backoff_s": 0.01, "sitemap": False} | others
-    job = CrawlSettings(start_urls=tuple(site.url + path for path in start), **values)
-    return crawl(job, str(ledger), "docs", run, ledger=kept_by, **flush)
-
-
-class Crawled:
-    """One crawl, run to its end: URLs it named (as paths), rows by path, the report."""
-
-    def __init__(self, site: Site, ledger: Path, **others):
-        named, self.report = finish(crawling(site, ledger, **others))
-        self.rows = {url.removeprefix(site.url): row for url, row in FileLedger(str(ledger)).rows.items()}
-        self.ok = sorted(url.removeprefix(site.url) for url in named)
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import ray
-from ray._private import ray_constants, services
+from ray._private import parameter, ray_constants, services
 from ray.serve._private import long_poll, replica
 
 from pipelines import cluster, ray_internals
@@ -66,22 +66,30 @@ def test_requests_go_through_rays_own_proxy_where_it_does_not_say_what_runs(othe
     assert RunningReplicas().ports_for("/query") == []
 
 
+class OtherNode:
+    """What a node is started with, in a Ray that names the ports of its agents otherwise."""
+
+
 def test_a_ray_that_starts_keeps_its_own_ways(other_ray: Any, monkeypatch: pytest.MonkeyPatch):
     seen: dict[str, Any] = {}
 
     def init(**_: Any) -> None:
         seen.update(clusters=ray_constants.ENABLE_RAY_CLUSTER, dashboard=services.start_api_server)
+        seen.update(node=parameter.RayParams)
 
     monkeypatch.setattr(ray, "init", init)
     monkeypatch.setattr(cluster, "keep_token_private", lambda: None)
     own = services.start_api_server
     cluster.start_local_ray()
     assert not seen["clusters"] and seen["dashboard"] is not own
+    assert seen["node"]().metrics_agent_port >= 20000 and parameter.RayParams().metrics_agent_port is None
+    monkeypatch.setattr(parameter, "RayParams", OtherNode)
     monkeypatch.setattr(services, "start_api_server", lambda something_else: None)
     other_ray(ray_internals.CLUSTERS_VARIABLE)
     own, before = services.start_api_server, dict(os.environ)
     cluster.start_local_ray()
     assert seen["clusters"] and seen["dashboard"] is own and dict(os.environ) == before
+    assert seen["node"] is OtherNode
 
 
 def test_all_resources_of_a_node_count_as_free_where_ray_tells_no_others(other_ray: Any, monkeypatch: Any):

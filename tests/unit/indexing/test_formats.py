@@ -100,12 +100,14 @@ def test_first_bytes_and_accept():
     assert formats.format_of_body(b"\xef\xbb\xbf\n%PDF-1.7") is formats.PDF
     assert formats.format_of_page(Page("https://d.test/a.html", b"%PDF-1.7", "text/html")) is formats.PDF
     assert formats.format_of_body(b"<p>") is None
+    assert formats.format_of_body(b"<!-- a --> <?xml version='1.0'?>\n<!-- b --><HTML>") is formats.HTML
+    assert formats.format_of_body(b"<!-- a <html>") is None
     assert formats.format_of_name("a.rst.txt") is formats.format_of_name("b.RST")
     assert formats.format_of_name("1.2.txt") is formats.TEXT
     assert formats.format_of_name("README") is None and formats.format_of_name("docs.md/html") is None
     assert formats.format_of_type(" Text/HTML") is formats.FORMATS[0]
     assert formats.format_of_page(Page("https://d.test/a", b"words", "")) is formats.TEXT
     assert formats.accept_header() == (
-        "text/html,application/xhtml+xml,text/markdown,text/mdx,application/pdf;q=0.9,text/x-rst;q=0.8,"
+        "text/html,application/xhtml+xml,application/pdf;q=0.9,text/x-rst;q=0.8,"
         "text/x-asciidoc;q=0.8,text/plain;q=0.8,*/*;q=0.1"
     )

@@ -222,6 +222,12 @@ def test_a_codec_that_is_no_character_set_of_the_web_is_not_used(name, declared)
     assert words(read(body, charset=name if declared == "by the server" else None)).startswith("Grüße aus Köln.")
 
 
+@pytest.mark.parametrize("declared", ["iso-8859-1", "windows-1252", "ISO-8859-2", "koi8-r"])
+def test_utf8_that_is_declared_as_a_charset_of_single_bytes_is_read_as_utf8(declared):
+    assert words(read("<p>Größe “quoted” Größe</p>".encode(), charset=declared)).startswith("Größe “quoted”")
+    assert words(read(f'<meta charset="{declared}"><p>Привет</p>'.encode())).startswith("Привет")
+
+
 @pytest.mark.parametrize(
     ("name", "said"),
     [("latin1", "Größe"), ("ISO-8859-2", "Größe"), ("KOI8-R", "Привет"), ("Shift_JIS", "こんにちは"),

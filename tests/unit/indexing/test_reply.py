@@ -3,7 +3,7 @@
 import pytest
 
 from pipelines.fetched import FetchedPage, KnownPage
-from pipelines.indexing.crawling.reply import HttpReply, page_from_reply, page_refusal, parse_content_type
+from pipelines.indexing.crawling.reply import HttpReply, packed_by, page_from_reply, page_refusal, parse_content_type
 
 URL = "http://h/a"
 KNOWN = KnownPage(URL, "ok", '"1"', "hash", ("http://h/b",))
@@ -20,7 +20,14 @@ HTML = {"content-type": "text/html"}
         ("", "http://h/a.md?x=1", "text/markdown", None),
         ("", "http://h/a", "", None),
         ("image/png", "http://h/a.html", "image/png", None),
-        ("nonsense", URL, "text/plain", None),
+        ("nonsense", URL, "", None),
+        ("nonsense; charset=utf-8", "http://h/a.md", "text/markdown", None),
+        ("text/html, text/html; charset=utf-8", URL, "text/html", "utf-8"),
+        ("text/html; charset=utf-8, text/html", URL, "text/html", "utf-8"),
+        ("text/html; charset=utf-8, text/css", URL, "text/css", None),
+        ('text/html; a="b, text/css"; charset=latin1, */*', URL, "text/html", "latin1"),
+        ("html, text/html", URL, "text/html", None),
+        ("unknown/unknown", URL, "", None),
     ],
 )
 def test_the_type_is_the_headers_helped_by_the_name_where_it_is_vague(header, url, kind, charset):
@@ -35,6 +42,9 @@ def test_the_type_is_the_headers_helped_by_the_name_where_it_is_vague(header, ur
         (HTML | {"content-encoding": "gzip"}, ""),
         (HTML | {"content-encoding": "br"}, "br"),
         (HTML | {"content-encoding": "gzip, zstd"}, "zstd"),
+        (HTML | {"content-encoding": "x-compress"}, "x-compress"),
+        (HTML | {"content-encoding": "UTF-8"}, ""),
+        (HTML | {"content-encoding": "aws-chunked, identity"}, ""),
     ],
 )
 def test_the_head_tells_whether_a_body_is_wanted(headers, reason):
@@ -55,6 +65,22 @@ def test_without_a_type_the_first_bytes_speak(body, state, kind):
     page = page_from_reply(HttpReply(URL, 200, {}, body), None)
     assert page.state == state
     assert not kind or page.content_type == kind
+
+
+@pytest.mark.parametrize(
+    ("encodings", "body", "codings"),
+    [
+        ("gzip", b"\x1f\x8b\x08", ["gzip"]),
+        ("GZip, UTF-8", b"\x1f\x8b\x08", ["gzip"]),
+        ("aws-chunked, gzip, gzip", b"\x1f\x8b\x08", ["gzip", "gzip"]),
+        ("deflate", b"x\x9c", ["deflate"]),
+        ("gzip", b"plain", []),
+        ("deflate", b"<!DOCTYPE html>", []),
+        ("utf-8, none", b"\x1f\x8b\x08", []),
+    ],
+)
+def test_only_what_a_body_is_packed_by_is_unpacked(encodings, body, codings):
+    assert packed_by(encodings, body) == codings
 
 
 def test_unchanged_keeps_links_and_brings_no_body_and_is_a_failure_if_nobody_asked():

@@ -52,12 +52,13 @@ def test_an_endless_url_is_no_page():
 
 
 BELOW = [
+    "http://h/docs",  # where a site without slashes has the folder itself
     *("http://h/docs/", "http://h/docs/a/b.html?x", "https://h/docs/a", "http://h/docs/v1.2"),
     *("http://h/docs/manual.pdf", "http://h/docs/zip", "http://h/docs/a.b/"),
     *("http://h/docs/Node.js", "http://h/docs/package.json", "http://h/docs/ld.so"),  # their types tell
 ]
 OUTSIDE = [
-    *("http://h/docs", "http://h/docs2/", "http://h/", "http://www.h/docs/", "http://h:8000/docs/"),
+    *("http://h/docs2/", "http://h/", "http://www.h/docs/", "http://h:8000/docs/"),
     *("http://h/docs/logo.PNG", "http://h/docs/app.zip?v=1", "http://h/docs/a.zip"),  # no pages, by their suffixes
 ]
 
@@ -65,6 +66,28 @@ OUTSIDE = [
 @pytest.mark.parametrize("url", [*BELOW, *OUTSIDE])
 def test_a_crawl_stays_on_its_host_and_below_its_start(url):
     assert (url in Scope(["http://h/docs/index.html"], (), (), no_parent=True)) is (url in BELOW)
+
+
+@pytest.mark.parametrize(
+    ("start", "links", "folder"),
+    [
+        ("/docs", ["/docs/a", "/blog"], "/docs/"),
+        ("/docs", ["/docs/"], "/docs/"),
+        ("/docs/v1.2", ["/docs/v1.2/a"], "/docs/v1.2/"),
+        ("/docs", ["/docs2/a", "/blog"], ""),
+        ("/docs/intro", ["/docs/setup"], ""),
+        ("/docs.html", ["/docs.html/a"], ""),
+        ("/docs/", ["/docs/a/b"], ""),
+    ],
+)
+def test_a_start_without_a_slash_is_a_folder_if_it_leads_to_pages_in_it(start, links, folder):
+    urls = [f"http://h{link}" for link in links]
+    scope = Scope([f"http://h{start}"], (), (), no_parent=True)
+    assert scope.settle(f"http://h{start}", urls) == folder and scope.is_settled
+    assert ("http://h/blog" in scope) is (not folder and start.count("/") == 1)
+    for others in ({"no_parent": False}, {"include": ("/",)}):
+        wide = Scope([f"http://h{start}"], **{"include": (), "exclude": (), "no_parent": True} | others)
+        assert wide.is_settled and wide.settle(f"http://h{start}", urls) == ""
 
 
 def test_without_no_parent_the_whole_host_is_inside():

@@ -17,12 +17,21 @@ DEFAULT_MAX_PAGES = 50_000
 
 @dataclass(frozen=True, slots=True)
 class FrontierEntry:
-    """A URL to visit; `depth` counts links from a seed, `hops` the redirects that led here from the page `finder`."""
+    """A URL to visit; `depth` counts links from a seed, `hops` the redirects that led here from the page `finder`.
+
+    It is visited once, and once `again` if that is asked for.
+    """
 
     url: str
     depth: int = 0
     hops: int = 0
     finder: str = ""
+    again: bool = False
+
+    @property
+    def key(self) -> str:
+        """What the visit is known by; no URL has a space."""
+        return f"{self.url} again" if self.again else self.url
 
 
 class Frontier:
@@ -63,12 +72,12 @@ class Frontier:
 
     def add(self, entry: FrontierEntry) -> None:
         """Queue a URL unless it is known at this depth or less, or lies too deep."""
-        if self._stopped or entry.url in self._taken:
+        if self._stopped or entry.key in self._taken:
             return
         if self._max_depth is not None and entry.depth > self._max_depth:
-            self.cut_by_depth |= entry.url not in self._depths
-        elif self._depths.get(entry.url, entry.depth + 1) > entry.depth:
-            self._depths[entry.url] = entry.depth
+            self.cut_by_depth |= entry.key not in self._depths
+        elif self._depths.get(entry.key, entry.depth + 1) > entry.depth:
+            self._depths[entry.key] = entry.depth
             heappush(self._queue, (0 if self._max_depth is None else entry.depth, next(self._arrivals), entry))
 
     def seen(self, url: str) -> bool:
@@ -82,14 +91,14 @@ class Frontier:
                 if not self._in_hand:
                     return None
                 await self._changed.wait()
-            self._in_hand[entry.url] = len(self._taken), entry
-            self._taken.add(entry.url)
+            self._in_hand[entry.key] = len(self._taken), entry
+            self._taken.add(entry.key)
             return entry
 
     async def done(self, entry: FrontierEntry, ok: bool, found: Iterable[FrontierEntry] = ()) -> None:
         """Mark `entry` as done; `ok` counts against the page budget, and its page led to `found`."""
         async with self._changed:
-            number, _ = self._in_hand.pop(entry.url)
+            number, _ = self._in_hand.pop(entry.key)
             self.ok_pages += ok
             self._add_found(number, tuple(found))
             self._changed.notify_all()
@@ -105,7 +114,7 @@ class Frontier:
             self._next_number += 1
 
     def _next(self) -> FrontierEntry | None:
-        while self._queue and self._queue[0][-1].url in self._taken:  # by a shorter way
+        while self._queue and self._queue[0][-1].key in self._taken:  # by a shorter way
             heappop(self._queue)
         if not self._queue or self.ok_pages + len(self._in_hand) >= self._max_pages:
             return None

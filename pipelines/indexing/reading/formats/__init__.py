@@ -4,6 +4,7 @@ Crawler, folder and reader decide by the table formats.yaml beside this folder. 
 names the function for each format.
 """
 
+import re
 from dataclasses import dataclass
 from typing import Literal
 
@@ -19,7 +20,10 @@ TIMEOUT_S = 2.0
 # Pages of 0.2 to 2 MB on five sites take 0.2 to 1 s a MB to be read and cut, on a busy core twice as long.
 SECONDS_PER_MB = 4.0
 # Media types of servers that do not know: the file name decides, then the first bytes.
-VAGUE_TYPES = ("", "text/plain", "application/octet-stream", "binary/octet-stream")
+VAGUE_TYPES = (
+    *("", "text/plain", "application/octet-stream", "binary/octet-stream"),
+    *("unknown/unknown", "application/unknown"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +56,9 @@ class DocumentFormat:
         return self.timeout_s + SECONDS_PER_MB * size / 1e6
 
 
+_PREAMBLE = re.compile(rb"(?:\xef\xbb\xbf)?(?:\s|<!--.*?-->|<\?xml[^<>]*>)*", re.DOTALL | re.IGNORECASE)
+_LONGEST_PREAMBLE = 4096
+
 FORMATS = tuple(TypeAdapter(dict[str, DocumentFormat]).validate_python(read_table(__name__)).values())
 HTML, XHTML, MARKDOWN, MDX, PDF, RESTRUCTURED_TEXT, ASCIIDOC, NOTEBOOK, TEXT, *_DIALECTS = FORMATS
 PYTHON_MARKDOWN, VUE_MARKDOWN, MYST, MYST_NOTEBOOK = _DIALECTS
@@ -74,8 +81,8 @@ def format_of_type(media_type: str) -> DocumentFormat | None:
 
 
 def format_of_body(body: bytes) -> DocumentFormat | None:
-    """Return the format that the first bytes of `body` give away, if they do."""
-    head = body[:500].lstrip(b"\xef\xbb\xbf \t\r\n").lower()
+    """Return the format that the first bytes of `body` give away, if they do; comments may stand before them."""
+    head = body[_PREAMBLE.match(body, 0, _LONGEST_PREAMBLE).end() :][:100].lower()  # type: ignore[union-attr]
     return next((entry for entry in FORMATS if entry.signatures and head.startswith(entry.signatures)), None)
 
 
@@ -93,10 +100,13 @@ def format_of_page(page: Page) -> DocumentFormat | None:
 
 
 def accept_header() -> str:
-    """Return the value of Accept: all formats by their weights, anything else at last."""
+    """Return the value of Accept: all formats by their weights, anything else at last.
+
+    Markdown is not among them: the anchors of a page's twin in Markdown are not those of the page that readers see.
+    """
     types = (
         entry.media_type + (f";q={entry.weight:g}" if entry.weight < 1 else "")
         for entry in FORMATS
-        if entry.suffixes and entry.linked
+        if entry.suffixes and entry.linked and entry not in (MARKDOWN, MDX)
     )
     return ",".join([*types, "*/*;q=0.1"])

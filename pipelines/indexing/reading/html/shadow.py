@@ -5,6 +5,7 @@ and nowhere else. Knows nothing of content.
 """
 
 from collections.abc import Iterator, Sequence
+from typing import TypeAlias
 
 from lxml import etree
 from lxml.etree import _Element as Element
@@ -12,7 +13,7 @@ from lxml.etree import _Element as Element
 _MODES = ("open", "closed")
 _FILLED = "raydex-slot"  # no page has such an element
 
-Node = str | Element
+Node: TypeAlias = str | Element
 
 
 def show_shadow_roots(root: Element) -> None:

@@ -1,0 +1,61 @@
+"""Gives the ports of a node's agents to the Ray that starts, so that the node need not wait for them.
+
+By default an agent chooses its port, and a node that is not told it within 15 s ends (ray#65983; no setting). On a busy
+or slow machine the agent's Python takes longer than that. Ray offers no way to tell its node the fourth of these ports.
+"""
+
+import contextlib
+import random
+import re
+import socket
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from pipelines import ray_internals
+
+CHOSEN = ("metrics_agent_port", "runtime_env_agent_port", "metrics_export_port")
+LISTEN, RAYS_OWN_LISTEN = "dashboard_agent_listen_port", 52365
+# Above the ports of a cluster's workers, below those that Linux gives to connections.
+PORTS = range(20000, 32768)
+
+
+@contextlib.contextmanager
+def given_ports() -> Iterator[None]:
+    """Have nodes that start in the body know the ports of their agents; those that are not given are chosen."""
+    with (
+        ray_internals.replaced(ray_internals.NODE, with_ports),
+        ray_internals.replaced(ray_internals.START_PROCESS, with_listen_port),
+    ):
+        yield
+
+
+def with_ports(node: Any, **options: Any) -> Any:
+    """Return Ray's parameters of a node, with a port for each agent."""
+    if options.get(LISTEN, RAYS_OWN_LISTEN) == RAYS_OWN_LISTEN and not is_free(RAYS_OWN_LISTEN):
+        options[LISTEN] = unused_port()
+    return node(**options | {name: options.get(name) or unused_port() for name in CHOSEN})
+
+
+def with_listen_port(start: Any, command: Sequence[str], *rest: Any, **options: Any) -> Any:
+    """Start a process of Ray; a node hears of the port that its agent is told in the same command."""
+    told = next(
+        filter(None, (re.search(r"^--dashboard_agent_command=.* --listen-port=(\d+)", word) for word in command)), None
+    )
+    if told and int(told[1]):
+        command = [*command, f"--{LISTEN}={told[1]}"]
+    return start(command, *rest, **options)
+
+
+def unused_port() -> int:
+    """Return a port on which nothing listens; 0, with which Ray chooses, if there is none."""
+    return next(filter(is_free, random.SystemRandom().sample(PORTS, 100)), 0)
+
+
+def is_free(port: int) -> bool:
+    """Return whether a process of this machine can listen on a port."""
+    with socket.socket() as probe:
+        try:
+            probe.bind(("", port))
+        except OSError:
+            return False
+    return True

@@ -1,0 +1,47 @@
+"""The ports that a Ray's agents are given, and what a node is told of them."""
+
+import socket
+
+from pipelines.ray_ports import CHOSEN, LISTEN, PORTS, RAYS_OWN_LISTEN, unused_port, with_listen_port, with_ports
+
+
+def test_a_port_is_chosen_where_none_is_given() -> None:
+    given = with_ports(dict, metrics_export_port=9464, runtime_env_agent_port=0, num_cpus=2)
+    assert (given["metrics_export_port"], given["num_cpus"]) == (9464, 2)
+    chosen = {given[name] for name in CHOSEN if name != "metrics_export_port"}
+    assert len(chosen) == 2 and chosen <= {*PORTS}
+
+
+def test_a_second_ray_does_not_listen_where_the_first_does() -> None:
+    with socket.socket() as taken:
+        taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            taken.bind(("", RAYS_OWN_LISTEN))
+            taken.listen()
+        except OSError:
+            pass  # a Ray of this machine has it
+        assert with_ports(dict)[LISTEN] in PORTS
+        assert with_ports(dict, dashboard_agent_listen_port=RAYS_OWN_LISTEN)[LISTEN] in PORTS
+        assert with_ports(dict, dashboard_agent_listen_port=4711)[LISTEN] == 4711
+
+
+def test_a_node_is_told_the_port_of_its_agent_and_nobody_else_is() -> None:
+    node = [
+        "raylet",
+        "--dashboard_agent_command=python agent.py --grpc-port=0 --listen-port=4711 --node-id=1",
+        "--head",
+    ]
+
+    def start(command, kind, **options):
+        return command, kind, options
+
+    command, kind, options = with_listen_port(start, node, "raylet", fate_share=True)
+    assert command == [*node, f"--{LISTEN}=4711"] and (kind, options) == ("raylet", {"fate_share": True})
+    for other in (["gcs_server", "--listen-port=4711"], [node[1].replace("4711", "0")]):
+        assert with_listen_port(start, other, "x")[0] == other
+
+
+def test_a_port_that_is_in_use_is_not_chosen() -> None:
+    port = unused_port()
+    with socket.create_server(("", port)):
+        assert unused_port() != port
