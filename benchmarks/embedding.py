@@ -25,8 +25,8 @@ from pipelines.embedding.embedder import Embedder
 from pipelines.embedding.load import load_embedder, load_tokenizer, runs_int8
 from pipelines.embedding.onnx.embedder import OnnxEmbedder
 from pipelines.embedding.onnx.export import export_path, open_session
-from pipelines.indexing.chunking.chunker import Chunker
 from pipelines.indexing.reading.read import read_page
+from pipelines.page.cut.chunker import Chunker
 from pipelines.records import Page
 
 MODEL = "all-MiniLM-L6-v2"

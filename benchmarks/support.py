@@ -23,6 +23,7 @@ from pipelines.answering.grounding.words import content_words, words_of, words_s
 from pipelines.answering.synthesis.passages import sentences
 from pipelines.embedding.load import load_embedder
 from pipelines.indexing.reading.read import read_page
+from pipelines.page.flow import flat_blocks
 from pipelines.records import Page
 
 DATA = Path(os.environ.get("RAYDEX_DATA", Path(__file__).parents[2] / "shared" / "data"))
@@ -43,7 +44,7 @@ def bodies(urls: set[str], folder: Path | None) -> dict[str, bytes]:
 def sections(url: str, body: bytes) -> dict[str, str]:
     """Return heading path and text of each section that has some, by anchor."""
     texts = {
-        s.anchor: "\n\n".join([" ".join(s.headings), *(b.text for b in s.blocks)])
+        s.anchor: "\n\n".join([" ".join(s.headings), *(b.text for b in flat_blocks(s.content))])
         for s in read_page(Page(url, body)).sections
     }
     return {anchor: text[:LONGEST] for anchor, text in texts.items() if len(text) > 100}

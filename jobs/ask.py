@@ -29,7 +29,7 @@ from pipelines.answering.writing.closest import describe_found, name_section
 from pipelines.answering.writing.stages.text import Code, Piece, Statement, TextReader
 from pipelines.files.services import find_services
 from pipelines.llm.session import LOADING, READING, Status
-from pipelines.markdown.plain import readable_text
+from pipelines.page.stored import readable_text
 from pipelines.records import Answer
 from pipelines.service_client import AskFailed, ServiceClient
 from pipelines.store import NoSuchCollection

@@ -13,7 +13,7 @@ import time
 from dataclasses import replace
 from urllib.parse import urlsplit, urlunsplit
 
-from pipelines.markdown.plain import readable_text
+from pipelines.page.stored import readable_text
 from pipelines.records import Answer
 from pipelines.store import RecordedQuestion, Store, StoreUnavailable
 from pipelines.text.detection import find_language

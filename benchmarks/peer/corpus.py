@@ -9,7 +9,7 @@ import numpy as np
 from psycopg import sql
 
 from pipelines.files.atomic_files import whole_folder
-from pipelines.markdown.plain import plain_text
+from pipelines.page.stored import plain_text
 from pipelines.store import Store
 from pipelines.store.chunks import chunk_table
 

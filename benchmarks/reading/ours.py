@@ -5,14 +5,18 @@ It is the only module of this benchmark that knows what a page is to Raydex.
 
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from itertools import groupby
+from operator import attrgetter
 
 from benchmarks.reading.compare import Read
 from pipelines.indexing.reading.layout import Layout, learn_layout
 from pipelines.indexing.reading.read import PageReader, read_page
 from pipelines.indexing.reading.text import UnreadablePage
-from pipelines.markdown.text import marks_of
-from pipelines.records import Document, Page, Section
+from pipelines.page.flow import flat_blocks
+from pipelines.page.tree import Document, Section
+from pipelines.records import Page
 
+_TARGET = attrgetter("target")
 SAMPLE = 32  # pages that a layout is learnt from; a run takes 64, which costs minutes over all sites
 
 
@@ -57,15 +61,15 @@ def as_read(document: Document) -> Read:
             # The name of an entry stands in its signature too, and qualified nowhere.
             parts.append((heading, " " not in heading))
         before = section.headings, section.anchors
-        for block in section.blocks:
+        for block in flat_blocks(section.content):
             parts += [(text, False) for text in (block.header, block.text) if text]
             if block.kind == "code":
                 code += block.text.split("\n")
             elif block.kind == "table":
                 rows += [row for text in (block.header, block.text) for row in text.split("\n")]
-            for text in (block.header, block.text):
+            for runs in (block.head, block.runs, *(line.runs for line in block.lines)):
                 targets += [
-                    (text[mark.start : mark.end], mark.target) for mark in marks_of(text) if mark.kind == "link"
+                    ("".join(run.text for run in link), target) for target, link in groupby(runs, _TARGET) if target
                 ]
     return Read(parts, code, rows, targets)
 

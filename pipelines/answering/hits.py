@@ -1,6 +1,6 @@
 """Shows hits to readers and models: heading, snippet, all of the text."""
 
-from pipelines.markdown.plain import plain_text
+from pipelines.page.stored import plain_text
 from pipelines.records import Hit
 
 SNIPPET = 300  # characters: as long as a reader's glance; the whole text is in the hit

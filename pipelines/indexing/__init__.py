@@ -9,22 +9,22 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pipelines.indexing.chunking.chunker import Chunker
     from pipelines.indexing.collection import Collection
     from pipelines.indexing.crawling.crawl import Site
     from pipelines.indexing.folders.folder import Folder
     from pipelines.indexing.reading.read import read_page
     from pipelines.indexing.run import reindex
     from pipelines.indexing.settings import ReindexOptions
+    from pipelines.page.cut.chunker import Chunker
 
 _HOMES = {
-    "Chunker": "chunking.chunker",
-    "Collection": "collection",
-    "Folder": "folders.folder",
-    "ReindexOptions": "settings",
-    "Site": "crawling.crawl",
-    "read_page": "reading.read",
-    "reindex": "run",
+    "Chunker": "pipelines.page.cut.chunker",
+    "Collection": "pipelines.indexing.collection",
+    "Folder": "pipelines.indexing.folders.folder",
+    "ReindexOptions": "pipelines.indexing.settings",
+    "Site": "pipelines.indexing.crawling.crawl",
+    "read_page": "pipelines.indexing.reading.read",
+    "reindex": "pipelines.indexing.run",
 }
 
 
@@ -32,4 +32,4 @@ def __getattr__(name: str) -> Any:
     """Load the module that has `name`."""
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    return getattr(import_module(_HOMES[name]), name)

@@ -16,7 +16,8 @@ from pipelines.indexing.reading.layout import LEAST_PAGES, Layout, Layouts, lear
 from pipelines.indexing.reading.links import origin
 from pipelines.indexing.reading.read import PageReader, read_page
 from pipelines.indexing.reading.text import UnreadablePage
-from pipelines.records import SECTIONING_VERSION, Document, digest
+from pipelines.page.tree import Document
+from pipelines.records import SECTIONING_VERSION, digest
 from pipelines.store import Store
 
 # Of 64 pages, one that stands for half of a site is on 20 or fewer with a chance of 0.2 %; reading them takes 1 s.

@@ -12,9 +12,9 @@ from pipelines.embedding.cpu import has_gpu, multiplies_int8
 from pipelines.embedding.load import Backend, complete_model, is_remote, load_embedder, load_tokenizer
 from pipelines.embedding.tokens import INT8, PACKAGED
 from pipelines.indexing.building.pools import FINISH_IN_S, GPUS_PER_EMBEDDER, MAX_EMBEDDERS
-from pipelines.indexing.chunking.chunker import Chunker
 from pipelines.indexing.collection import AUTO, INDEX, Collection, IndexChoices
 from pipelines.indexing.reading.read import NO_SELECTORS
+from pipelines.page.cut.chunker import Chunker
 from pipelines.records import Index, IndexSettings
 from pipelines.store import BuildResources, Store, choose_vector_type
 

@@ -10,7 +10,7 @@ import tantivy
 from tantivy import Query
 
 from pipelines.lexical.terms import plain_words, with_name_parts
-from pipelines.markdown.plain import plain_text
+from pipelines.page.stored import plain_text
 from pipelines.records import Hit
 
 # Raised whenever the same chunk would be indexed with other terms: an older folder is then rebuilt.

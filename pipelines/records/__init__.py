@@ -32,11 +32,7 @@ from pipelines.records.answer import (
 )
 from pipelines.records.documents import (
     SECTIONING_VERSION,
-    Block,
-    BlockKind,
-    Document,
     Page,
-    Section,
     content_hash,
     digest,
 )

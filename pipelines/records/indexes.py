@@ -16,7 +16,7 @@ IndexState = Literal["building", "candidate", "live", "retired", "failed"]
 class Chunk:
     """A bounded piece of a section, the unit that is embedded and retrieved.
 
-    `text` is Markdown (pipelines/markdown); all hashes and counts are of its plain text. `id` depends on the url, the
+    `text` is Markdown (pipelines/page); all hashes and counts are of its plain text. `id` depends on the url, the
     anchor, the plain text and the count of equal ones before it under that anchor, never on a position or a setting.
     `embed_hash` is the hash of exactly what the model reads, the only key for reusing vectors.
     To store one more thing of a chunk, add a field here and a column to CHUNK_COLUMNS in pipelines/store/chunks.py.

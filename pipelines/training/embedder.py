@@ -13,7 +13,7 @@ from pipelines.embedding.load import load_tokenizer
 from pipelines.embedding.tokens import TokenCounter, untruncated_tokenizer
 from pipelines.embedding.torch import load_modules
 from pipelines.evaluation.dataset import read_answerable
-from pipelines.markdown.plain import plain_text
+from pipelines.page.stored import plain_text
 from pipelines.training import fine_tuning, mining
 from pipelines.training.fine_tuning import FineTuningData, FineTuningPlan
 from pipelines.training.mining import Corpus, NegativeDraw, Triple

@@ -16,7 +16,7 @@ from pipelines.answering.retrieval.search import Search
 from pipelines.answering.settings import AnswerSettings
 from pipelines.evaluation.dataset import Example
 from pipelines.evaluation.questions.feedback import Feedback, question_key
-from pipelines.markdown.plain import plain_text
+from pipelines.page.stored import plain_text
 from pipelines.records import Hit
 from pipelines.store import RecordedQuestion, Store
 from pipelines.training.folds import FOLDS, Places, group_folds, page_groups

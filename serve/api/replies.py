@@ -7,7 +7,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from pipelines.answering.retrieval.search import Retrieval
 from pipelines.answering.writing.closest import describe_found
-from pipelines.markdown.plain import readable_text
+from pipelines.page.stored import readable_text
 from pipelines.records import Answer, CitedBy, Confidence, Route, Usage, WrittenBy
 from pipelines.text.cleaning import clean_for_storage
 from serve.api.requests import examples_of

@@ -16,7 +16,7 @@ from starlette.types import Receive, Scope, Send
 
 from pipelines.answering.hits import snippet
 from pipelines.indexing.site_name import SiteNames
-from pipelines.markdown.plain import readable_text
+from pipelines.page.stored import readable_text
 from pipelines.records import Index
 from pipelines.store import ListedPage, Store
 from pipelines.text.cleaning import clean_for_model

@@ -8,9 +8,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from pipelines.indexing.chunking.atoms import to_atoms
-from pipelines.indexing.chunking.packs import Pack
-from pipelines.records import Document, Hit, Section
+from pipelines.page.cut.atoms import to_atoms
+from pipelines.page.cut.packs import Pack
+from pipelines.page.flow import flat_blocks
+from pipelines.page.tree import Document, Section
+from pipelines.records import Hit
 from serve.mcp.quoting import HeadingLine, clean
 
 DEEPEST = 6  # headings of Markdown
@@ -78,7 +80,7 @@ def write_sections(sections: Sequence[MarkdownSection]) -> Iterator[str]:
 
 
 def _write_text(section: Section) -> str:
-    atoms = to_atoms(section.blocks)
+    atoms = to_atoms(flat_blocks(section.content))
     return Pack(atoms).markdown if atoms else ""
 
 

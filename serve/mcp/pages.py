@@ -15,7 +15,8 @@ from pipelines.indexing.layouts import known_layouts
 from pipelines.indexing.reading.read import read_page
 from pipelines.indexing.reading.text import UnreadablePage
 from pipelines.llm.tokens import estimate
-from pipelines.records import Document, Index
+from pipelines.page.tree import Document
+from pipelines.records import Index
 from pipelines.store import Store
 from serve.mcp.markdown import MarkdownSection, sections_of_chunks, sections_of_document, with_headings, write_sections
 from serve.mcp.quoting import HeadingLine, clean, pack

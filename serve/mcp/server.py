@@ -22,7 +22,7 @@ from pydantic.json_schema import GenerateJsonSchema
 from starlette.requests import Request
 
 from pipelines.answering.hits import snippet
-from pipelines.markdown.plain import readable_text
+from pipelines.page.stored import readable_text
 from pipelines.records import Index
 from pipelines.text.mistakes import describe_mistakes
 from pipelines.text.phrases import read_table

@@ -55,9 +55,9 @@ from pipelines.evaluation.questions import replies as question_replies
 from pipelines.insights import masking
 from pipelines.lexical import terms
 from pipelines.llm import marks, protocol, replies, tokens, window
-from pipelines.markdown.blocks import read_blocks
-from pipelines.markdown.plain import plain_text
-from pipelines.markdown.writing import Part, write
+from pipelines.page.blocks import read_blocks
+from pipelines.page.markdown import Part, write
+from pipelines.page.stored import plain_text
 from pipelines.records import Index, IndexSettings, Route
 from pipelines.text import cleaning, detection
 from serve.api.openai.sources import Footnotes

@@ -2,9 +2,10 @@
 
 from dataclasses import replace
 
-from pipelines.indexing.chunking.chunker import Chunker
-from pipelines.markdown.plain import plain_text
-from pipelines.records import Chunk, Document
+from pipelines.page.cut.chunker import Chunker
+from pipelines.page.stored import plain_text
+from pipelines.page.tree import Document
+from pipelines.records import Chunk
 
 
 class PlainChunker(Chunker):

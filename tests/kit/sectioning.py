@@ -10,7 +10,9 @@ from pathlib import Path
 from lxml import etree
 
 from pipelines.indexing.reading.read import read_page
-from pipelines.records import Document, Page, Section
+from pipelines.page.tree import Document, Section
+from pipelines.records import Page
+from tests.kit.blocks import blocks_of
 
 PAGES = Path(__file__).parents[1] / "data" / "pages"
 NAMES = sorted(path.stem for path in PAGES.glob("*.html"))
@@ -49,7 +51,7 @@ def _empty_sections(sections: tuple[Section, ...]) -> Iterator[str]:
 
 def _frame_words(sections: tuple[Section, ...]) -> Iterator[str]:
     for part in sections:
-        prose = [line for block in part.blocks if block.kind == "prose" for line in block.text.split("\n")]
+        prose = [line for block in blocks_of(part) if block.kind == "prose" for line in block.text.split("\n")]
         yield from (f"of the frame: {line!r} in {part.anchor}" for line in prose if FRAME.fullmatch(line))
 
 
@@ -70,15 +72,17 @@ def _misplaced_texts(root: etree._Element, sections: tuple[Section, ...]) -> Ite
             streams[current] += words(element.tail or "")
     joined = {name: "".join(found) for name, found in streams.items()}
     for part in sections:
-        line = re.sub(r"^\d+\. ", "", part.blocks[0].text.split("\n")[0])  # numbers of items are no text of the page
+        line = re.sub(
+            r"^\d+\. ", "", blocks_of(part)[0].text.split("\n")[0]
+        )  # numbers of items are no text of the page
         first = "".join(words(line)[:12])
         first = re.sub(r"^\w+(?=:)", "", first)
         if part.anchor and first not in joined.get(part.anchor, ""):
-            yield f"not under #{part.anchor}: {part.blocks[0].text[:80]!r}"
+            yield f"not under #{part.anchor}: {blocks_of(part)[0].text[:80]!r}"
 
 
 def _torn_listings(root: etree._Element, sections: tuple[Section, ...]) -> Iterator[str]:
-    found = [code_lines(block.text) for part in sections for block in part.blocks if block.kind == "code"]
+    found = [code_lines(block.text) for part in sections for block in blocks_of(part) if block.kind == "code"]
     held = {tuple(lines) for lines in found}
     for pre in root.xpath("//pre[not(ancestor::div[starts-with(@class,'pdoc-code')])]"):  # its source, folded
         if next(pre.iterancestors("pre", "nav", "button", "td"), None) is not None:
@@ -93,7 +97,7 @@ def _torn_listings(root: etree._Element, sections: tuple[Section, ...]) -> Itera
 
 
 def _torn_rows(root: etree._Element, sections: tuple[Section, ...]) -> Iterator[str]:
-    shown = "".join("".join(words(f"{block.header} {block.text}")) for part in sections for block in part.blocks)
+    shown = "".join("".join(words(f"{block.header} {block.text}")) for part in sections for block in blocks_of(part))
     for row in root.xpath("//tr[not(ancestor::*[@class='navheader' or @class='navfooter'])]"):
         if next(row.iter("pre", "table", "dl", "h2"), None) is None and len(row.findall("td")) > 1:
             cells = "".join(words("".join(row.itertext()))).removesuffix("More")
@@ -114,7 +118,7 @@ def words(text: str) -> list[str]:
 
 def text_of(*sections: Section) -> str:
     """Return all text of `sections`."""
-    return "\n".join(block.text for section in sections for block in section.blocks)
+    return "\n".join(block.text for section in sections for block in blocks_of(section))
 
 
 def read_html(html: str) -> Document:
@@ -132,7 +136,7 @@ def shown(sections: tuple[Section, ...]) -> str:
     lines = []
     for part in sections:
         lines.append(f"=== {' > '.join(part.headings)} #{' #'.join(part.anchors)}")
-        for block in part.blocks:
+        for block in blocks_of(part):
             lines += [f"[{block.kind}] {block.header}".rstrip(), *str(block.text).split("\n")]
     return "\n".join(lines) + "\n"
 

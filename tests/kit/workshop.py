@@ -16,11 +16,12 @@ from psycopg import sql
 
 from pipelines.embedding.load import load_embedder, load_tokenizer
 from pipelines.fetched import FetchedPage
-from pipelines.indexing.chunking.chunker import Chunker
 from pipelines.indexing.chunking.url_rules import UrlRules
 from pipelines.indexing.lock import hold_collection
 from pipelines.indexing.publish import find_base_index, publish_run
-from pipelines.records import Block, Chunk, Document, Filters, Hit, Index, IndexSettings, Page, Section
+from pipelines.page.cut.chunker import Chunker
+from pipelines.page.tree import Document, Section
+from pipelines.records import Chunk, Filters, Hit, Index, IndexSettings, Page
 from pipelines.store import (
     BuildResources,
     Publication,
@@ -33,6 +34,7 @@ from pipelines.store import (
 )
 from pipelines.store.chunks import chunk_table
 from pipelines.store.indexes import IndexSnapshot
+from tests.kit.blocks import Block, nodes_of
 
 BASE = "https://docs.test/"
 Sections = Mapping[str, str]
@@ -149,7 +151,7 @@ class Workshop:
                 url,
                 (anchor,)[anchor[:1] == "/" :],
                 ("Title", *filter(None, anchor.split("/"))),
-                (Block("prose", text),),
+                nodes_of(Block("prose", text)),
             )
             for anchor, text in sections.items()
         )

@@ -19,9 +19,9 @@ from kit.scripted_llm import Reply, Request
 from pipelines.answering.retrieval.search import Retrieval, Search
 from pipelines.answering.verified.sections import pin, read_sections
 from pipelines.embedding.load import load_tokenizer
-from pipelines.indexing.chunking.chunker import Chunker
 from pipelines.indexing.reading.read import read_page
 from pipelines.indexing.reading.text import UnreadablePage
+from pipelines.page.cut.chunker import Chunker
 from pipelines.records import Chunk, Hit, Index, IndexSettings, Page
 from pipelines.store import VerifiedAnswer, VerifiedMark
 

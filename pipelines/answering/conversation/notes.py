@@ -2,7 +2,7 @@
 
 from pipelines.answering.grounding.words import content_words
 from pipelines.answering.retrieval.search import Retrieval
-from pipelines.markdown.plain import plain_text
+from pipelines.page.stored import plain_text
 from pipelines.records import Hit
 from pipelines.text.detection import is_foreign, reads_only_english, same_language
 from pipelines.text.languages import ENGLISH, join, say

@@ -15,7 +15,7 @@ import numpy as np
 
 from pipelines.answering.grounding.words import content_words, words_of, words_share
 from pipelines.answering.hits import full_text
-from pipelines.markdown.plain import plain_text, readable_text
+from pipelines.page.stored import plain_text, readable_text
 from pipelines.records import Hit
 from pipelines.text.detection import is_foreign
 

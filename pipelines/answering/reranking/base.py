@@ -11,7 +11,7 @@ from typing import Annotated, Protocol
 from pydantic import BaseModel, Field
 
 from pipelines.answering.hits import heading
-from pipelines.markdown.plain import plain_text
+from pipelines.page.stored import plain_text
 from pipelines.records import Hit
 
 DEVICE = "cpu"

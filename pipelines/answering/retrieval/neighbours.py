@@ -11,8 +11,8 @@ from itertools import groupby
 from operator import attrgetter
 
 from pipelines.answering.hits import own_heading
-from pipelines.markdown.blocks import BlockKind, read_blocks
-from pipelines.markdown.writing import Part, write
+from pipelines.page.blocks import BlockKind, read_blocks
+from pipelines.page.markdown import markdown_of
 from pipelines.records import Hit
 
 OMITTED = "…"  # the line of a chunk between what it repeats from the chunk before and where it goes on
@@ -37,7 +37,7 @@ def with_neighbours(hit: Hit, section: Sequence[Hit], reach: int, overlap: int) 
     own, *below = parts
     if below and own[-1].ordinal + 1 < below[0][0].ordinal:  # more of the section lies between
         below = []
-    texts = [f"**{write([Part('prose', own_heading(part[0]))])}**\n\n{_join(part, overlap)}" for part in below]
+    texts = [f"**{markdown_of(own_heading(part[0]))}**\n\n{_join(part, overlap)}" for part in below]
     return replace(hit, context=_join(own, overlap) if len(own) > 1 else "", below="\n\n".join(texts))
 
 

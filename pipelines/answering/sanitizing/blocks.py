@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 
 from markdown_it.token import Token
 
-from pipelines.markdown.parser import block_parser
+from pipelines.page.parser import block_parser
 
 Block = Literal["fence", "html", "text"]
 

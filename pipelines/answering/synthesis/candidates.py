@@ -28,8 +28,8 @@ from pipelines.answering.synthesis.passages import (
 )
 from pipelines.answering.synthesis.quotes import OMITTED, UNSURE, Quote, bound, is_named, write
 from pipelines.lexical import STOP_TERMS, terms
-from pipelines.markdown.blocks import BlockKind
-from pipelines.markdown.plain import plain_text
+from pipelines.page.blocks import BlockKind
+from pipelines.page.stored import plain_text
 from pipelines.records import Hit
 from pipelines.text.phrases import read_phrases
 

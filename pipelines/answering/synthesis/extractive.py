@@ -21,7 +21,7 @@ from pipelines.answering.synthesis.candidates import Candidate, Candidates
 from pipelines.answering.synthesis.passages import Passage
 from pipelines.answering.synthesis.quotes import Quote, fill
 from pipelines.lexical import terms
-from pipelines.markdown.plain import plain_text
+from pipelines.page.stored import plain_text
 from pipelines.records import Hit
 from pipelines.text.phrases import read_phrases
 

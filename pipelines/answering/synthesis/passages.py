@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from pipelines.markdown.blocks import LINE_BREAK, BlockKind, MarkdownBlock, read_blocks
-from pipelines.markdown.plain import plain_text
+from pipelines.page.blocks import LINE_BREAK, BlockKind, MarkdownBlock, read_blocks
+from pipelines.page.stored import plain_text
 from pipelines.text.phrases import read_phrases
 
 MOST_SENTENCES = 5  # of a passage: what is read at a glance

@@ -20,10 +20,9 @@ from pipelines.answering.synthesis.passages import (
     split_passages,
     split_sentences,
 )
-from pipelines.markdown.blocks import LINE_BREAK, BlockKind, MarkdownBlock, fence
-from pipelines.markdown.plain import plain_text
-from pipelines.markdown.writing import Part
-from pipelines.markdown.writing import write as write_markdown
+from pipelines.page.blocks import LINE_BREAK, BlockKind, MarkdownBlock, fence
+from pipelines.page.markdown import markdown_of
+from pipelines.page.stored import plain_text
 from pipelines.records import Hit
 from pipelines.text.languages import ENGLISH, join, say
 
@@ -231,7 +230,7 @@ def _write_quote(quote: Quote, hit: Hit) -> str:
         written[end - 1] += f" {mark}"
     else:  # behind what the last sentence introduces
         written.append(mark)
-    title = f"**{write_markdown([Part('prose', own_heading(hit))])}**"
+    title = f"**{markdown_of(own_heading(hit))}**"
     return "\n\n".join([title, *written, *([] if quote.ends else [OMITTED])])
 
 

@@ -15,7 +15,7 @@ from pipelines.answering.verified.sections import changed_sections, find_section
 from pipelines.answering.verified.similarity import SIMILAR, Meaning
 from pipelines.answering.verified.wordings import KnownWording, KnownWordings
 from pipelines.answering.writing.agents import CollectionEmbed
-from pipelines.markdown.plain import plain_text
+from pipelines.page.stored import plain_text
 from pipelines.records import Filters, Hit, Index
 from pipelines.store import Store
 from pipelines.store.collections.verified import VerifiedAnswer

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from urllib.parse import unquote
 
-from pipelines.markdown.plain import plain_text
+from pipelines.page.stored import plain_text
 from pipelines.records import Filters, Hit, Index, digest
 from pipelines.store import Store
 from pipelines.store.collections.verified import PinnedSection

@@ -11,7 +11,7 @@ from pipelines.answering.sanitizing.stream import sanitize
 from pipelines.answering.verified.sections import changed_sections, find_sections, pin
 from pipelines.answering.verified.similarity import wording_key
 from pipelines.answering.writing.stages.text import numbers_in
-from pipelines.markdown.plain import plain_text
+from pipelines.page.stored import plain_text
 from pipelines.records import Hit
 from pipelines.store import NoLiveIndex, PinnedSection, Store, VerifiedAnswer
 

@@ -10,7 +10,7 @@ from pipelines.answering.grounding.support import Support
 from pipelines.answering.hits import heading, snippet
 from pipelines.answering.writing.claims import PHRASES, is_claim
 from pipelines.answering.writing.stages.text import Statement, numbers_in
-from pipelines.markdown.plain import readable_text
+from pipelines.page.stored import readable_text
 from pipelines.records import ATTRIBUTED, MODEL, PERSON, Citation, CitedBy, Claims, Hit
 
 

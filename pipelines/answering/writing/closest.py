@@ -6,8 +6,8 @@ from typing import Any
 from pipelines.answering.grounding.words import content_words, words_of
 from pipelines.answering.hits import snippet
 from pipelines.answering.synthesis.passages import split_sentences
-from pipelines.markdown.blocks import BlockKind, MarkdownBlock, read_blocks
-from pipelines.markdown.plain import readable_text
+from pipelines.page.blocks import BlockKind, MarkdownBlock, read_blocks
+from pipelines.page.stored import readable_text
 from pipelines.records import Answer, Hit
 
 FEW = 4  # words of a sentence that may say something; sentences that are shown of a paragraph at most

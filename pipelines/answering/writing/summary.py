@@ -9,7 +9,7 @@ from pipelines.answering.grounding.support import Passages
 from pipelines.answering.writing.attribution import Attributor
 from pipelines.answering.writing.citations import CheckedStatement
 from pipelines.answering.writing.stages.text import Piece, Statement, StatementKind
-from pipelines.markdown.plain import plain_text
+from pipelines.page.stored import plain_text
 from pipelines.text.languages import ENGLISH, say
 
 

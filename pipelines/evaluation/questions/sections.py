@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from itertools import accumulate
 
-from pipelines.markdown.plain import plain_text
+from pipelines.page.stored import plain_text
 from pipelines.records import Hit, digest
 
 # Characters of a section from which it is worth a call: a shorter one is a heading or a signature.

@@ -14,7 +14,7 @@ from pipelines.evaluation.dataset import Example
 from pipelines.evaluation.questions.examples import choose_examples
 from pipelines.evaluation.questions.sections import draw_chunks, section_starts
 from pipelines.evaluation.questions.writer import ask_headings
-from pipelines.markdown.plain import plain_text
+from pipelines.page.stored import plain_text
 from pipelines.records import Hit
 from pipelines.store import SectionStart, Store
 from pipelines.text.phrases import read_table

@@ -3,9 +3,9 @@
 from typing import NamedTuple
 
 from pipelines.embedding.load import load_tokenizer
-from pipelines.indexing.chunking.chunker import Chunker
 from pipelines.indexing.reading.layout import NO_LAYOUTS, Layouts
 from pipelines.indexing.reading.read import read_page
+from pipelines.page.cut.chunker import Chunker
 from pipelines.records import Chunk, IndexSettings, Page
 
 

@@ -13,8 +13,9 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from pipelines.indexing.reading.links import origin
-from pipelines.markdown.text import divide, join_texts
-from pipelines.records import Block, Document, Section, digest
+from pipelines.page.flow import GAP, flat_blocks
+from pipelines.page.tree import Code, Definitions, Document, Group, Node, Note, Section, Tab
+from pipelines.records import digest
 
 # Of 100 pages each, Django's and SQLite's layout stands on nearly all; Ray's, PostgreSQL's and Python's documentation
 # have no line outside a heading on half of them. What is known as layout stays so down to KEPT_SHARE: one page more or
@@ -24,6 +25,7 @@ LEAST_PAGES, SHARE, KEPT_SHARE = 8, 0.5, 0.35
 LABEL_SHARE = 0.9
 # Characters under a heading that many pages share ("Last update:"): a licence or a warning there is longer.
 LONGEST_BESIDE = 100
+_OPEN = Group | Note | Tab | Definitions  # boxes of which a part may be layout
 _SEPARATORS = " \t\n-–—|·•:»/"
 
 
@@ -52,7 +54,7 @@ class Layout:
             return document
         own = next((heading for heading in _all_headings(document) if heading not in self.headings), "")
         sections = (self._without_lines(section, bool(own)) for section in document.sections)
-        kept = tuple(self._without_titles(section) for section in sections if section.blocks)
+        kept = tuple(self._without_titles(section) for section in sections if section.content)
         label = document.label.removeprefix(self.before).removesuffix(self.after).strip(_SEPARATORS)
         title = own or label if document.title in self.titles else ""
         return replace(document, title=title or document.title, sections=kept)
@@ -62,15 +64,29 @@ class Layout:
         if not all(heading in outside for heading in section.headings):
             return section
         longest = None if all(heading in self.titles for heading in section.headings) else LONGEST_BESIDE
-        blocks = (self._without_paragraphs(block, longest) for block in section.blocks)
-        return replace(section, blocks=tuple(block for block in blocks if block.text))
+        content = self._without_paragraphs(section.content, longest)
+        return section if content is None else replace(section, content=content)
 
-    def _without_paragraphs(self, block: Block, longest: int | None) -> Block:
-        if block.kind == "code":
-            return block
-        parts = _paragraphs(block)
-        kept = [part for part in parts if part not in self.lines or (longest is not None and len(part) > longest)]
-        return block if len(kept) == len(parts) else replace(block, text=join_texts(kept, "\n\n"))
+    def _without_paragraphs(self, nodes: Sequence[Node], longest: int | None) -> list[Node] | None:
+        """Return blocks without lines of the layout, None if they have none."""
+        kept: list[Node] = []
+        changed = False
+        for node in nodes:
+            if not isinstance(node, _OPEN):
+                is_line = self._is_line(node, longest)
+                changed |= is_line
+                kept += [] if is_line else [node]
+                continue
+            inner = self._without_paragraphs(node.blocks, longest)
+            changed |= inner is not None
+            kept += [node] if inner is None else [replace(node, blocks=inner)] if inner else []
+        return kept if changed else None
+
+    def _is_line(self, node: Node, longest: int | None) -> bool:
+        if isinstance(node, Code):
+            return False
+        text = _text_of(node)
+        return text in self.lines and (longest is None or len(text) <= longest)
 
     def _without_titles(self, section: Section) -> Section:
         headings = section.headings
@@ -147,13 +163,20 @@ def _outside_lines(page: Document, outside: Iterable[str]) -> Iterator[str]:
     """Yield the paragraphs of `page` that stand under no heading but those of `outside`."""
     for section in page.sections:
         if all(heading in outside for heading in section.headings):
-            for block in section.blocks:
-                if block.kind != "code":
-                    yield from _paragraphs(block)
+            yield from _paragraphs(section.content)
 
 
-def _paragraphs(block: Block) -> list[str]:
-    return divide(block.text, block.text.split("\n\n")) if block.kind == "prose" else [block.text]
+def _paragraphs(nodes: Sequence[Node]) -> Iterator[str]:
+    """Yield the texts that may be layout: paragraphs, lists, entries and tables as a whole, but no code."""
+    for node in nodes:
+        if isinstance(node, _OPEN):
+            yield from _paragraphs(node.blocks)
+        elif not isinstance(node, Code):
+            yield _text_of(node)
+
+
+def _text_of(node: Node) -> str:
+    return GAP.join(block.text for block in flat_blocks([node]))
 
 
 def _common_start(labels: Sequence[Sequence[str]]) -> tuple[str, ...]:

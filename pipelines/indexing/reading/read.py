@@ -8,13 +8,15 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import chain, islice
+from itertools import islice
 from typing import Any, Generic, TypeVar
 
 from pipelines.indexing.reading import formats
 from pipelines.indexing.reading.child_process import Child, ChildNotStarted, ChildTimeout
 from pipelines.indexing.reading.text import TOO_SLOW, UnreadablePage
-from pipelines.records import Document, Page
+from pipelines.page.plain import plain
+from pipelines.page.tree import Document, Paragraph, leaves_of
+from pipelines.records import Page
 from pipelines.text.detection import find_language
 
 T = TypeVar("T")
@@ -45,9 +47,9 @@ def _language_of(document: Document) -> str:
 
     A single one, as a name or a quotation, tells English alone.
     """
-    prose = (block.text for section in document.sections for block in section.blocks if block.kind == "prose")
-    paragraphs = chain.from_iterable(text.split("\n\n") for text in prose)
-    found = Counter(find_language(text[:LETTERS]) for text in islice(paragraphs, PARAGRAPHS))
+    leaves = (leaf for section in document.sections for leaf in leaves_of(section.content))
+    prose = (plain(leaf.runs)[:LETTERS] for leaf in leaves if isinstance(leaf, Paragraph))
+    found = Counter(map(find_language, islice(prose, PARAGRAPHS)))
     language = max(sorted(found.keys() - {"", "und"}), key=found.__getitem__, default="")
     return language if language == "en" or found[language] > 1 else ""
 

@@ -5,11 +5,9 @@ Knows no HTML beyond the places where a page declares its charset.
 
 import codecs
 import re
-from collections.abc import Sequence
 
 from w3lib.encoding import read_bom
 
-from pipelines.markdown.text import Mark, MarkKind, Text
 from pipelines.records import Page
 from pipelines.text.cleaning import clean_for_storage
 from pipelines.text.phrases import read_names
@@ -28,11 +26,6 @@ _BAD_SHARE = 0.02  # of characters that do not decode, up to which a charset is 
 
 NEEDS_JAVASCRIPT = "it holds no text without JavaScript"  # the reason of an UnreadablePage that a script fills
 TOO_SLOW = "reading it takes too long"  # and of one that ends at the limit of its time
-_STOPS = (".", "!", "?", "…", "。", "！", "？")
-_CLOSING = " \t\n)]}»”’\"'*`"
-
-Span = tuple[int, int, MarkKind, str]  # the first and the last piece (exclusive), what they are, the target of a link
-
 LINE_BREAK = "\u2028"  # stands for <br> until a paragraph is written
 
 
@@ -62,37 +55,6 @@ def as_paragraph(text: str) -> str:
     if LINE_BREAK not in text:
         return " ".join(text.split())
     return "\n".join(filter(None, map(as_paragraph, text.split(LINE_BREAK))))
-
-
-def as_marked(pieces: Sequence[str], spans: Sequence[Span]) -> str:
-    """Return the text of `pieces` as a paragraph that knows what each span of them is."""
-    text = as_paragraph("".join(pieces))
-    if not spans:
-        return text
-    starts, ends = _places(pieces)
-    marks = [Mark(starts[a], ends[b - 1], kind, target) for a, b, kind, target in spans if a < b]
-    return Text(text, sorted((mark for mark in marks if mark.start < mark.end), key=lambda mark: (mark[0], -mark[1])))
-
-
-def _places(pieces: Sequence[str]) -> tuple[list[int], list[int]]:
-    """Return where each piece starts and ends in the paragraph that `as_paragraph` makes of all."""
-    starts: list[int] = []
-    ends: list[int] = []
-    size, gap = 0, False  # `gap`: a space or a line break stands before the next word
-    for piece in pieces:
-        words = " ".join(piece.split())
-        if words and size:
-            size += gap or piece[0].isspace()
-        starts.append(size)
-        size += len(words)
-        ends.append(size)
-        gap = piece[-1].isspace() if words else gap or bool(size and piece)
-    return starts, ends
-
-
-def introduces(paragraph: str) -> bool:
-    """Return whether something must follow `paragraph`: it ends with a colon, or without a stop as captions do."""
-    return not paragraph.rstrip(_CLOSING).endswith(_STOPS)
 
 
 def as_listing(text: str) -> str:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pipelines.markdown.plain import plain_text
+from pipelines.page.stored import plain_text
 from pipelines.records import Index
 from pipelines.store.chunks import chunk_table
 from pipelines.store.collections.documents import Documents

@@ -11,7 +11,9 @@ import pytest
 from pipelines.embedding.load import load_tokenizer
 from pipelines.embedding.tokens import model_folder
 from pipelines.indexing.reading.read import read_page
-from pipelines.records import Chunk, Document, Page
+from pipelines.page.tree import Document
+from pipelines.records import Chunk, Page
+from tests.kit.blocks import blocks_of
 from tests.kit.plain_chunks import PlainChunker
 
 MODEL = "all-MiniLM-L6-docs-v1"
@@ -58,7 +60,7 @@ def test_every_character_of_the_sections_is_in_a_chunk(documents: list[Document]
         own = [chunk.text.partition("\n…\n")[2] or chunk.text for chunk in chunks if chunk.url == document.url]
         mine = "".join("".join(text.split()) for text in own)
         for section in document.sections:
-            for block in section.blocks:
+            for block in blocks_of(section):
                 for line in block.text.splitlines():
                     assert "".join(line.split()) in mine, (document.url, line)
 

@@ -15,7 +15,9 @@ from lxml import etree
 
 from pipelines.indexing.reading.read import PageReader, read_page
 from pipelines.indexing.reading.text import UnreadablePage
-from pipelines.records import Document, Page
+from pipelines.page.tree import Document
+from pipelines.records import Page
+from tests.kit.blocks import blocks_of
 
 DATA = Path(os.environ.get("RAYDEX_DATA") or Path(__file__).parents[4] / "shared" / "data")
 ARCHIVE = DATA / "ray-docs-html.tar.xz"
@@ -63,7 +65,7 @@ def read(url: str, body: bytes) -> Document:
 
 
 def text(document: Document) -> str:
-    return "\n".join(block.text for section in document.sections for block in section.blocks)
+    return "\n".join(block.text for section in document.sections for block in blocks_of(section))
 
 
 @needs_ray
@@ -103,8 +105,8 @@ def test_pythons_entries_end_at_their_own_anchor():
     document = read("https://p.org/library/os.path.html", (PYTHON / "library/os.path.html").read_bytes())
     (join,) = [section for section in document.sections if section.anchor == "os.path.join"]
     assert join.headings[-1] == "os.path.join"
-    assert join.blocks[0].text == "os.path.join(path, *paths)"
-    assert join.blocks[1].text.startswith("Join one or more path segments intelligently.")
+    assert blocks_of(join)[0].text == "os.path.join(path, *paths)"
+    assert blocks_of(join)[1].text.startswith("Join one or more path segments intelligently.")
     assert document.language == "en"
 
 
@@ -118,7 +120,7 @@ def test_docbook_pages_section_by_chapter_and_setting():
     reference = read("https://p.org/s.html", (POSTGRES / "sql-createindex.html").read_bytes())
     synopsis = next(section for section in reference.sections if section.headings[-1] == "Synopsis")
     assert synopsis.anchors == ("SQL-CREATEINDEX",)
-    assert synopsis.blocks[0].kind == "code"
+    assert blocks_of(synopsis)[0].kind == "code"
 
 
 @pytest.mark.parametrize(

@@ -16,8 +16,8 @@ from pipelines.embedding.load import load_embedder, load_tokenizer
 from pipelines.embedding.onnx.embedder import OnnxEmbedder
 from pipelines.embedding.onnx.export import export_path, open_session
 from pipelines.embedding.onnx.int8 import quantise
-from pipelines.indexing.chunking.chunker import Chunker
 from pipelines.indexing.reading.read import read_page
+from pipelines.page.cut.chunker import Chunker
 from pipelines.records import Page
 
 pytestmark = pytest.mark.slow

@@ -8,7 +8,7 @@ from kit.answering import make_hit
 from pipelines.answering.grounding.support import Passages
 from pipelines.answering.writing.citations import cite_closest
 from pipelines.answering.writing.closest import LENGTH, closest_sentence, describe_found
-from pipelines.markdown.plain import readable_text
+from pipelines.page.stored import readable_text
 from pipelines.records import Answer
 from serve.api.replies import HitOut
 

@@ -11,10 +11,12 @@ import pytest
 from pipelines.embedding.families import _FAMILIES, _PATTERNS, family_of
 from pipelines.embedding.load import complete_model, load_embedder, load_tokenizer, prefixes_missing_from
 from pipelines.embedding.tokens import TokenCounter, hub_name, model_folder
-from pipelines.indexing.chunking.chunker import Chunker
 from pipelines.indexing.collection import IndexChoices
 from pipelines.indexing.settings import ReindexOptions, index_settings
-from pipelines.records import Block, Document, EmbeddingModel, IndexSettings, Section
+from pipelines.page.cut.chunker import Chunker
+from pipelines.page.tree import Document, Section
+from pipelines.records import EmbeddingModel, IndexSettings
+from tests.kit.blocks import Block, nodes_of
 
 MODEL = "all-MiniLM-L6-v2"
 E5 = ("query: ", "passage: ")
@@ -136,7 +138,7 @@ def test_more_dimensions_than_an_index_takes_are_refused_before_anything_is_read
 
 
 def hashes(settings: IndexSettings) -> set[str]:
-    section = Section("https://d.test/", (), ("Usage",), (Block("prose", "Call `run()` to begin."),))
+    section = Section("https://d.test/", (), ("Usage",), nodes_of(Block("prose", "Call `run()` to begin.")))
     chunker = Chunker(load_tokenizer(settings.embedding))
     return {chunk.embed_hash for chunk in chunker(Document("https://d.test/", "Docs", "en", (section,)))}
 

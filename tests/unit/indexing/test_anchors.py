@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.kit.blocks import blocks_of
 from tests.kit.sectioning import read_html
 
 LONG = "The word is read and read again until thirty of them have been read, and then some more are read. " * 2
@@ -10,7 +11,7 @@ LONG = "The word is read and read again until thirty of them have been read, and
 def found(html: str) -> list[tuple[str, str, str]]:
     """Return the anchor, the last heading and the first text of each section."""
     return [
-        (part.anchor, part.headings[-1] if part.headings else "", part.blocks[0].text.split("\n")[0][:20].strip())
+        (part.anchor, part.headings[-1] if part.headings else "", blocks_of(part)[0].text.split("\n")[0][:20].strip())
         for part in read_html(html).sections
     ]
 
@@ -84,8 +85,8 @@ def test_long_rows_with_names_are_sections_with_the_header_of_the_table():
     long = f"<tr><th>Name<th>Text</tr>{row % ('Goto', 'Goto', LONG)}{row % ('Add', 'Add', LONG)}"
     goto, add = read_html(f"<h1>A</h1><table>{long}</table>").sections
     assert (goto.anchors, goto.headings, add.anchors) == (("Goto",), ("A", "Goto"), ("Add",))
-    assert goto.blocks[0].header == "Name | Text"
-    assert goto.blocks[0].text.startswith("Goto | The word")
+    assert blocks_of(goto)[0].header == "Name | Text"
+    assert blocks_of(goto)[0].text.startswith("Goto | The word")
     short = f"<h1>A</h1><table>{row % ('x', 'x', 'y')}{row % ('z', 'z', 'y')}</table>"
     assert found(short) == [("", "A", "x | y")]
 

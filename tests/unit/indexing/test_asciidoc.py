@@ -3,7 +3,9 @@
 import pytest
 
 from pipelines.indexing.reading.read import read_page
-from pipelines.records import Document, Page
+from pipelines.page.tree import Document
+from pipelines.records import Page
+from tests.kit.blocks import blocks_of
 
 
 def read(text: str) -> Document:
@@ -11,7 +13,7 @@ def read(text: str) -> Document:
 
 
 def words(text: str) -> str:
-    return "\n\n".join(block.text for section in read(text).sections for block in section.blocks)
+    return "\n\n".join(block.text for section in read(text).sections for block in blocks_of(section))
 
 
 def test_sections_have_the_ids_of_asciidoctor():
@@ -20,7 +22,7 @@ def test_sections_have_the_ids_of_asciidoctor():
         "== What's new & old\n\nb\n\n[[mine]]\n=== {product} 1.2\n\nc\n\n[#own.role]\n== Own\n\nd\n"
     )
     found = [(section.anchor, section.headings[-1]) for section in document.sections]
-    assert document.title == "The guide" and document.sections[0].blocks[0].text == "About Acme."
+    assert document.title == "The guide" and blocks_of(document.sections[0])[0].text == "About Acme."
     assert found[1:] == [
         ("_whats_new_old", "What's new & old"), ("_whats_new_old_2", "What's new & old"), ("mine", "Acme 1.2"),
         ("own", "Own"),

@@ -9,10 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.embedding.load import load_tokenizer
-from pipelines.indexing.chunking.atoms import INTRODUCED, Atom, join_atoms, to_atoms
-from pipelines.indexing.chunking.packing import Packer
-from pipelines.indexing.chunking.weights import count_characters
-from pipelines.records import Block, Chunk, Document
+from pipelines.page.cut.atoms import INTRODUCED, Atom, join_atoms, to_atoms
+from pipelines.page.cut.packing import Packer
+from pipelines.page.cut.weights import count_characters
+from pipelines.page.tree import Document
+from pipelines.records import Chunk
+from tests.kit.blocks import Block, blocks_of, under
 from tests.kit.plain_chunks import PlainChunker
 from tests.kit.sectioning import read_html
 
@@ -24,7 +26,7 @@ def read(html: str) -> Document:
 
 
 def blocks(html: str) -> tuple[Block, ...]:
-    return read(html).sections[0].blocks
+    return blocks_of(read(html).sections[0])
 
 
 def chunks(html: str, size: int = 0) -> list[Chunk]:
@@ -65,23 +67,23 @@ def test_items_have_the_numbers_that_the_page_shows(html: str, text: str):
 
 @pytest.mark.parametrize("listing", ["<pre>code</pre>", "<ul><li>item</li></ul>", "<table><tr><td>a<td>b</table>"])
 def test_a_lead_in_is_marked_on_what_it_introduces(listing: str):
-    assert blocks(f"<p>Do this:</p>{listing}")[-1].under == ("Do this:",)
-    assert blocks(f"<p>Table 1. Names</p>{listing}")[-1].under == ("Table 1. Names",)
-    assert blocks(f"<p>That was it.</p>{listing}")[-1].under == ()
+    assert under(blocks(f"<p>Do this:</p>{listing}")[-1]) == ("Do this:",)
+    assert under(blocks(f"<p>Table 1. Names</p>{listing}")[-1]) == ("Table 1. Names",)
+    assert under(blocks(f"<p>That was it.</p>{listing}")[-1]) == ()
 
 
 def test_a_note_an_item_and_a_term_are_marked_on_the_rest_of_them():
     note = '<div class="admonition note"><p class="admonition-title">Note</p><p>One.</p><p>Two.</p></div><p>After.</p>'
-    assert [(b.text, b.under) for b in blocks(note)] == [("Note", ()), ("One.\n\nTwo.", ("Note",)), ("After.", ())]
+    assert [(b.text, under(b)) for b in blocks(note)] == [("Note", ()), ("One.\n\nTwo.", ("Note",)), ("After.", ())]
     item = blocks("<ul><li><p>Install</p><pre>pip</pre></li><li>Run</li></ul><pre>x</pre>")
-    assert [(b.text, b.under) for b in item] == [("- Install", ()), ("pip", ("- Install",)), ("- Run", ()), ("x", ())]
+    assert [(b.text, under(b)) for b in item] == [("- Install", ()), ("pip", ("- Install",)), ("- Run", ()), ("x", ())]
     term = blocks("<dl><dt>columns</dt><dd>Sets the width.</dd></dl>")
-    assert [(b.text, b.under) for b in term] == [("columns:", ()), ("Sets the width.", ("columns:",))]
+    assert [(b.text, under(b)) for b in term] == [("columns:", ()), ("Sets the width.", ("columns:",))]
 
 
 def test_a_heading_in_an_item_begins_a_section_without_its_marks():
     document = read("<ul><li><p>Item</p><h2 id='b'>B</h2><p>Text.</p></li></ul>")
-    assert document.sections[1].blocks == (Block("prose", "  Text."),) or document.sections[1].blocks[0].under == ()
+    assert blocks_of(document.sections[1]) == (Block("prose", "Text."),)
 
 
 # -- what the chunker keeps together
@@ -227,8 +229,8 @@ def test_nothing_is_lost_and_the_budget_kept_on_any_page(html: str, size: int):
     for chunk in PlainChunker(MINILM, size)(document):
         assert chunk.tokens <= size
     for section in document.sections:
-        atoms = to_atoms(section.blocks)
-        expected = squeezed("".join((block.header + block.text) for block in section.blocks))
+        atoms = to_atoms(blocks_of(section))
+        expected = squeezed("".join((block.header + block.text) for block in blocks_of(section)))
         assert squeezed(join_atoms(atoms)) == expected
         packs = Packer(size, 0, 2, count_characters)(atoms)
         assert squeezed("".join(join_atoms(pack.atoms) for pack in packs)) == expected
@@ -238,7 +240,7 @@ def test_nothing_is_lost_and_the_budget_kept_on_any_page(html: str, size: int):
 @given(pages, st.sampled_from([60, 120, 400]))
 def test_a_bond_is_kept_where_it_fits_on_any_page(html: str, size: int):
     for section in read(html).sections:
-        atoms = to_atoms(section.blocks)
+        atoms = to_atoms(blocks_of(section))
         if any(len(atom.text) > size for atom in atoms):
             continue
         begins = {id(pack.atoms[0]) for pack in Packer(size, 0, 2, count_characters)(atoms)}

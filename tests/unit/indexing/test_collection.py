@@ -9,7 +9,6 @@ import pytest
 from jobs import prune
 from jobs.reindex import arguments
 from pipelines.indexing.building.pools import plan_pools
-from pipelines.indexing.chunking.chunker import Chunker
 from pipelines.indexing.collection import (
     Collection,
     IndexChoices,
@@ -20,6 +19,7 @@ from pipelines.indexing.collection import (
 )
 from pipelines.indexing.crawling.crawl import CrawlSettings
 from pipelines.indexing.settings import ReindexOptions
+from pipelines.page.cut.chunker import Chunker
 from pipelines.records import IndexSettings
 from pipelines.store import Store
 

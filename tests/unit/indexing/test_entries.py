@@ -1,7 +1,8 @@
 """An API entry is a section with its text, also where that follows an empty definition."""
 
-from pipelines.indexing.chunking.outline import with_outlines
-from pipelines.records import Section
+from pipelines.page.cut.outline import with_outlines
+from pipelines.page.tree import Section
+from tests.kit.blocks import blocks_of
 from tests.kit.sectioning import read_html, text_of
 
 
@@ -59,5 +60,5 @@ def test_what_introduces_the_next_entries_is_not_the_text_of_the_one_before():
 def test_a_signature_alone_has_the_names_of_what_it_holds():
     term = '<dt class="sig" id="C">class <code class="descname">C</code></dt>'
     outer, inner = with_outlines(sections(f"<dl>{term}<dd>{entry('C.f', '<p>F.</p>')}</dd></dl>"))[1:3]
-    assert [block.text for block in outer.blocks] == ["class C", "- C.f"]
-    assert [block.text for block in inner.blocks] == ["C.f()", "F."]
+    assert [block.text for block in blocks_of(outer)] == ["class C", "- C.f"]
+    assert [block.text for block in blocks_of(inner)] == ["C.f()", "F."]

@@ -6,7 +6,7 @@ from pipelines.indexing.reading.generators import GENERATORS, WrongTable, genera
 from pipelines.indexing.reading.html.elements import names_of
 from pipelines.indexing.reading.html.parse import parse_html
 from pipelines.indexing.reading.text import NEEDS_JAVASCRIPT, UnreadablePage
-from pipelines.records import Block
+from tests.kit.blocks import Block, blocks_of
 from tests.kit.sectioning import NAMES, PAGES, problems, read_golden, read_html, shown, text_of
 
 
@@ -48,7 +48,7 @@ def test_a_long_tab_is_a_section_under_its_label():
         f'<div role="tabpanel">{panel}</div><div role="tabpanel"><p>Short.</p></div></div><p>After.</p></main>'
     )
     outer, inner = page.sections
-    assert outer.blocks == (Block("prose", "Choose.\n\nTwo: Short.\n\nAfter."),)
+    assert blocks_of(outer) == (Block("prose", "Choose.\n\nTwo: Short.\n\nAfter."),)
     assert (inner.anchors, inner.headings) == (("a",), ("A", "One"))
 
 

@@ -7,7 +7,8 @@ import pytest
 from pipelines.indexing.reading.layout import Layouts, learn_layout
 from pipelines.indexing.reading.read import read_page
 from pipelines.indexing.summary import describe_layouts
-from pipelines.records import Document, Page
+from pipelines.page.tree import Document
+from pipelines.records import Page
 from tests.kit.sectioning import text_of
 
 BANNER = "<div class='x1'>Acme. Fast and small.</div>"

@@ -1,6 +1,7 @@
 """Long lists of links are listings, which nothing is cited from; lists that say something are text."""
 
-from pipelines.records import Section
+from pipelines.page.tree import Section
+from tests.kit.blocks import blocks_of
 from tests.kit.sectioning import read_html, text_of
 
 
@@ -51,4 +52,4 @@ def test_a_table_of_links_is_a_table():
 
 def test_a_heading_without_an_end_ends_before_a_list():
     (section,) = sections("<h2 id='b'>B<ul><li>One.</ul>")
-    assert (section.headings, section.blocks[0].text) == (("A", "B"), "- One.")
+    assert (section.headings, blocks_of(section)[0].text) == (("A", "B"), "- One.")

@@ -3,8 +3,9 @@
 import pytest
 
 from pipelines.indexing.reading.read import read_page
-from pipelines.markdown.text import marks_of
-from pipelines.records import Document, Page
+from pipelines.page.tree import Document, Paragraph, Run
+from pipelines.records import Page
+from tests.kit.blocks import blocks_of
 
 
 def read(text: str, kind: str) -> Document:
@@ -12,7 +13,7 @@ def read(text: str, kind: str) -> Document:
 
 
 def words(document: Document) -> str:
-    return "\n\n".join(block.text for section in document.sections for block in section.blocks)
+    return "\n\n".join(block.text for section in document.sections for block in blocks_of(section))
 
 
 @pytest.mark.parametrize(
@@ -32,7 +33,7 @@ def test_headings_have_the_ids_of_the_generator(kind, anchors):
     document = read(f"---\ntitle: The guide\n---\n{text}", kind)
     assert document.title == "The guide"
     assert [section.anchor for section in document.sections] == anchors
-    assert document.sections[1].blocks[0].header == "b | b" and document.sections[3].headings[-1] == "Own"
+    assert blocks_of(document.sections[1])[0].header == "b | b" and document.sections[3].headings[-1] == "Own"
 
 
 @pytest.mark.parametrize(
@@ -56,14 +57,10 @@ def test_a_box_keeps_its_title_and_its_words(kind, text):
 
 
 def test_a_link_that_a_template_has_yet_to_fill_in_is_its_words():
-    text = (
-        read("See [queues](/docs/{{version}}/queues#a) and [all](/docs/all).", "text/markdown")
-        .sections[0]
-        .blocks[0]
-        .text
-    )
-    assert text == "See queues and all."
-    assert [mark.target.rpartition("/")[2] for mark in marks_of(text) if mark.kind == "link"] == ["all"]
+    (section,) = read("See [queues](/docs/{{version}}/queues#a) and [all](/docs/all).", "text/markdown").sections
+    assert section.content == [
+        Paragraph((Run("See queues and "), Run("all", target="https://x.org/docs/all"), Run(".")))
+    ]
 
 
 def test_tags_of_templates_are_no_text_but_in_code():
@@ -108,7 +105,7 @@ def test_what_generators_add_to_markdown_is_read_as_they_publish_it(text, shown)
 
 @pytest.mark.parametrize("info", ["rust,editable", "rust{1,3}", "{.rust #id}", "rust:line-numbers", "rust title=a.rs"])
 def test_the_first_word_of_a_fence_is_its_language(info):
-    assert read(f"```{info}\nlet x = 1;\n```\n", "text/markdown").sections[0].blocks[-1].language == "rust"
+    assert blocks_of(read(f"```{info}\nlet x = 1;\n```\n", "text/markdown").sections[0])[-1].language == "rust"
 
 
 def test_a_page_without_text_that_names_itself_is_no_failure():
@@ -156,6 +153,7 @@ npm install <package> {name}
 </Tabs>
 
 import the package by hand.
+from tests.kit.blocks import blocks_of
 
 ## Own id {/* #mine */}
 

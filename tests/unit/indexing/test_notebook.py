@@ -7,7 +7,9 @@ import pytest
 from pipelines.indexing.reading.formats.notebook import MAX_OUTPUT
 from pipelines.indexing.reading.read import read_page
 from pipelines.indexing.reading.text import UnreadablePage
-from pipelines.records import Document, Page
+from pipelines.page.tree import Document
+from pipelines.records import Page
+from tests.kit.blocks import blocks_of
 
 KIND = "application/x-ipynb+json"
 
@@ -29,7 +31,7 @@ def read(body: bytes, kind: str = KIND) -> Document:
 
 
 def blocks(document: Document) -> list[tuple[str, str]]:
-    return [(block.kind, block.text) for section in document.sections for block in section.blocks]
+    return [(block.kind, block.text) for section in document.sections for block in blocks_of(section)]
 
 
 def test_words_code_and_printed_text_follow_each_other():

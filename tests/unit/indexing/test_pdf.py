@@ -6,6 +6,7 @@ import pytest
 
 from pipelines.indexing.reading.read import read_page
 from pipelines.records import Page
+from tests.kit.blocks import blocks_of
 
 FONTS = {"prose": "Helvetica", "bold": "Helvetica-Bold", "code": "Courier"}
 # A line of a page: font, size, left and lower edge, text.
@@ -78,7 +79,7 @@ def read(pages: list[list[Shown]], title: str | None = None, outline: Sequence[t
 
 
 def words(document) -> str:
-    return "\n\n".join(block.text for section in document.sections for block in section.blocks)
+    return "\n\n".join(block.text for section in document.sections for block in blocks_of(section))
 
 
 def test_sections_begin_at_the_outlines_titles_and_keep_their_path_over_pages() -> None:
@@ -89,7 +90,7 @@ def test_sections_begin_at_the_outlines_titles_and_keep_their_path_over_pages() 
     ]
     pages = [[prose(720 - 14 * line, text, size=12) for line, text in enumerate(texts)] for texts in lines]
     document = read(pages, outline=[("Installing", 1, [("On Linux", 1, [])]), ("Using", 2, [])])
-    found = [(s.anchors, s.headings, " ".join(block.text for block in s.blocks)) for s in document.sections]
+    found = [(s.anchors, s.headings, " ".join(block.text for block in blocks_of(s))) for s in document.sections]
     assert found == [
         (("page=1",), (), "Preface to the guide."), (("page=2",), ("Installing",), "Unpack the archive."),
         (("page=2",), ("Installing", "On Linux"), "Run the script."),
@@ -160,25 +161,25 @@ def test_code_keeps_its_lines_and_columns():
             ("code", 10, 144, 476, "return 1   # one"), ("code", 10, 96, 452, "f(2)")]  # fmt: skip
     after = [prose(430, "The word"), ("code", 10, 120, 430, "f"), prose(430, "is a function.", left=130)]
     [section] = read([[*BODY, prose(515, "For example:"), *code, *after]]).sections
-    assert [block.kind for block in section.blocks] == ["prose", "code", "prose"]
-    assert section.blocks[0].text.endswith("For example:")
-    assert section.blocks[1].text == "def f(x):\n    if x:\n        return 1   # one\n\nf(2)"
-    assert section.blocks[2].text == "The word f is a function."
+    assert [block.kind for block in blocks_of(section)] == ["prose", "code", "prose"]
+    assert blocks_of(section)[0].text.endswith("For example:")
+    assert blocks_of(section)[1].text == "def f(x):\n    if x:\n        return 1   # one\n\nf(2)"
+    assert blocks_of(section)[2].text == "The word f is a function."
 
 
 def test_code_in_the_courier_of_free_programs_is_code():
     body = pdf_of([[*BODY, ("code", 10, 72, 500, "Name"), ("code", 10, 72, 488, "family")]])
     document = read_page(Page("https://x.org/a.pdf", body.replace(b"/Courier", b"/NimbusMonL-Regu"), "application/pdf"))
-    assert [block.kind for block in document.sections[0].blocks] == ["prose", "code"]
+    assert [block.kind for block in blocks_of(document.sections[0])] == ["prose", "code"]
 
 
 def test_indented_lines_of_code_in_any_font_keep_their_lines():
     code = [prose(500, "$ tool --all --now", left=100), prose(488, "$ tool --stop | less", left=100)]
     listed = [prose(460, "1. First $item = new;", left=100), prose(448, "2. Second item", left=100)]
     [section] = read([[*BODY, *code, *listed]]).sections
-    assert section.blocks[1].kind == "code"
-    assert section.blocks[1].text == "$ tool --all --now\n$ tool --stop | less"
-    assert "First" in section.blocks[2].text and section.blocks[2].kind == "prose"
+    assert blocks_of(section)[1].kind == "code"
+    assert blocks_of(section)[1].text == "$ tool --all --now\n$ tool --stop | less"
+    assert "First" in blocks_of(section)[2].text and blocks_of(section)[2].kind == "prose"
 
 
 def test_headings_of_a_pdf_without_an_outline_come_from_its_fonts():

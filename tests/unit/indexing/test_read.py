@@ -15,7 +15,9 @@ from pipelines.indexing.reading.formats import MAX_BYTES
 from pipelines.indexing.reading.links import page_pointers
 from pipelines.indexing.reading.read import PageReader, read_page
 from pipelines.indexing.reading.text import UnreadablePage
-from pipelines.records import Block, Document, IndexSettings, Page
+from pipelines.page.tree import Document
+from pipelines.records import IndexSettings, Page
+from tests.kit.blocks import Block, blocks_of
 from tests.kit.processes import alive, eventually
 from tests.kit.sectioning import text_of
 
@@ -50,14 +52,14 @@ def test_encodings_declared_or_not(body, charset):
 def test_plain_text_joins_paragraphs_and_keeps_columns():
     document = read(b"One\nline.\n\n  a  1\n  b  2\n", "text/plain", url="https://x.org/notes.txt")
     assert document.title == "notes.txt"
-    assert document.sections[0].blocks == (Block("prose", "One line."), Block("code", "  a  1\n  b  2"))
+    assert blocks_of(document.sections[0]) == (Block("prose", "One line."), Block("code", "  a  1\n  b  2"))
 
 
 def test_plain_text_has_sections_at_underlined_lines_and_lists():
     text = b"Foo\n===\n\nIt runs.  It\nstops:\n- a\n- b\n\n***\nUse\n***\nCall it.\n\nName  Age\n---------\nAnn   3\n"
     document = read(text, "text/plain", url="https://x.org/notes.txt")
     assert document.title == "Foo"
-    assert [(section.headings, section.blocks) for section in document.sections] == [
+    assert [(section.headings, blocks_of(section)) for section in document.sections] == [
         (("Foo",), (Block("prose", "It runs. It stops:\n- a\n- b"),)),
         (("Foo", "Use"), (Block("prose", "Call it."), Block("code", "Name  Age\n---------\nAnn   3"))),
     ]
@@ -70,7 +72,10 @@ def test_indented_prose_of_plain_text_is_prose():
     body = f"Messages\n\n{lines}\n\n     keep = 7d\n".encode()
     document = read(body, "text/plain", url="https://x.org/notes.txt")
     told = "The server keeps each message until it has been read, and deletes the old ones where the disk is full."
-    assert document.sections[0].blocks == (Block("prose", "Messages"), Block("prose", told), Block("code", "keep = 7d"))
+    assert blocks_of(document.sections[0]) == (
+        Block("prose", f"Messages\n\n{told}"),
+        Block("code", "keep = 7d"),
+    )
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,9 @@ import pytest
 
 from pipelines.indexing.reading.child_process import Child
 from pipelines.indexing.reading.read import PageReader, read_page
-from pipelines.markdown.text import marks_of
-from pipelines.records import Document, Page
+from pipelines.page.tree import Document, leaves_of
+from pipelines.records import Page
+from tests.kit.blocks import blocks_of
 from tests.kit.sectioning import text_of
 
 
@@ -140,11 +141,10 @@ def test_only_what_the_published_page_shows_is_read(said, shows):
 
 def test_code_is_marked_and_the_lines_of_a_block_stay_one_paragraph():
     section = read("Page\n====\n\nUse ``raydex index`` or :option:`-b`:\n\n| ``one``\n| two\n\nLast.\n").sections[0]
-    text = section.blocks[0].text
+    text = blocks_of(section)[0].text
     assert text == "Use raydex index or -b:\n\none\ntwo\n\nLast."
-    assert [text[mark.start : mark.end] for mark in marks_of(text) if mark.kind == "code"] == [
-        "raydex index", "-b", "one",
-    ]  # fmt: skip
+    runs = [run for leaf in leaves_of(section.content) for run in leaf.runs]
+    assert [run.text for run in runs if run.code] == ["raydex index", "-b", "one"]
 
 
 def test_a_name_for_references_is_no_text_and_two_lines_of_a_cell_are_no_list():
@@ -157,7 +157,7 @@ def test_code_has_its_language():
     text = (
         ".. code-block:: yaml\n   :caption: C\n\n   a: b\n\n.. code:: html+twig\n\n   {{ a }}\n\n.. ipython::\n\n   1\n"
     )
-    blocks = read(f"Page\n====\n\n{text}").sections[0].blocks
+    blocks = blocks_of(read(f"Page\n====\n\n{text}").sections[0])
     assert [(block.text, block.language) for block in blocks if block.kind == "code"] == [
         ("a: b", "yaml"), ("{{ a }}", "html+twig"), ("1", "")
     ]  # fmt: skip

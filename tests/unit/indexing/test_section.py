@@ -2,8 +2,9 @@
 
 import pytest
 
-from pipelines.indexing.chunking.atoms import join_atoms, to_atoms
-from pipelines.records import Block, Section
+from pipelines.page.cut.atoms import join_atoms, to_atoms
+from pipelines.page.tree import Section
+from tests.kit.blocks import Block, blocks_of, under
 from tests.kit.sectioning import read_html, text_of
 
 
@@ -18,7 +19,7 @@ def test_a_sphinx_section_has_its_id_path_and_only_its_own_text():
         "</section></main>"
     )
     assert (outer.anchors, outer.headings) == (("label", "a"), ("A",))
-    assert outer.blocks == (Block("prose", "one\n\nthree"),)
+    assert blocks_of(outer) == (Block("prose", "one\n\nthree"),)
     assert (inner.anchors, inner.headings) == (("label", "a", "b"), ("A", "B"))
 
 
@@ -33,7 +34,7 @@ def test_pages_that_sphinx_puts_into_the_tree_of_contents_of_one_page_are_its_te
         '<div class="toctree-wrapper compound"><span id="document-c"></span><section id="c"><h2>C</h2><p>three</p>'
         "</section></div></section></main>"
     )
-    assert [(section.headings, section.blocks) for section in found] == [(("A", "C"), (Block("prose", "three"),))]
+    assert [(section.headings, blocks_of(section)) for section in found] == [(("A", "C"), (Block("prose", "three"),))]
 
 
 def test_an_article_holds_its_headings_whatever_their_level_and_an_id_belongs_to_the_first():
@@ -48,7 +49,7 @@ def test_what_keeps_its_lines_is_a_listing():
     found = sections(
         "<main><h1>A</h1><xmp>a\n  <b>\n</xmp><textarea readonly>c\n  d</textarea><textarea></textarea></main>"
     )
-    assert [(block.kind, block.text) for block in found[0].blocks] == [("code", "a\n  <b>"), ("code", "c\n  d")]
+    assert [(block.kind, block.text) for block in blocks_of(found[0])] == [("code", "a\n  <b>"), ("code", "c\n  d")]
 
 
 def test_signs_beside_bullets_and_before_names_and_tables_for_the_look_of_boxes_are_left_out():
@@ -73,7 +74,7 @@ def test_a_section_that_holds_one_api_entry_is_one_section_with_both_anchors():
     (section,) = sections(API % "")
     assert section.anchors == ("ray-get", "ray.get")
     assert section.headings == ("ray.get",)
-    assert section.blocks == (Block("code", "ray.get(refs)"), Block("prose", "Get it."))
+    assert blocks_of(section) == (Block("code", "ray.get(refs)"), Block("prose", "Get it."))
 
 
 def test_a_method_is_a_section_inside_its_class():
@@ -83,12 +84,12 @@ def test_a_method_is_a_section_inside_its_class():
     outer, inner = sections(API % method)
     assert inner.anchors == ("ray-get", "ray.get", "ray.get.m")
     assert inner.headings == ("ray.get", "ray.get.m")
-    assert "M" not in "".join(block.text for block in outer.blocks)
+    assert "M" not in "".join(block.text for block in blocks_of(outer))
 
 
 def test_an_overload_without_an_id_belongs_to_the_entry_before_it():
     (section,) = sections('<main><dl><dt class="sig" id="f">f(a)</dt><dt class="sig">f(b)</dt><dd>F</dd></dl></main>')
-    assert section.blocks[0] == Block("code", "f(a)\nf(b)")
+    assert blocks_of(section)[0] == Block("code", "f(a)\nf(b)")
 
 
 @pytest.mark.parametrize(
@@ -123,8 +124,8 @@ def test_docbook_sections_entries_and_notes():
     (entry,) = found
     assert entry.anchors == ("S", "M", "G")
     assert entry.headings == ("20.4. Resources", "Memory", "shared_buffers (integer)")
-    assert [block.text for block in entry.blocks] == ["Sets it.\n\nNote", "Beware.", "After."]
-    assert entry.blocks[1].under == ("Note",)
+    assert [block.text for block in blocks_of(entry)] == ["Sets it.\n\nNote", "Beware.", "After."]
+    assert under(blocks_of(entry)[1]) == ("Note",)
 
 
 def test_headings_in_a_row_nest_by_rank():
@@ -171,7 +172,7 @@ def test_a_material_for_mkdocs_page_is_its_article():
     (section,) = document.sections
     assert (document.title, document.language) == ("Setup", "en")
     assert section.anchors == ("setup",)
-    assert section.blocks == (Block("prose", "Do this."), Block("code", "a:\n  b"))
+    assert blocks_of(section) == (Block("prose", "Do this."), Block("code", "a:\n  b"))
 
 
 def test_a_docusaurus_page_keeps_its_header_and_its_code_lines():
@@ -183,7 +184,7 @@ def test_a_docusaurus_page_keeps_its_header_and_its_code_lines():
     <nav class="pagination-nav">Next</nav></main><footer>F</footer></div>"""
     (section,) = sections(html)
     assert section.headings == ("Intro",)
-    assert section.blocks == (Block("prose", "Hello."), Block("code", "if x:\n  y"))
+    assert blocks_of(section) == (Block("prose", "Hello."), Block("code", "if x:\n  y"))
 
 
 MATH = '<math><mi>x</mi><annotation encoding="application/x-tex">x^2</annotation></math>'
@@ -224,12 +225,12 @@ SHOWN = {
 @pytest.mark.parametrize(("html", "blocks"), [(html, blocks) for html, *blocks in SHOWN.values()], ids=SHOWN)
 def test_blocks_are_what_a_reader_sees(html, blocks):
     (section,) = sections(f"<main><h1>T</h1>{html}</main>")
-    assert list(section.blocks) == blocks
+    assert list(blocks_of(section)) == blocks
 
 
 def test_lists_keep_items_on_lines():
     (section,) = sections("<main><p>See:</p><ul><li>a<ul><li>b</li></ul></li><li><p>c</p></li></ul><p>d</p></main>")
-    assert join_atoms(to_atoms(section.blocks)) == "See:\n\n- a\n  - b\n- c\n\nd"
+    assert join_atoms(to_atoms(blocks_of(section))) == "See:\n\n- a\n  - b\n- c\n\nd"
 
 
 def test_text_outside_a_missing_or_nearly_empty_main_is_kept():

@@ -3,6 +3,7 @@
 import pytest
 
 from pipelines.indexing.reading.set_text import parts_of
+from tests.kit.blocks import blocks_of
 from tests.kit.sectioning import read_html
 
 MANUAL = """copy(1)                  User Commands                  copy(1)
@@ -41,7 +42,7 @@ OVER = (
 def test_a_manual_page_in_one_listing_has_sections_paragraphs_and_entries():
     sections = read_html(f"<title>copy</title><body><pre>{MANUAL}</pre>").sections
     assert [section.headings for section in sections] == [(), ("NAME",), ("DESCRIPTION",), ("SEE ALSO",)]
-    assert [(block.kind, block.text) for block in sections[2].blocks] == [
+    assert [(block.kind, block.text) for block in blocks_of(sections[2])] == [
         ("prose", f"The command copies one file to another place. {OVER}\n\n-f, --force"),
         ("prose", "Copy in any case."),
         ("prose", "-n"),
@@ -77,4 +78,4 @@ def test_code_keeps_its_lines(code):
 @pytest.mark.parametrize("classes", ["><div class='highlight-none'><pre", "><pre class='screen'"])
 def test_what_its_page_calls_a_listing_is_one(classes):
     html = f"<title>copy</title><body{classes}>{MANUAL}</pre>"
-    assert [block.kind for block in read_html(html).sections[0].blocks] == ["code"]
+    assert [block.kind for block in blocks_of(read_html(html).sections[0])] == ["code"]

@@ -7,7 +7,8 @@ import pytest
 from pipelines.indexing.collection import Collection, InvalidCollection, Site, compose_collection
 from pipelines.indexing.reading.html.site import SelectorCheck
 from pipelines.indexing.reading.read import PageReader, read_page
-from pipelines.records import Document, IndexSettings, Page
+from pipelines.page.tree import Document
+from pipelines.records import IndexSettings, Page
 from tests.kit.sectioning import text_of
 
 PAGE = (

@@ -12,14 +12,15 @@ from pipelines.indexing.reading.generator import Generator, found
 from pipelines.indexing.reading.generators import ANY, generators_of
 from pipelines.indexing.reading.html.content import main_content
 from pipelines.indexing.reading.html.elements import holds_words, names_of
-from pipelines.indexing.reading.html.items import ItemReader
 from pipelines.indexing.reading.html.page_kind import kind_of
 from pipelines.indexing.reading.html.parse import parse_html
 from pipelines.indexing.reading.html.references import resolve_references
 from pipelines.indexing.reading.html.site import generator_of_site
-from pipelines.indexing.reading.section_writer import sections_of
+from pipelines.indexing.reading.html.walk import TreeWalker
 from pipelines.indexing.reading.text import NEEDS_JAVASCRIPT, UnreadablePage, text_of_page
-from pipelines.records import Document, Page
+from pipelines.page.builder import SectionBuilder
+from pipelines.page.tree import Document, Section, size_of
+from pipelines.records import Page
 
 
 def read_html(page: Page, html: Mapping[str, Any]) -> Document:
@@ -38,8 +39,8 @@ def document_of_html(url: str, text: str, title: str = "", language: str = "", o
     titles = [title for made in generators[::-1] for title in found(made.title, root)]  # also outside the content
     main = main_content(root, names, generators, listed=kind.listed)
     title = title or _text(*titles[:1]) or _title(main, label)
-    sections = () if kind.listed else sections_of(ItemReader(url).items_in(main), url)
-    shown = sum(len(block.text) for part in sections for block in part.blocks)
+    sections = () if kind.listed else _sections(url, main)
+    shown = size_of(*(section.content for section in sections))
     empty = not shown and not holds_words(main)
     if not kind.listed and (shown or empty) and kind.needs_script(shown):
         raise UnreadablePage(url, NEEDS_JAVASCRIPT)
@@ -47,6 +48,12 @@ def document_of_html(url: str, text: str, title: str = "", language: str = "", o
         return document_between_tags(url, text, title)
     first = next(chain.from_iterable(section.headings for section in sections[:1]), "")  # below text it names a part
     return Document(url, title or first or file_name(url), language, sections, label)
+
+
+def _sections(url: str, main: Element) -> tuple[Section, ...]:
+    builder = SectionBuilder(url)
+    TreeWalker(url, builder).walk(main)
+    return builder.sections()
 
 
 def _title(main: Element, label: str) -> str:

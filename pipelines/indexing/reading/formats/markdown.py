@@ -27,7 +27,8 @@ from pipelines.indexing.reading.formats.html import document_of_html
 from pipelines.indexing.reading.formats.mdx import shown_words, without_jsx
 from pipelines.indexing.reading.formats.myst import from_myst
 from pipelines.indexing.reading.text import text_of_page
-from pipelines.records import Document, Page
+from pipelines.page.tree import Document
+from pipelines.records import Page
 from pipelines.text.cleaning import clean_page
 from pipelines.text.phrases import read_table
 

@@ -12,7 +12,8 @@ from pipelines.indexing.reading.formats import TEXT
 from pipelines.indexing.reading.formats.html import document_of_html
 from pipelines.indexing.reading.formats.markdown import dialect_of, render
 from pipelines.indexing.reading.text import UnreadablePage, text_of_page
-from pipelines.records import Document, Page
+from pipelines.page.tree import Document
+from pipelines.records import Page
 
 # Characters of the outputs of one cell: a table of pandas has about 2,000, a log of a training run 100,000.
 MAX_OUTPUT = 2_000

@@ -10,7 +10,8 @@ import pypdfium2
 from pipelines.indexing.reading.formats import pdf_layout
 from pipelines.indexing.reading.formats.pdf_lines import Line, PageLines, lines_of
 from pipelines.indexing.reading.text import UnreadablePage
-from pipelines.records import Document, Page, Section
+from pipelines.page.tree import Document, Section
+from pipelines.records import Page
 from pipelines.text.cleaning import clean_page
 from pipelines.text.phrases import read_phrases
 

@@ -10,7 +10,7 @@ from itertools import groupby, pairwise
 from operator import itemgetter
 
 from pipelines.indexing.reading.formats.pdf_lines import Line, PageLines
-from pipelines.records import Block
+from pipelines.page.tree import Code, Node, Paragraph, text_runs
 
 _EDGE = 3  # lines at the top and at the bottom of a page among which running ones are looked for
 _SLOT = 4.0  # points: lines of different pages within it have the same place
@@ -92,12 +92,14 @@ def is_heading(line: Line, body: float) -> bool:
     return larger or (line.bold and len(line.text) < 60 and not line.text.endswith((".", ",", ";", ":")))
 
 
-def blocks_of(lines: Sequence[Line]) -> tuple[Block, ...]:
-    """Return lines as blocks: paragraphs in a row as one, code with its line breaks and indentation."""
-    return tuple(
-        Block("code", _listing(group)) if code else Block("prose", "\n\n".join(map(_joined, _paragraphs(group))))
-        for code, group in _groups(lines)
-    )
+def blocks_of(lines: Sequence[Line]) -> list[Node]:
+    """Return lines as blocks: paragraphs, and code with its line breaks and indentation."""
+    blocks: list[Node] = []
+    for code, group in _groups(lines):
+        blocks += (
+            [Code(_listing(group))] if code else [Paragraph(text_runs(_joined(part))) for part in _paragraphs(group)]
+        )
+    return blocks
 
 
 def _groups(lines: Sequence[Line]) -> Iterator[tuple[bool, list[Line]]]:

@@ -8,7 +8,8 @@ from itertools import groupby
 from pipelines.indexing.reading.links import HIDDEN
 from pipelines.indexing.reading.set_text import parts_of
 from pipelines.indexing.reading.text import LINE_BREAK, UnreadablePage, as_listing, as_paragraph, text_of_page
-from pipelines.records import Block, Document, Page, Section
+from pipelines.page.tree import Code, Document, Node, Paragraph, Section, text_runs
+from pipelines.records import Page
 from pipelines.text.cleaning import clean_page
 
 # A line below an empty one and above a line of signs, which may stand over it too; what has columns heads a table.
@@ -32,28 +33,31 @@ def document_of_text(url: str, text: str, title: str = "") -> Document:
     sections = [
         Section(url, (), tuple(dict.fromkeys(filter(None, (top, heading)))), blocks)
         for heading, part in (("", before), *zip(parts[::2], parts[1::2], strict=True))
-        if (blocks := tuple(_blocks(part)))
+        if (blocks := list(_blocks(part)))
     ]
     if not sections:
         raise UnreadablePage(url, "no text")
     return Document(url, title or top or file_name(url), "", tuple(sections))
 
 
-def _blocks(text: str) -> Iterator[Block]:
+def _blocks(text: str) -> Iterator[Node]:
     parts = (re.sub(r"(?<=[.!?])  (?=\w)", " ", part) for part in text.split("\n\n"))  # as typewriters end a sentence
     for lined, group in groupby(filter(str.strip, parts), key=_keeps_lines):
         if lined:
             yield from _lined_blocks(list(group))
         else:
-            yield Block("prose", "\n\n".join(as_paragraph(re.sub(_ITEM, LINE_BREAK, part)) for part in group))
+            yield from (Paragraph(text_runs(as_paragraph(re.sub(_ITEM, LINE_BREAK, part)))) for part in group)
 
 
-def _lined_blocks(group: Sequence[str]) -> Iterator[Block]:
+def _lined_blocks(group: Sequence[str]) -> Iterator[Node]:
     """Yield what keeps its lines as code, unless it is prose that is indented or set in full lines."""
     for part in (parts := parts_of("\n\n".join(group))):
-        yield Block("code" if part.lined else "prose", "\n\n".join(filter(None, (part.term, part.text))))
+        if part.lined:
+            yield Code(part.text)
+        else:
+            yield from (Paragraph(text_runs(text)) for text in (part.term, part.text) if text)
     if not parts:
-        yield Block("code", "\n\n".join(map(as_listing, group)))
+        yield Code("\n\n".join(map(as_listing, group)))
 
 
 def _keeps_lines(part: str) -> bool:

@@ -14,7 +14,8 @@ from docutils.writers.html5_polyglot import HTMLTranslator, Writer
 from pipelines.indexing.reading.formats.html import document_of_html
 from pipelines.indexing.reading.formats.rst_directives import LABEL, understand_all
 from pipelines.indexing.reading.text import text_of_page
-from pipelines.records import Document, Page
+from pipelines.page.tree import Document
+from pipelines.records import Page
 
 _SETTINGS = {
     # What docutils itself would insert: files, the output of commands in raw nodes, configuration files.

@@ -3,6 +3,13 @@
 from lxml import etree
 from lxml.etree import _Element as Element
 
+from pipelines.page.tree import Style
+
+# Elements of text in a style, and those that the names of images and formulas are put into.
+IMAGE, MATH, RAISED, LOWERED = "raydex-image", "raydex-math", "raydex-raised", "raydex-lowered"
+STYLES: dict[str, Style] = {
+    **dict.fromkeys(("s", "del", "strike"), "strike"), RAISED: "sup", LOWERED: "sub", IMAGE: "image", MATH: "math"
+}  # fmt: skip
 HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
 _NAMES = etree.XPath("//@class | //@role | //input/@type", smart_strings=False)
 

@@ -4,32 +4,39 @@ Knows headings, anchors and blocks only.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from itertools import islice
+from typing import NamedTuple
 
-from pipelines.indexing.reading.text import introduces
-from pipelines.markdown.text import LIST, in_list, join_texts
-from pipelines.records import Block, Section
+from pipelines.page.flow import LIST, FlatBlock, Line, flat_blocks, introduces
+from pipelines.page.tree import Section, text_runs
 
 # A section of prose with at most this many words is a lead-in to its subsections: two sentences.
 SHORT = 40
 MOST_TITLES = 10  # of subsections that are listed: longer lists are tables of contents, which match everything
 
 
-def with_outlines(sections: Sequence[Section]) -> list[Section]:
-    """Return `sections`, where one that only introduces its subsections, or is a signature, ends with their titles.
+class FlatSection(NamedTuple):
+    """A section with its blocks in a row."""
+
+    section: Section
+    blocks: tuple[FlatBlock, ...]
+
+
+def with_outlines(sections: Sequence[Section]) -> list[FlatSection]:
+    """Return `sections` in flat blocks. One that only introduces its subsections, or is a signature, ends with their
+    titles.
 
     A short one begins its first part, if that has no anchor of its own: the purpose of a reference page its synopsis.
     """
-    found: list[Section] = []
-    carried: tuple[Block, ...] = ()
+    found: list[FlatSection] = []
+    carried: tuple[FlatBlock, ...] = ()
     for place, section in enumerate(sections):
-        whole = replace(section, blocks=(*carried, *section.blocks))
+        whole = FlatSection(section, (*carried, *flat_blocks(section.content)))
         carried = ()
         words = sum(len(block.text.split()) for block in whole.blocks)
-        if place + 1 < len(sections) and words <= SHORT and _opens(whole, sections[place + 1]):
+        if place + 1 < len(sections) and words <= SHORT and _opens(section, sections[place + 1]):
             carried = whole.blocks
-        elif section.headings and words and _only_introduces(whole, short=words <= SHORT):
+        elif section.headings and words and _only_introduces(whole.blocks, short=words <= SHORT):
             found.append(_with_titles(whole, list(islice(_subsections(sections, place), MOST_TITLES))))
         else:
             found.append(whole)
@@ -41,12 +48,14 @@ def _opens(section: Section, part: Section) -> bool:
     return section.headings == part.headings[:-1] != () and section.anchors == part.anchors
 
 
-def _only_introduces(section: Section, *, short: bool) -> bool:
-    last = section.blocks[-1] if section.blocks else Block("prose", "")
+def _only_introduces(blocks: Sequence[FlatBlock], *, short: bool) -> bool:
+    if not blocks:
+        return short
+    last = blocks[-1]
     if last.kind == "prose" and last.under == () and introduces(last.text):
         return True
-    is_signature = len(section.blocks) == 1 and last.kind == "code"
-    return short and (is_signature or all(block.kind == "prose" for block in section.blocks))
+    is_signature = len(blocks) == 1 and last.kind == "code"
+    return short and (is_signature or all(block.kind == "prose" for block in blocks))
 
 
 def _subsections(sections: Sequence[Section], place: int) -> Iterator[str]:
@@ -60,9 +69,10 @@ def _subsections(sections: Sequence[Section], place: int) -> Iterator[str]:
             yield last
 
 
-def _with_titles(section: Section, titles: Sequence[str]) -> Section:
+def _with_titles(whole: FlatSection, titles: Sequence[str]) -> FlatSection:
     if not titles:
-        return section
-    lead = section.blocks[-1].text.split("\n\n")[-1] if section.blocks else ""
-    listed = Block("prose", join_texts([in_list(title, "- ", (LIST,)) for title in titles], "\n"), under=(lead,))
-    return replace(section, blocks=(*section.blocks, listed))
+        return whole
+    last = whole.blocks[-1] if whole.blocks else FlatBlock("prose", (Line("", ()),))
+    lead = last.lines[-1] if last.kind == "prose" else Line(text := last.text.split("\n\n")[-1], text_runs(text))
+    lines = (Line(f"- {title}", text_runs(title), "- ", True, (LIST,), place > 0) for place, title in enumerate(titles))
+    return FlatSection(whole.section, (*whole.blocks, FlatBlock("prose", tuple(lines), under=(lead,))))

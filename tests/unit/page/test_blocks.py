@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from pipelines.markdown.blocks import BlockKind, read_blocks
-from pipelines.markdown.parser import block_parser
+from pipelines.page.blocks import BlockKind, read_blocks
+from pipelines.page.parser import block_parser
 
 NESTED = "- one\n    1. inner\n\n        ```sh\n        ls\n        ```\n- two\\\n    more"
 

@@ -4,7 +4,7 @@ import re
 from bisect import bisect_right
 from collections import defaultdict
 
-from pipelines.markdown.writing import GAP
+from pipelines.page.flow import GAP
 
 CELLS = " | "  # between the cells of a row, as they are embedded and hashed
 READ_CELLS = " · "  # as a person reads them, in a line that is no table any more

@@ -1,25 +1,33 @@
-"""Reads the tree of a page as items: text, headings, listings, tables, and what holds other items.
+"""Walks the tree of an HTML page and builds the page of it: text, headings, listings, tables, and what holds others.
 
-An item is read when the next stage asks for it: what is left out there is never read. Knows no sections: which item
-begins one is decided there.
+Which of them begins a section is decided by the builder.
 """
 
 import re
-from collections.abc import Iterable, Sequence
-from typing import Literal, NamedTuple, TypeAlias
+from collections.abc import Sequence
 from urllib.parse import urlsplit
 
 from lxml import etree
 from lxml.etree import _Element as Element
 
 from pipelines.indexing.reading.generators import BOXES, CONTENTS, SECTIONS
-from pipelines.indexing.reading.html import blocks
 from pipelines.indexing.reading.html.elements import HEADINGS
-from pipelines.indexing.reading.html.flow import IN_PARAGRAPH, MUCH, TextRun, flow_of, holds_heading, is_inline
+from pipelines.indexing.reading.html.inline import (
+    IN_PARAGRAPH,
+    TextRun,
+    flow_of,
+    holds_heading,
+    is_inline,
+    line_in,
+    words_from,
+)
+from pipelines.indexing.reading.html.listings import PLAIN, code_block, named_language, signature_block, signature_name
+from pipelines.indexing.reading.html.tables import table_of
 from pipelines.indexing.reading.html.tabs import LABEL
 from pipelines.indexing.reading.set_text import parts_of
-from pipelines.markdown.text import join_texts
-from pipelines.records import Block
+from pipelines.page.builder import MUCH, Heading, SectionBuilder
+from pipelines.page.plain import plain
+from pipelines.page.tree import Code, Definitions, Group, Note, Run, Runs, Tab, text_runs
 from pipelines.text.phrases import read_names
 
 BULLET = "- "
@@ -34,6 +42,7 @@ _CONTENTS_CHARACTERS, _CONTENTS_SHARE = 1500, 0.9  # as many as a chunk holds
 _SENTENCES = 0.05  # a link
 _AWAY = 0.1  # of the links: a list of links to other sites is what somebody recommends
 _SENTENCE = re.compile(r"[^\s.!?]{2}[.!?](?=\s|$)|[。！？]")
+_DEEP = 4  # the level from which a heading without an id is a part of its section (Parameters, Returns, Example)
 _BETWEEN_LINKS = etree.XPath(".//text()[not(ancestor::a)]", smart_strings=False)
 
 
@@ -74,142 +83,125 @@ def _numeral(number: int, style: str) -> str:
     return str(number)
 
 
-class Container(NamedTuple):
-    """What has an id or a `label` and holds a section."""
+class TreeWalker:
+    """Walks elements of the page at `url`, and adds what they hold to `builder`."""
 
-    anchors: list[str]
-    label: str
-    parts: "Items"
-
-
-class GroupedItems(NamedTuple):
-    """What belongs together: a row, a definition list, a box or tab beside the text; a `note` shows where it ends."""
-
-    kind: Literal["row", "definitions", "note", "quotation", "tab"]
-    parts: "Items"
-
-
-class ItemList(NamedTuple):
-    """A list: one of links only is a table of `contents`. `index_size` is that of an index of pages, else 0."""
-
-    numbering: Numbering
-    index_size: int
-    contents: bool
-    parts: "Items"
-
-
-class ListItem(NamedTuple):
-    """An item of a list with its number; a `named` one begins with a name, a `long` one is worth a section."""
-
-    number: str | None
-    named: bool
-    long: bool
-    parts: "Items"
-
-
-class ListEntry(NamedTuple):
-    """An entry of a definition list: with `ids`, or a name before it, a section if it is `linked`, else `terms`.
-
-    One that is `endless` holds headings, because its end tag is missing.
-    """
-
-    linked: bool
-    ids: Sequence[str]
-    heading: str
-    signatures: Sequence[Block]
-    endless: bool
-    terms: Sequence[str]
-    parts: "Items"
-
-
-# A `str` is a paragraph, a Block a listing.
-Leaf: TypeAlias = TextRun | str | Block | blocks.PageHeading | blocks.DataTable
-Items: TypeAlias = Iterable[Leaf | Container | GroupedItems | ItemList | ListItem | ListEntry]
-
-
-class ItemReader:
-    """Reads elements of the page at `url`."""
-
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, builder: SectionBuilder) -> None:
         self._site = urlsplit(url).netloc
+        self._builder = builder
+        self._numberings: list[Numbering] = []  # of the open lists
 
-    def items_in(self, element: Element) -> Items:
-        """Yield everything in `element`: the runs of text, and what stands between them."""
+    def walk(self, element: Element) -> None:
+        """Add everything in `element`: the runs of text, and what stands between them."""
         for part in flow_of(element):
             if not isinstance(part, TextRun):
-                yield from self._block(part)
+                self._block(part)
             elif part or part.before or part.after or part.names_block:
-                yield part
+                self._text(part)
 
-    def _block(self, element: Element) -> Items:
+    def _text(self, run: TextRun) -> None:
+        """Add text as a paragraph, or as the title of the section that a name before it begins."""
+        builder = self._builder
+        builder.target(*run.before)
+        if run and not (builder.waiting and self._begins(run, run.title, len("".join(run.words).split()))):
+            builder.paragraph(run.runs)
+        builder.target(*run.after)
+        if run.names_block and builder.waiting:
+            self._begins(run, "", 0)
+
+    def _begins(self, run: TextRun, title: str, words: int) -> bool:
+        return self._builder.begin(title, words, words_from(run.following, MUCH))
+
+    def _block(self, element: Element) -> None:
         tag = element.tag
         if tag == "p":
-            return (
-                [TextRun.of(element, element.getnext())] if is_inline(element, IN_PARAGRAPH) else self.items_in(element)
-            )
-        if tag in HEADINGS:
-            return [blocks.heading_of(element)]
-        if tag == "table":
-            table = blocks.table_of(element)
-            return [table] if table else self.items_in(element)
-        if tag in ("ul", "ol", "menu", "dir", "li"):
-            return [self._list_item(element) if tag == "li" else self._list(element)]
-        if tag == "dl":
-            return self._definitions(element)
-        return self._listing(element) if tag == "pre" else self._box(element)
+            if is_inline(element, IN_PARAGRAPH):
+                self._text(TextRun.of(element, element.getnext()))
+            else:
+                self.walk(element)
+        elif tag in HEADINGS:
+            self._builder.heading(_heading_of(element))
+        elif tag == "table":
+            self._table(element)
+        elif tag == "li":
+            self._list_item(element)
+        elif tag in ("ul", "ol", "menu", "dir"):
+            self._list(element)
+        elif tag == "dl":
+            self._definitions(element)
+        elif tag == "pre":
+            self._listing(element)
+        else:
+            self._box(element)
 
-    def _listing(self, pre: Element) -> Items:
-        """Yield a listing; what reads as a text that man sets in lines, with its headings and entries, is none."""
-        block = blocks.code_block(pre)
+    def _table(self, element: Element) -> None:
+        if table := table_of(element):
+            self._builder.table(*table)
+        else:
+            self.walk(element)
+
+    def _listing(self, pre: Element) -> None:
+        """Add a listing; what reads as a text that man sets in lines, with its headings and entries, is none."""
+        code, builder = code_block(pre), self._builder
         classes = (pre.get("class") or "").split()
-        is_code = not blocks.PLAIN.issuperset(classes) or blocks.named_language(pre) or pre.find(".//code") is not None
-        parts = parts_of(block.text) if block and not is_code else []
+        is_code = not PLAIN.issuperset(classes) or named_language(pre) or pre.find(".//code") is not None
+        parts = parts_of(code.text) if code and not is_code else []
         for text, term, heading, lined in parts:
             if heading:
-                yield blocks.PageHeading(text, [], 2, minor=False)
+                builder.heading(Heading(text_runs(text), (), 2))
             elif lined:
-                yield Block("code", text)
+                builder.code(Code(text))
+            elif term:
+                with builder.entry((), "", [text_runs(term)], linked=False):
+                    builder.paragraph(text_runs(text))
             else:
-                yield ListEntry(False, (), "", (), False, [term], [text]) if term else text
-        if block and not parts:
-            yield block
+                builder.paragraph(text_runs(text))
+        if not parts:
+            builder.code(code)
 
-    def _box(self, element: Element) -> Items:
-        classes = (element.get("class") or "").split()
+    def _box(self, element: Element) -> None:
+        classes, builder = (element.get("class") or "").split(), self._builder
         contents = not CONTENTS.isdisjoint(classes) or ("contents" in classes and not _NAMES["toc"].isdisjoint(classes))
         if contents and not any(map(_is_section, element.iterdescendants("section", "div"))):  # Sphinx's singlehtml
-            return []
+            return
         if label := element.get(LABEL):
-            return self._tab(label, element)
-        if _is_section(element):
+            self._tab(label, element)
+        elif _is_section(element):
             anchor = element.get("id") or (element[0].get("id") if element.tag == "article" else None)
-            return [Container([anchor] if anchor else [], "", self.items_in(element))]
-        if element.tag == "blockquote" or not _BOX.isdisjoint(classes):
+            with builder.container([anchor] if anchor else []):
+                self.walk(element)
+        elif element.tag == "blockquote" or not _BOX.isdisjoint(classes):
             # A quotation that only holds a box is docutils' way to indent.
             indents = element.tag == "blockquote" and len(element) == 1 and element[0].tag == "div"
-            return [GroupedItems("quotation" if indents else "note", self.items_in(element))]
-        if element.tag == "details" or _is_row(element):
-            return [GroupedItems("row", self.items_in(element))]
-        is_line = element.tag == "div" and all(map(is_inline, element))
-        return [TextRun.of(element, element.getnext())] if is_line else self.items_in(element)
-
-    def _tab(self, label: str, panel: Element) -> Items:
-        """Yield a tab with its label: before its content, or as heading where that fills a chunk or has headings."""
-        if len("".join(panel.itertext())) > _LONG_TAB or holds_heading(panel):
-            yield Container([], label, self.items_in(panel))
-            return
-        first = panel[0] if len(panel) and not (panel.text or "").strip() else panel
-        if first.tag == "p" or first is panel:
-            first.text = f"{label}: {first.text or ''}"
+            with builder.box(Group() if indents else Note(), apart=True):
+                self.walk(element)
+        elif element.tag == "details" or _is_row(element):
+            with builder.box(Group()):
+                self.walk(element)
+        elif element.tag == "div" and all(map(is_inline, element)):
+            self._text(TextRun.of(element, element.getnext()))
         else:
-            yield f"{label}:"
-        yield GroupedItems("tab", self.items_in(panel))
+            self.walk(element)
+
+    def _tab(self, label: str, panel: Element) -> None:
+        """Add a tab with its label, which is a heading where the content fills a chunk or has headings."""
+        if len("".join(panel.itertext())) > _LONG_TAB or holds_heading(panel):
+            with self._builder.container([], label):
+                self.walk(panel)
+        else:
+            with self._builder.box(Tab(label=label), apart=True):
+                self.walk(panel)
 
     # -- lists --------------------------------------------------------------------------------------------
 
-    def _list(self, element: Element) -> ItemList:
+    def _list(self, element: Element) -> None:
         size = sum(map(len, element.itertext())) if self._is_index(element) else 0
-        return ItemList(Numbering(element), size, not size and self._is_contents(element), self.items_in(element))
+        if self._builder.leave_out(size):
+            return
+        self._numberings.append(Numbering(element))
+        with self._builder.items(contents=not size and self._is_contents(element)):
+            self.walk(element)
+        self._numberings.pop()
 
     def _is_index(self, items: Element) -> bool:
         """Return whether a list is an index of the pages of this site: long, most of it links, and no sentences."""
@@ -233,21 +225,25 @@ class ItemReader:
         href = link.get("href") or ""
         return not href or (href.startswith(("http:", "https:")) and urlsplit(href).netloc != self._site)
 
-    def _list_item(self, element: Element) -> ListItem:
+    def _list_item(self, element: Element) -> None:
         element.text = re.sub(r"^\s*[-–•]\s+", "", element.text or "")  # a sign beside the bullet
         named = len(element) > 0 and element[0].tag in ("a", "span", "p") and bool(TextRun.of(element[0]).before)
         long = not holds_heading(element) and len("".join(element.itertext()).split()) >= MUCH
-        return ListItem(element.get("value"), named, long, self.items_in(element))
+        marker = self._numberings[-1].mark(element.get("value")) if self._numberings else BULLET
+        with self._builder.item(marker, named=named, long=long):
+            self.walk(element)
 
     # -- definition lists ---------------------------------------------------------------------------------
 
-    def _definitions(self, element: Element) -> Items:
+    def _definitions(self, element: Element) -> None:
         classes = (element.get("class") or "").split()
         if "toc" in classes:
-            return self._box(element)
-        return [GroupedItems("definitions", self._entries(element, linked=_NAMES["not_entries"].isdisjoint(classes)))]
+            self._box(element)
+            return
+        with self._builder.box(Definitions()):
+            self._entries(element, linked=_NAMES["not_entries"].isdisjoint(classes))
 
-    def _entries(self, element: Element, *, linked: bool) -> Items:
+    def _entries(self, element: Element, *, linked: bool) -> None:
         terms: list[Element] = []
         for child in [*element, None]:
             if child is not None and child.tag == "dt":
@@ -255,31 +251,47 @@ class ItemReader:
                 continue
             definition = child if child is not None and child.tag == "dd" else None
             if terms or definition is not None:
-                yield self._entry(terms, definition, linked=linked and bool(terms))
+                self._entry(terms, definition, linked=linked and bool(terms))
                 terms = []
             if child is None or child is definition:
                 continue
             if is_inline(child):
-                yield TextRun.of(child)
+                self._text(TextRun.of(child))
             elif child.tag == "div":
-                yield from self._definitions(child)
+                self._definitions(child)
             else:
                 if (run := TextRun().end(child)).names_block:
-                    yield run
-                yield from self._block(child)
+                    self._text(run)
+                self._block(child)
 
-    def _entry(self, terms: Sequence[Element], definition: Element | None, *, linked: bool) -> ListEntry:
+    def _entry(self, terms: Sequence[Element], definition: Element | None, *, linked: bool) -> None:
         named = next((term for term in terms if term.get("id")), None)
         ids = [name for term in terms if (name := term.get("id"))]
         ids = ids or [name for term in terms for name in TextRun.of(term).before]
-        lines = [] if linked and ids else list(map(blocks.line_of, terms))
-        lines = [join_texts([line, ":"]) if line[-1:].isalnum() else line for line in lines]
-        heading = blocks.signature_name(terms[0] if named is None else named) if linked else ""
-        signatures = [blocks.signature_block(terms)] if linked else []
+        heading = signature_name(terms[0] if named is None else named) if linked else ""
         endless = definition is not None and named is None and holds_heading(definition)
-        parts = () if definition is None else self.items_in(definition)
-        shown = [block for block in signatures if block.text not in ("", heading)]
-        return ListEntry(linked, [*dict.fromkeys(ids[::-1])], heading, shown, endless, lines, parts)
+        shown = [] if linked and ids else list(map(_term_of, terms))
+        ids = [*dict.fromkeys(ids[::-1])]
+        with self._builder.entry(ids, heading, shown, linked=linked, endless=endless) as is_section:
+            if is_section and (signature := signature_block(terms)).text not in ("", heading):
+                self._builder.code(signature)
+            if definition is not None:
+                self.walk(definition)
+
+
+def _heading_of(element: Element) -> Heading:
+    """Return a heading with its id, or the first name in it."""
+    inner = [part for part in element.iter("a", "span") if part.get("class") != "indexterm"]
+    own_id = element.get("id") or next((name for part in inner if (name := part.get("id") or part.get("name"))), None)
+    level = int(element.tag[1])
+    minor = level >= _DEEP or next(element.iterancestors("a"), None) is not None
+    return Heading(line_in(element), [own_id] if own_id else [], level, minor)
+
+
+def _term_of(element: Element) -> Runs:
+    """Return a term with a colon after it."""
+    runs = line_in(element)
+    return (*runs, Run(":")) if plain(runs)[-1:].isalnum() else runs
 
 
 def _is_section(element: Element) -> bool:

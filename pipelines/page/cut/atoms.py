@@ -1,4 +1,4 @@
-"""Divides the blocks of a section into atoms, and says what a break before each of them costs.
+"""Divides the flat blocks of a section into atoms, and says what a break before each of them costs.
 
 The costs are those of a typesetter who keeps a heading with its text ("keep with next"; Knuth and Plass, "Breaking
 Paragraphs into Lines", 1981, call them penalties). Knows no budget and no model.
@@ -9,10 +9,10 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from pipelines.indexing.reading.text import introduces
-from pipelines.markdown.text import divide, join_texts
-from pipelines.markdown.writing import GAP
-from pipelines.records import Block, BlockKind
+from pipelines.page.flow import GAP, BlockKind, FlatBlock, Line, introduces
+from pipelines.page.plain import LINE as NEW_LINE
+from pipelines.page.plain import cut_runs, lines_of, plain, raw
+from pipelines.page.tree import Runs
 
 # What a break costs; a further chunk costs A_CHUNK (packing.py). Their order is the one in which a reader of random
 # chunks of three sites missed what stood in the chunk before. INTRODUCED is more than a further chunk and two other
@@ -27,7 +27,6 @@ SHOWN = 12  # between a whole sentence and the code or table after it: its parag
 INTRODUCED = 60  # after a lead-in, a label, a term, a signature
 WORD = 80  # within a sentence or a line
 
-_PARAGRAPH = re.compile(r"\n[^\S\n]*\n\s*?(?=[^\S\n]*\S)")
 _SENTENCE_END = re.compile(r"[.!?。！？](?:(?<=[。！？])|\s(?=[^\sa-z]))")
 _ITEM = re.compile(r"\s*(?:[-*•]|\w{1,4}[.)])\s")
 _GOES_ON = re.compile(r"\s*[a-z]+,? [a-z]")  # a sentence, after the code in its middle; no signature
@@ -36,21 +35,27 @@ BLANK_LINES = re.compile(r"\A(?:[^\S\n]*\n)+")
 
 
 class Atom(NamedTuple):
-    """A text that is kept whole if it fits into a chunk.
+    """A text that is kept whole if it fits into a chunk: `lead` and `runs`.
 
     `gap` stands between it and the atom before it, `cost` is that of a break there. A chunk that begins with it may
-    repeat first the paragraphs that it is `under`, and the lines of its `scope`: the header of a table, what a part of
-    a listing stands in. `language` and `within` are those of its block; `joined` are the atoms that it was made of.
+    repeat first the paragraphs that it is `under`, and the lines of its `scope`: the head of a table, what a part of
+    a listing stands in. `head` are the runs of a table's head. The rest is as in Line and FlatBlock; `joined` are the
+    atoms that it was made of.
     """
 
     kind: BlockKind
     text: str
+    runs: Runs
     gap: str = GAP
     cost: int = APART
-    under: tuple[str, ...] = ()
+    under: tuple[Line, ...] = ()
     scope: tuple[str, ...] = ()
+    head: Runs = ()
     language: str = ""
     within: tuple[int, ...] = ()
+    lead: str = ""
+    item: bool = False
+    below: bool = False
     joined: tuple["Atom", ...] = ()
 
     @property
@@ -64,10 +69,10 @@ class Atom(NamedTuple):
         return self.kind == "table" and self.text.startswith("".join(self.scope))
 
 
-def to_atoms(blocks: Sequence[Block]) -> list[Atom]:
+def to_atoms(blocks: Sequence[FlatBlock]) -> list[Atom]:
     """Return the atoms of a section: sentences, whole listings and whole tables."""
     atoms: list[Atom] = []
-    before: Block | None = None
+    before: FlatBlock | None = None
     for block in blocks:
         found = list(_prose_atoms(block) if block.kind == "prose" else _whole_atom(block))
         if before is not None and found:
@@ -86,38 +91,46 @@ def join_atoms(atoms: Sequence[Atom]) -> str:
     return text.strip() if atoms[0].kind == "prose" else BLANK_LINES.sub("", text).rstrip()
 
 
-def _whole_atom(block: Block) -> Iterator[Atom]:
-    (text,) = divide(block.text, [BLANK_LINES.sub("", block.text).rstrip()])
-    if not text and not block.header:
+def _whole_atom(block: FlatBlock) -> Iterator[Atom]:
+    text, header = raw(block.runs), block.header
+    start = len(text) - len(BLANK_LINES.sub("", text))
+    runs = block.runs
+    if start or text[-1:].isspace():
+        runs = cut_runs(runs, (start, len(text.rstrip()) - start))[1] if text.strip() else ()
+    if not runs and not header:
         return
-    has_header = not block.header or text == block.header or text.startswith(block.header + "\n")
-    if not has_header:
-        text = join_texts([block.header, text], "\n") if text else block.header.rstrip()
-    scope = (block.header,) if block.header else ()
-    yield Atom(block.kind, text, GAP, APART, block.under, scope, block.language, block.within)
+    shown = plain(runs)
+    if header and shown != header and not shown.startswith(header + "\n"):
+        runs = (*block.head, NEW_LINE, *runs) if runs else block.head
+        shown = plain(runs).rstrip()
+    scope = (header,) if header else ()
+    yield Atom(block.kind, shown, runs, GAP, APART, block.under, scope, block.head, block.language, block.within)
 
 
-def _prose_atoms(block: Block) -> Iterator[Atom]:
-    found: list[tuple[str, str, int]] = []
-    gap, cost, before = GAP, APART, ""
-    for paragraph in _PARAGRAPH.split(block.text.strip("\n")):
-        for line in filter(str.strip, paragraph.split("\n")):
+def _prose_atoms(block: FlatBlock) -> Iterator[Atom]:
+    cost, before, under = APART, "", block.under
+    for line in block.lines:
+        gap, lead, item, below = "\n" if line.tight else GAP, line.lead, line.item, line.below
+        for runs in lines_of(line.runs):
+            if not (text := raw(runs).rstrip()):
+                continue
             if before:
-                cost = _line_cost(before, line, gap, grouped=bool(block.under))
-            for sentence in _sentences(line.rstrip()):
-                found.append((sentence, gap, cost))
-                gap, cost = "", SENTENCE
-            gap, before = "\n", line
-        gap = GAP
-    texts = divide(block.text, [sentence for sentence, _, _ in found])
-    for text, (_, gap, cost) in zip(texts, found, strict=True):
-        yield Atom("prose", text, gap, cost, block.under)
+                cost = _line_cost(before, lead + text, gap, grouped=bool(under))
+            before = lead + text
+            for part in _sentences(runs, text):
+                shown = lead + plain(part)
+                yield Atom("prose", shown, part, gap, cost, under, (), (), "", line.within, lead, item, below)
+                gap, cost, lead, item, below = "", SENTENCE, "", False, False
+            gap = "\n"
 
 
-def _sentences(line: str) -> list[str]:
+def _sentences(runs: Runs, text: str) -> list[Runs]:
     """Return the sentences of a line, each with the space after it."""
-    ends = [stop.end() for stop in _SENTENCE_END.finditer(line)]
-    return [line[start:end] for start, end in pairwise([0, *ends, len(line)])]
+    ends = [stop.end() for stop in _SENTENCE_END.finditer(text)]
+    if not ends and len(text) == len(raw(runs)):
+        return [runs]
+    sizes = [end - start for start, end in pairwise([0, *ends, len(text)])]
+    return [part for part in cut_runs(runs, sizes) if part]
 
 
 def _line_cost(before: str, line: str, gap: str, *, grouped: bool) -> int:
@@ -130,11 +143,11 @@ def _line_cost(before: str, line: str, gap: str, *, grouped: bool) -> int:
     return RELATED if grouped or (_ITEM.match(line) and not listed) else APART
 
 
-def _break_cost(before: Block, block: Block, *, first: bool) -> int:
+def _break_cost(before: FlatBlock, block: FlatBlock, *, first: bool) -> int:
     """Return the cost of a break between two blocks; `first` says that only one atom stands before it."""
     goes_on = block.under[: len(before.under)] == before.under  # within the same item, note or entry
     last = before.text.rstrip().rpartition("\n")[2]
-    if before.kind == "prose" and block.under and before.text.endswith(block.under[-1]):
+    if before.kind == "prose" and block.under and before.text.endswith(block.under[-1].text):
         return INTRODUCED
     if before.kind == "prose" and goes_on and introduces(last) and (last.endswith(":") or not _ITEM.match(last)):
         return INTRODUCED

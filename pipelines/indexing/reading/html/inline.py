@@ -1,15 +1,21 @@
 """Reads an element as a flow: runs of text, and the blocks between them.
 
-A run has the names in it that links lead to: `<a name>`, and empty `<a id>` and `<span id>`. Such a name belongs to
-what follows it. Knows no sections.
+A piece of text has the names in it that links lead to: `<a name>`, and empty `<a id>` and `<span id>`. Such a name
+belongs to what follows it. Knows no sections.
 """
 
+from collections.abc import Sequence
+from itertools import pairwise
 from operator import attrgetter
+from typing import NamedTuple
 
 from lxml.etree import _Element as Element
 
-from pipelines.indexing.reading.html.elements import HEADINGS, holds_words
-from pipelines.indexing.reading.text import Span, as_marked, as_paragraph, introduces
+from pipelines.indexing.reading.html.elements import HEADINGS, STYLES, holds_words
+from pipelines.indexing.reading.text import as_paragraph
+from pipelines.page.flow import introduces
+from pipelines.page.plain import merged, on_one_line
+from pipelines.page.tree import Run, Runs, Style, text_runs
 from pipelines.text.phrases import read_names
 
 _NAMES = read_names(__name__)
@@ -19,15 +25,21 @@ _TAG = attrgetter("tag")
 _BOLD = ("b", "strong", "big")
 _LONGEST_BOLD, _LONGEST_PLAIN = 30, 12  # words of a title: a question in bold type, a name
 _CODE = ("code", "tt", "kbd", "samp")
-MARKED = ("a", *_CODE)  # elements that leave marks in a text
-MUCH = 30  # words that are worth a section of their own without a title: two sentences
+MARKED = ("a", *_CODE, *STYLES)  # elements of which a text knows
+
+
+class Span(NamedTuple):
+    """What some pieces of a text are, from the first to the last (exclusive)."""
+
+    first: int
+    last: int
+    code: bool = False
+    target: str = ""
+    style: Style = ""
 
 
 class TextRun:
-    """The text between two blocks, with the names `before` its first word and those `after` its last one.
-
-    It knows its code, and its links with their targets as they are written.
-    """
+    """The text between two blocks, with the names `before` its first word and those `after` its last one."""
 
     def __init__(self, text: str | None = None, following: Element | None = None) -> None:
         self.words: list[str] = []
@@ -67,9 +79,11 @@ class TextRun:
             self.add(child, bold)
             self.add_text(child.tail, bold)
         if tag in _CODE:
-            self._spans.append((first, len(self.words), "code", ""))
+            self._spans.append(Span(first, len(self.words), code=True))
         elif tag == "a" and (target := element.get("href")):
-            self._spans.append((first, len(self.words), "link", target))
+            self._spans.append(Span(first, len(self.words), target=target))
+        elif tag in STYLES:
+            self._spans.append(Span(first, len(self.words), style=STYLES[tag]))
 
     def add_text(self, text: str | None, bold: bool = False) -> None:
         """Add `text`, which stands in bold type or not."""
@@ -81,9 +95,9 @@ class TextRun:
             self._worded, self._plain = True, self._plain or not bold
 
     @property
-    def text(self) -> str:
-        """The text as a paragraph with its marks."""
-        return as_marked(self.words, self._spans)
+    def runs(self) -> Runs:
+        """The text as a paragraph."""
+        return runs_of(self.words, self._spans)
 
     @property
     def title(self) -> str:
@@ -92,6 +106,73 @@ class TextRun:
         most = _LONGEST_PLAIN if self._plain else _LONGEST_BOLD
         is_sentence = self._plain and (text.endswith(":") or not introduces(text))
         return "" if is_sentence or len(text.split()) > most else text
+
+
+def runs_of(pieces: Sequence[str], spans: Sequence[Span]) -> Runs:
+    """Return the text of `pieces` as a paragraph that knows what each span of them is; spaces around one are plain."""
+    text = as_paragraph("".join(pieces))
+    if not text or not spans:
+        return text_runs(text)
+    starts, ends = _places(pieces)
+    around = [
+        (*_inner(text, starts[span.first], ends[span.last - 1]), span) for span in spans if span.first < span.last
+    ]
+    around = sorted((one for one in around if one[0] < one[1]), key=lambda one: (one[0], -one[1]))
+    places = sorted({0, len(text), *(at for start, end, _ in around for at in (start, end))})
+    runs: list[Run] = []
+    over: list[tuple[int, int, Span]] = []
+    begun = 0
+    for at, next_at in pairwise(places):
+        over = [one for one in over if one[1] > at]
+        while begun < len(around) and around[begun][0] == at:
+            over.append(around[begun])
+            begun += 1
+        runs.append(_run(text[at:next_at], [span for _, _, span in over]))
+    return merged(runs)
+
+
+def _run(text: str, over: Sequence[Span]) -> Run:
+    """Return the run of a text that spans lie over, the outermost first."""
+    target = next((span.target for span in over if span.target), "")
+    style = next((span.style for span in over[::-1] if span.style), "")
+    return Run(text, any(span.code for span in over), target, style)
+
+
+def _inner(text: str, start: int, end: int) -> tuple[int, int]:
+    """Return where the words between two places begin and end."""
+    while start < end and text[start].isspace():
+        start += 1
+    while start < end and text[end - 1].isspace():
+        end -= 1
+    return start, end
+
+
+def _places(pieces: Sequence[str]) -> tuple[list[int], list[int]]:
+    """Return where each piece starts and ends in the paragraph that `as_paragraph` makes of all."""
+    starts: list[int] = []
+    ends: list[int] = []
+    size, gap = 0, False  # `gap`: a space or a line break stands before the next word
+    for piece in pieces:
+        words = " ".join(piece.split())
+        if words and size:
+            size += gap or piece[0].isspace()
+        starts.append(size)
+        size += len(words)
+        ends.append(size)
+        gap = piece[-1].isspace() if words else gap or bool(size and piece)
+    return starts, ends
+
+
+def runs_in(element: Element) -> Runs:
+    """Return all text of `element` as one paragraph."""
+    if next(element.iter(*MARKED), None) is not None:
+        return TextRun.of(element).runs
+    return text_runs(as_paragraph("".join(element.itertext())))
+
+
+def line_in(element: Element) -> Runs:
+    """Return all text of `element` on one line."""
+    return on_one_line(runs_in(element))
 
 
 def flow_of(element: Element) -> list[TextRun | Element]:

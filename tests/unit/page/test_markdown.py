@@ -9,24 +9,35 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from pipelines.markdown.plain import plain_text
-from pipelines.markdown.text import LIST, Mark, Text, divide, join_texts, marks_of
-from pipelines.markdown.writing import Part, write
+from pipelines.page.flow import LIST
+from pipelines.page.markdown import Part, write
+from pipelines.page.plain import LINE, joined, plain, row_runs
+from pipelines.page.stored import plain_text
+from pipelines.page.tree import Run, Runs, text_runs
 
 SITE = "https://docs.example.com/page.html#part"
 ITEM = (LIST,)
 
 
-def para(text: str, *marks: Mark, within: tuple[int, ...] = ()) -> Text:
-    """A paragraph, or an item if it begins with a marker, with its indentation."""
-    start = len(text) - len(text.lstrip(" "))
+def line(text: str, *styled: Run, gap: str = "\n", within: tuple[int, ...] = ()) -> Part:
+    """A line, or an item if it begins with a marker, with its indentation and the runs after its text."""
+    start = len(text) - len(text.lstrip(" ")) if within else 0
     marker = next((m for m in ("- ", "1. ", "2. ", "12. ") if text[start:].startswith(m)), "") if within else ""
-    item = [Mark(start, start + len(marker), "item")] if marker else []
-    return Text(text, [Mark(0, len(text), "paragraph", within=within), *item, *marks])
+    size = start + len(marker)
+    runs = (*text_runs(text[size:]), *styled)
+    return Part("prose", runs, gap, within=within, lead=text[:size], item=bool(marker))
 
 
-def prose(*lines: str, gap: str = "\n", before: str = "\n\n") -> Part:
-    return Part("prose", join_texts(lines, gap), before)
+def code(text: str, language: str = "", **more) -> Part:
+    return Part("code", (Run(text),), language=language, **more)
+
+
+def table(*rows: str, head: str = "", gap: str = "\n\n", within: tuple[int, ...] = ()) -> Part:
+    return Part("table", joined(list(map(row, rows)), LINE), gap, row(head) if head else (), within=within)
+
+
+def row(text: str) -> Runs:
+    return row_runs(tuple(map(text_runs, text.split(" | "))))
 
 
 def html(markdown: str) -> str:
@@ -37,26 +48,25 @@ def html(markdown: str) -> str:
 
 
 def test_code_has_its_language_and_a_fence_that_nothing_within_closes():
-    written = write([Part("code", "```\nx = 1\n````", language="python")])
-    assert written == "`````python\n```\nx = 1\n````\n`````"
+    assert write([code("```\nx = 1\n````", "python")]) == "`````python\n```\nx = 1\n````\n`````"
 
 
 def test_a_table_has_its_head_or_an_empty_one_and_its_pipes_are_escaped():
-    assert write([Part("table", "a | b\nc | d")]) == "|  ||\n| --- | --- |\n| a | b |\n| c | d |"
-    head = Text("name | a|b", [Mark(4, 7, "cell")])
-    row = Text("x | `|` | y", [Mark(1, 4, "cell"), Mark(7, 10, "cell"), Mark(4, 7, "code")])
-    written = write([Part("table", row, header=head)])
+    assert write([table("a | b", "c | d")]) == "|  ||\n| --- | --- |\n| a | b |\n| c | d |"
+    cells = (text_runs("x"), (Run("`|`", code=True),), text_runs("y"))
+    written = write([Part("table", row_runs(cells), head=row_runs((text_runs("name"), text_runs("a|b"))))])
     assert written == "| name | a\\|b ||\n| --- | --- | --- |\n| x | `` `\\|` `` | y |"
     assert plain_text(written) == "name | a|b\nx | `|` | y"
 
 
 def test_what_belongs_to_an_item_stands_in_it():
     parts = [
-        prose("Do this:"),
-        prose(para("- Install:", within=ITEM)),
-        Part("code", "pip install\n\nray", language="bash", within=ITEM),
-        prose(para("  It takes a minute.", within=ITEM), para("- Run", within=ITEM), before="\n"),
-        prose(para("  1. first", within=(LIST, LIST)), before="\n"),
+        line("Do this:"),
+        line("- Install:", within=ITEM, gap="\n\n"),
+        code("pip install\n\nray", "bash", within=ITEM),
+        line("  It takes a minute.", within=ITEM),
+        line("- Run", within=ITEM),
+        line("  1. first", within=(LIST, LIST)),
     ]
     written = write(parts)
     assert written == (
@@ -71,7 +81,8 @@ def test_what_belongs_to_an_item_stands_in_it():
 
 def test_a_note_is_quoted_and_two_notes_are_two_quotes():
     note, tip = (1,), (2,)
-    parts = [prose(para("Note", within=note), para("Mind this.", within=note), para("Tip", within=tip), gap="\n\n")]
+    gap = "\n\n"
+    parts = [line("Note", within=note), line("Mind this.", within=note, gap=gap), line("Tip", within=tip, gap=gap)]
     written = write(parts)
     assert written == "> Note\n>\n> Mind this.\n\n> Tip"
     assert html(written).count("<blockquote>") == 2
@@ -79,16 +90,25 @@ def test_a_note_is_quoted_and_two_notes_are_two_quotes():
 
 def test_a_text_that_begins_within_a_list_stays_a_list():
     inner = (LIST, LIST)
-    lines = [para("- inner", within=inner), para("  - next", within=inner), para("- outer", within=ITEM)]
-    written = write([prose(*lines)])
+    written = write([line("- inner", within=inner), line("  - next", within=inner), line("- outer", within=ITEM)])
     assert written == "-   - inner\n    - next\n- outer"
     assert html(written) == "<ul><li><ul><li>inner</li><li>next</li></ul></li><li>outer</li></ul>"
     assert plain_text(written) == "- inner\n  - next\n- outer"
 
 
 def test_links_and_code_stand_in_the_line_and_a_line_break_is_a_backslash():
-    text = Text("Call map! on it.", [Mark(0, 9, "link", SITE), Mark(5, 8, "code")])
-    assert write([prose("Term:", text)]) == f"Term:\\\n[Call `map`!]({SITE}) on it."
+    text = line("", Run("Call ", target=SITE), Run("map", True, SITE), Run("!", target=SITE), Run(" on it."))
+    assert write([line("Term:"), text]) == f"Term:\\\n[Call `map`!]({SITE}) on it."
+
+
+def test_a_style_shows_in_markdown_and_in_plain_text():
+    runs = (
+        Run("It was "), Run("20", style="strike"), Run(" "), Run("a", True, style="strike"), Run(" 25, 2"),
+        Run("32", style="sup"), Run(" or e"), Run("x + 1", style="sup"), Run(" of x"), Run("i", style="sub"),
+    )  # fmt: skip
+    written = write([Part("prose", runs)])
+    assert written == "It was ~~20~~ ~~`a`~~ 25, 2^32 or e^(x + 1) of x\\_i"
+    assert plain(runs) == "It was ~~20~~ ~~a~~ 25, 2^32 or e^(x + 1) of x_i"
 
 
 SIGNS = (
@@ -117,7 +137,7 @@ SIGNS = (
 
 @pytest.mark.parametrize("text", SIGNS)
 def test_signs_of_markdown_in_a_text_are_signs_of_the_text(text):
-    written = write([prose(*text.split("\n"))])
+    written = write(list(map(line, text.split("\n"))))
     assert plain_text(written) == text
     words = unescape(re.sub("</?p>|<br />", "", html(written)))
     assert words == text.replace("\n", "").rstrip() if not text.startswith(" ") else words.strip() == text.strip()
@@ -133,66 +153,63 @@ WITHIN = st.lists(st.sampled_from([LIST, LIST, 1, 2]), max_size=3).map(tuple)
 
 
 @st.composite
-def lines(draw: st.DrawFn) -> str:
-    """A line of prose as reading writes it: indented in its lists, perhaps with a marker, code and links."""
-    within = draw(WITHIN)
-    words = draw(LINES)
-    levels = within.count(LIST)
-    marker = draw(st.sampled_from(["", "- ", "1. ", "12. "])) if levels else ""
-    flat = draw(st.booleans())
-    indent = "" if flat else "  " * (levels - bool(marker))
-    text = indent + marker + words
-    spans = draw(st.lists(st.tuples(st.integers(0, 30), st.integers(1, 30), st.booleans()), max_size=3))
-    base = len(indent + marker)
-    found = [Mark(0, len(text), "paragraph", within=within)]
-    found += [Mark(len(indent), base, "item")] if marker else []
-    for start, length, code in sorted(spans):
-        if base + start < len(text):
-            end = min(base + start + length, len(text))
-            found.append(Mark(base + start, end, "code") if code else Mark(base + start, end, "link", SITE))
-    return Text(text, found if within or spans else ())
+def runs(draw: st.DrawFn) -> Runs:
+    """Words with code and links."""
+    kinds = st.sampled_from([(), (True,), (False, SITE), (True, SITE)])
+    pieces = draw(st.lists(st.tuples(WORD, kinds), min_size=1, max_size=6))
+    found = [Run(text.strip() or "x", *kind) for text, kind in pieces]
+    return tuple(run for one in found for run in (one, Run(" ")))[:-1]
 
 
 @st.composite
-def parts(draw: st.DrawFn) -> Part:
+def lines(draw: st.DrawFn, gap: str) -> Part:
+    """A line of prose as cutting hands it on: indented in its lists, perhaps with a marker."""
+    within = draw(WITHIN)
+    levels = within.count(LIST)
+    marker = draw(st.sampled_from(["", "- ", "1. ", "12. "])) if levels else ""
+    indent = "" if draw(st.booleans()) else "  " * (levels - bool(marker))
+    return Part("prose", draw(runs()), gap, within=within, lead=indent + marker, item=bool(marker))
+
+
+@st.composite
+def parts(draw: st.DrawFn) -> list[Part]:
     kind = draw(st.sampled_from(["prose", "code", "table"]))
     gap, inner = draw(GAPS), draw(GAPS)
     if kind == "prose":
-        return Part("prose", join_texts(draw(st.lists(lines(), min_size=1, max_size=4)), inner), gap)
+        return [draw(lines(gap)), *draw(st.lists(lines(inner), max_size=3))]
+    within = draw(WITHIN)
     if kind == "code":
-        return Part("code", draw(CODE), gap, language=draw(st.sampled_from(["", "python", "c++"])), within=draw(WITHIN))
-    row = st.lists(LINES, min_size=1, max_size=3).map(" | ".join).filter(lambda cells: cells.strip(" |"))
-    header = draw(st.sampled_from(["", "a | b", "`x` | "]))
-    return Part("table", "\n".join(draw(st.lists(row, min_size=1, max_size=3))), gap, header, within=draw(WITHIN))
+        return [code(draw(CODE), draw(st.sampled_from(["", "python", "c++"])), gap=gap, within=within)]
+    rows = st.lists(LINES, min_size=1, max_size=3).map(" | ".join).filter(lambda cells: cells.strip(" |"))
+    head = draw(st.sampled_from(["", "a | b", "x | "]))
+    return [table(*draw(st.lists(rows, min_size=1, max_size=3)), head=head, gap=gap, within=within)]
 
 
-def plain(found: list[Part]) -> str:
-    texts = [f"{part.header}\n{part.text}".removeprefix("\n") if part.kind == "table" else part.text for part in found]
-    texts = [text.rstrip() if part.kind == "table" else text for text, part in zip(texts, found, strict=True)]
+PARTS = st.lists(parts(), min_size=1, max_size=5).map(lambda found: [part for one in found for part in one])
+
+
+def shown(found: list[Part]) -> str:
+    """The plain text of parts."""
+    texts = [f"{plain(part.head)}\n{part.text}".removeprefix("\n").rstrip() if part.kind == "table" else part.text
+             for part in found]  # fmt: skip
     return "".join(part.gap + text for part, text in zip(found, texts, strict=True)).removeprefix(found[0].gap)
 
 
-@given(st.lists(parts(), min_size=1, max_size=5))
+@given(PARTS)
 def test_the_plain_text_of_what_is_written_is_the_text(found):
-    assert plain_text(write(found)) == plain(found)
+    assert plain_text(write(found)) == shown(found)
 
 
 def letters(found: list[Part]) -> str:
     """What a page shows of the parts, without spaces, pipes and the markers of items."""
-    shown = []
-    for part in found:
-        items = [mark for mark in marks_of(part.text) if mark.kind == "item"]
-        text = str(part.text)
-        for mark in reversed(items):
-            text = text[: mark.start] + text[mark.end :]
-        shown.append(part.header + text)
-    return "".join("".join(shown).replace("|", "").split())
+    texts = (plain((*part.head, *part.runs)) for part in found)
+    return "".join("".join(texts).replace("|", "").split())
 
 
-@given(st.lists(parts(), min_size=1, max_size=4))
+@given(PARTS)
 def test_another_reader_of_markdown_finds_the_same_text(found):
-    shown = unescape(re.sub("<[^>]*>", "", html(write(found))))
-    assert "".join(shown.replace("|", "").split()) == letters(found)
+    seen = unescape(re.sub("<[^>]*>", "", html(write(found))))
+    assert "".join(seen.replace("|", "").split()) == letters(found)
 
 
 @given(st.text(st.sampled_from("ab`|[]()\\>-* \n…#1."), max_size=200))
@@ -212,10 +229,3 @@ def test_reading_takes_time_that_grows_like_the_text(piece):
 
     short, long = min(seconds(20_000) for _ in range(3)), min(seconds(80_000) for _ in range(2))
     assert long < 0.02 + 10 * short
-
-
-def test_a_text_keeps_its_marks_when_it_is_divided_and_joined():
-    text = Text("one two three", [Mark(4, 13, "code")])
-    first, second = divide(text, ["one two", " three"])
-    assert second == " three"
-    assert join_texts([first, second]).marks == (Mark(4, 7, "code"), Mark(7, 13, "code"))  # type: ignore[attr-defined]

@@ -9,12 +9,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 
-from pipelines.indexing.chunking.atoms import APART, INTRODUCED, ITEM, LINE, STATEMENT, WORD, Atom, join_atoms
-from pipelines.indexing.chunking.listings import Scopes
-from pipelines.indexing.chunking.packs import Pack, Repeated
-from pipelines.indexing.reading.text import introduces
-from pipelines.markdown.text import divide
-from pipelines.records import BlockKind
+from pipelines.page.cut.atoms import APART, INTRODUCED, ITEM, LINE, STATEMENT, WORD, Atom, join_atoms
+from pipelines.page.cut.listings import Scopes
+from pipelines.page.cut.packs import Pack, Repeated
+from pipelines.page.flow import BlockKind, Line, introduces
+from pipelines.page.plain import cut_runs, plain, raw, stripped
 
 Weigh = Callable[[list[str]], list[int]]
 
@@ -105,7 +104,7 @@ class Packer:
         known: dict[tuple[object, ...], Repeated] = {}
         heads = [Repeated()]
         for place, atom in enumerate(atoms[1:], 1):
-            key = (atom.under, atom.scope, atom.kind, atom.has_header)
+            key = (id(atom.under), atom.scope, atom.kind, atom.has_header)
             if key not in known:
                 known[key] = self._head(atom)
             heads.append(known[key] if known[key].text or not self.overlap else self._overlap(atoms, place))
@@ -115,22 +114,23 @@ class Packer:
         """Return the lines that introduce `atom`, those next to it first, as long as they are short."""
         left = self.budget // REPEATED
         most = self.budget // HEADER if atom.kind == "table" else left
-        scope = [] if atom.has_header else self._short(atom.scope, most)
-        left -= sum(self.weigh(scope))
-        leads = self._short([_gist(paragraph) for paragraph in atom.under], left)
-        return self._weighed(Repeated(atom.kind, leads, scope))
+        scope = [] if atom.has_header else atom.scope[len(atom.scope) - self._short(atom.scope, most) :]
+        left -= sum(self.weigh(list(scope)))
+        leads = [_gist(paragraph) for paragraph in atom.under]
+        kept = self._short([lead.text for lead in leads], left)
+        return self._weighed(Repeated(atom.kind, leads[len(leads) - kept :], scope, atom.head if scope else ()))
 
     def _weighed(self, head: Repeated) -> Repeated:
         return head._replace(weight=self.weigh([head.text])[0] + self.gap)
 
-    def _short(self, lines: Sequence[str], room: int) -> list[str]:
-        """Return the last of `lines` that take at most `room` together."""
-        kept: list[str] = []
-        for line, weight in zip(lines[::-1], self.weigh(list(lines[::-1])), strict=True):
+    def _short(self, lines: Sequence[str], room: int) -> int:
+        """Return how many of the last `lines` take at most `room` together."""
+        kept = 0
+        for weight in self.weigh(list(lines[::-1])):
             room -= weight + self.gap
             if room < 0:
                 break
-            kept.insert(0, line)
+            kept += 1
         return kept
 
     def _overlap(self, atoms: Sequence[Atom], place: int) -> Repeated:
@@ -171,28 +171,36 @@ class Packer:
 
     def _cut(self, atom: Atom) -> list[tuple[Atom, int]]:
         """Cut an atom that is too long at the best places that its kind offers."""
-        found: list[tuple[Atom, int]] = []
-        scopes, before = Scopes(atom.text, atom.scope), ""
-        parts = self._parts(atom.text, BOUNDARIES[atom.kind])
-        for text, (_, weight) in zip(divide(atom.text, [text for text, _ in parts]), parts, strict=True):
-            part = atom._replace(text=text)
+        found: list[Atom] = []
+        scopes, before, lead = Scopes(atom.text, atom.scope), "", atom.lead
+        for runs in cut_runs(atom.runs, self._sizes(atom)):
+            text = lead + plain(runs)
+            part = atom._replace(text=text, runs=runs)
             if found:
                 scope = scopes.scope_of(text) if atom.kind == "code" else atom.scope
-                part = part._replace(gap="", cost=_cut_cost(atom, before, text, scopes), scope=scope)
+                cost = _cut_cost(atom, before, text, scopes)
+                part = part._replace(gap="", cost=cost, scope=scope, lead="", item=False, below=False)
             scopes.read(text)
-            found.append((part, weight))
-            before = text
-        return found
+            found.append(part)
+            before, lead = text, ""
+        return list(zip(found, self.weigh([part.text for part in found]), strict=True))
 
-    def _parts(self, text: str, boundaries: tuple[re.Pattern[str], ...]) -> list[tuple[str, int]]:
-        """Split `text` into parts that fit with their weights; joined they are `text` again."""
+    def _sizes(self, atom: Atom) -> list[int]:
+        """Return the lengths of the parts of an atom's runs; the first one stands behind its marker."""
+        texts = self._parts(atom.lead + raw(atom.runs), BOUNDARIES[atom.kind])
+        sizes = list(map(len, texts))
+        while len(sizes) > 1 and sizes[0] <= len(atom.lead):  # a budget of less than a marker
+            sizes[:2] = [sizes[0] + sizes[1]]
+        return [sizes[0] - len(atom.lead), *sizes[1:]]
+
+    def _parts(self, text: str, boundaries: tuple[re.Pattern[str], ...]) -> list[str]:
+        """Split `text` into parts that fit; joined they are `text` again."""
         if not boundaries:
-            texts = split_words(text, self.budget, self.weigh)
-            return list(zip(texts, self.weigh(texts), strict=True))
+            return split_words(text, self.budget, self.weigh)
         texts = [part for part in boundaries[0].split(text) if part]
-        parts: list[tuple[str, int]] = []
+        parts: list[str] = []
         for part, weight in zip(texts, self.weigh(texts), strict=True):
-            parts.extend([(part, weight)] if weight <= self.budget else self._parts(part, boundaries[1:]))
+            parts.extend([part] if weight <= self.budget else self._parts(part, boundaries[1:]))
         return parts
 
 
@@ -209,7 +217,13 @@ def _cut_cost(atom: Atom, before: str, text: str, scopes: Scopes) -> int:
     return min(depth + (ITEM if after_blank_line else STATEMENT), LINE)
 
 
-def _gist(paragraph: str) -> str:
-    """Return the sentence of `paragraph` that introduces something, else the first, which names its subject."""
-    sentences = divide(paragraph, [sentence.strip() for sentence in _SENTENCE.split(paragraph)])
-    return sentences[-1 if introduces(paragraph) else 0]
+def _gist(paragraph: Line) -> Line:
+    """Return the sentence of a paragraph that introduces something, else the first, which names its subject."""
+    text = raw(paragraph.runs)
+    ends = [0, *(place.start() for place in _SENTENCE.finditer(text)), len(text)]
+    start, end = ends[-2:] if introduces(paragraph.text) else ends[:2]
+    runs = stripped(cut_runs(paragraph.runs, (start, end - start))[1])
+    if start:
+        return Line(plain(runs), runs, within=paragraph.within)
+    lead = paragraph.lead.lstrip()
+    return paragraph._replace(text=lead + plain(runs), runs=runs, lead=lead)

@@ -8,13 +8,14 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from pipelines.embedding.tokens import TokenCounter
-from pipelines.indexing.chunking.atoms import to_atoms
-from pipelines.indexing.chunking.outline import with_outlines
-from pipelines.indexing.chunking.packing import Packer, split_words
-from pipelines.indexing.chunking.packs import Pack
-from pipelines.indexing.chunking.weights import WordWeights, count_characters
-from pipelines.markdown.writing import GAP
-from pipelines.records import Chunk, ChunkUnit, Document, IndexSettings, Section, digest
+from pipelines.page.cut.atoms import to_atoms
+from pipelines.page.cut.outline import with_outlines
+from pipelines.page.cut.packing import Packer, split_words
+from pipelines.page.cut.packs import Pack
+from pipelines.page.cut.weights import WordWeights, count_characters
+from pipelines.page.flow import GAP
+from pipelines.page.tree import Document, Section
+from pipelines.records import Chunk, ChunkUnit, IndexSettings, digest
 
 # The heading path may take a third of the model's input, so that text is always the larger part.
 HEADINGS_SHARE = 3
@@ -76,10 +77,10 @@ class Chunker:
 
     def __call__(self, document: Document) -> list[Chunk]:
         """Return the chunks of a document in page order; a section without text has none."""
-        sections = with_outlines(document.sections)
-        paths = self._paths(document.title, sections)
+        flat = with_outlines(document.sections)
+        paths = self._paths(document.title, [section for section, _ in flat])
         drafts = [
-            _draft(section, path, Pack(to_atoms(section.blocks))) for section, path in zip(sections, paths, strict=True)
+            _draft(section, path, Pack(to_atoms(blocks))) for (section, blocks), path in zip(flat, paths, strict=True)
         ]
         seen: Counter[tuple[str, str]] = Counter()
         chunks: list[Chunk] = []

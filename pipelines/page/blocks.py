@@ -12,9 +12,9 @@ from itertools import pairwise
 
 from markdown_it.token import Token
 
-from pipelines.markdown.parser import block_parser
-from pipelines.markdown.plain import plain_text
-from pipelines.markdown.writing import ticks_around
+from pipelines.page.markdown import ticks_around
+from pipelines.page.parser import block_parser
+from pipelines.page.stored import plain_text
 
 # Without what a chunk never has: in a plain text "# x" is a comment, and "---" below a line no heading. To read the
 # passages of nine hits takes 0.7 ms, of fifty 4 ms.

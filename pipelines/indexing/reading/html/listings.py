@@ -1,0 +1,81 @@
+"""Reads listings and signatures: code with its lines, its language, and the name of an entry.
+
+Knows single elements only: no sections.
+"""
+
+import re
+from collections.abc import Sequence
+from itertools import islice
+
+from lxml.etree import _Element as Element
+
+from pipelines.indexing.reading.generators import CODE_LINES
+from pipelines.indexing.reading.html.inline import runs_in
+from pipelines.indexing.reading.text import LINE_BREAK, as_listing, as_paragraph
+from pipelines.page.plain import plain
+from pipelines.page.tree import Code
+
+_AROUND = 3  # elements around a listing that may name its language
+_NAMES_LANGUAGE = ("language", "lang", "highlight", "highlight-source", "code")
+PLAIN = frozenset(("default", "none", "text", "plaintext", "plain", "txt", "nohighlight", "block"))  # no languages
+# What Pygments calls otherwise.
+_LANGUAGES = {**dict.fromkeys(PLAIN, ""), **dict.fromkeys(("python3", "ipython3", "ipython", "py"), "python")}
+# The languages of signatures, by the domains of Sphinx.
+_DOMAINS = {"py": "python", "c": "c", "cpp": "cpp", "js": "javascript", "rust": "rust", "java": "java"}
+
+
+def code_block(pre: Element) -> Code | None:
+    """Return a `<pre>` with its line breaks and indentation, None if it is empty."""
+    for line in pre.iter("div", "span"):
+        if not CODE_LINES.isdisjoint((line.get("class") or "").split()) and _ends_without_break(line):
+            line.tail = "\n" + (line.tail or "")
+    text = as_listing("".join(pre.itertext()))
+    return Code(text, language_of(pre)) if text else None
+
+
+def language_of(pre: Element) -> str:
+    """Return the language of a listing, as Pygments calls it; "" if none is named."""
+    found = named_language(pre)
+    return _LANGUAGES.get(found, found)
+
+
+def named_language(pre: Element) -> str:
+    """Return what a listing's classes or those around it name as its language, which may be none; "" if nothing."""
+    inner = pre[0] if len(pre) == 1 else None
+    around = (inner, pre, *islice(pre.iterancestors("div", "figure", "td", "dl"), _AROUND))
+    names = (name for element in around if element is not None for name in (element.get("class") or "").split())
+    return next((name for name in map(_language, names) if name), "")
+
+
+def _language(name: str) -> str:
+    """Return the language that a class names: language-x, highlight-x, highlight-source-x."""
+    kind, _, language = name.lower().rpartition("-")
+    return language if kind in _NAMES_LANGUAGE else ""
+
+
+def _ends_without_break(line: Element) -> bool:
+    """Return whether the highlighter left the line break after `line` to the style sheet."""
+    breaks = ("\n", LINE_BREAK)
+    is_last = line.getnext() is None or (line.tail or "").startswith(breaks)
+    return not is_last and not "".join(line.itertext()).endswith(breaks)
+
+
+def signature_name(term: Element) -> str:
+    """Return the dotted name of the API entry `term`, such as "ray.data.Dataset.map"; any other term in full."""
+    parts = (
+        "".join(part.itertext())
+        for part in term.iter("span", "code", "tt")
+        if {"descclassname", "sig-prename", "descname", "sig-name"} & set((part.get("class") or "").split())
+    )
+    name = as_paragraph("".join(parts))
+    if not name:
+        return re.split(r"(?<=.)[\n]", plain(runs_in(term)).removeprefix(": "), maxsplit=1)[0][:200]
+    anchor = term.get("id") or ""
+    is_python = "py" in (term.get("class") or "").split()
+    return anchor if is_python and anchor.endswith(f".{name}") else name
+
+
+def signature_block(terms: Sequence[Element]) -> Code:
+    """Return the listing of the signatures `terms`, or of what else leads to one definition."""
+    language = next((_DOMAINS[name] for name in (terms[0].get("class") or "").split() if name in _DOMAINS), "")
+    return Code("\n".join(plain(runs_in(term)).removeprefix(": ") for term in terms), language)

@@ -1,0 +1,135 @@
+"""Reads tables: rows of cells to read across, with the names that parts of them begin at.
+
+Knows single elements only: no sections.
+"""
+
+import re
+from collections.abc import Sequence
+from itertools import zip_longest
+from typing import NamedTuple
+
+from lxml.etree import _Element as Element
+
+from pipelines.indexing.reading.generators import BOXES
+from pipelines.indexing.reading.html.elements import HEADINGS
+from pipelines.indexing.reading.html.inline import TextRun, line_in, runs_in
+from pipelines.page.builder import MUCH
+from pipelines.page.plain import joined, plain, row_runs
+from pipelines.page.tree import Row, Run, Runs, Table
+
+_MOST_CELLS = 100_000  # of a table whose spans are filled: a hostile one would fill the memory
+_OWN_BLOCK = ("pre", "table", "dl", *HEADINGS)
+
+
+class DataTable(NamedTuple):
+    """A table below its captions, in parts: the names that each begins at, its title, its rows."""
+
+    captions: list[Runs]
+    parts: list[tuple[list[str], str, Table | None]]
+
+
+def table_of(table: Element) -> DataTable | None:
+    """Return a table with rows of cells to read across, None if it is for layout or holds prose."""
+    if not _is_data_table(table):
+        return None
+    _fill_spans(table)
+    captions = [line_in(caption) for caption in table.iter("caption")]
+    head, rows = _table_rows(table)
+    return DataTable(captions, [(names, title, _part(head, lines)) for names, title, lines in _named_parts(rows)])
+
+
+def _fill_spans(table: Element) -> None:
+    """Put a cell wherever one reaches into, else those after it are in wrong columns: a heading again, else nothing."""
+    if sum(_span(cell, "colspan") * _span(cell, "rowspan") for cell in table.iter("td", "th")) > _MOST_CELLS:
+        return
+    rows = list(table.iter("tr"))
+    for number, (row, cells) in enumerate(zip(rows, map(list, rows), strict=True)):
+        heads = len(cells) > 1 and _is_header(cells)
+        for cell in cells if heads else cells[:-1]:
+            for _ in range(1, _span(cell, "colspan")):
+                filler = cell.makeelement(cell.tag, rowspan=cell.get("rowspan", ""))
+                filler.text = plain(runs_in(cell)) if heads else ""
+                cell.addnext(filler)
+        for place, cell in enumerate(row):
+            for below in rows[number + 1 : number + _span(cell, "rowspan")]:
+                below.insert(place, cell.makeelement(cell.tag))
+
+
+def _span(cell: Element, name: str) -> int:
+    found = re.fullmatch(r"\d{1,2}", cell.get(name) or "")
+    return int(found[0]) if found else 1
+
+
+def _is_data_table(table: Element) -> bool:
+    box = [] if (parent := table.getparent()) is None or len(parent) > 1 else (parent.get("class") or "").split()
+    if table.get("role") in ("presentation", "none") or not BOXES.isdisjoint(box):
+        return False
+    if any(next(inner.iter(*_OWN_BLOCK), None) is not None for inner in table.iter("td")):
+        return not _holds_blocks(table)
+    rows = _rows(table)
+    if len(rows) == 1 and any(len(cell.findall("p")) > 1 for cell in rows[0]):
+        return False  # columns of paragraphs
+    return any(len(cells) > 1 for cells in rows)
+
+
+def _holds_blocks(table: Element) -> bool:
+    """Return whether a cell holds a listing of several lines or a list of definitions: neither fits into a row."""
+    listings = ("".join(inner.itertext()).strip() for inner in table.iter("pre"))
+    return any("\n" in text for text in listings) or any(len(list(one.iter("dt"))) > 1 for one in table.iter("dl"))
+
+
+def _rows(table: Element) -> list[list[Element]]:
+    return [*filter(None, ([cell for cell in row if cell.tag in ("td", "th")] for row in table.iter("tr")))]
+
+
+def _table_rows(table: Element) -> tuple[Row, list[tuple[Row, list[Element]]]]:
+    """Return the head of a table, of several rows as well, and each other row, with the elements of its cells."""
+    heads: list[Row] = []
+    rows: list[tuple[Row, list[Element]]] = []
+    for cells in _rows(table):
+        texts = tuple(map(_cell, cells))
+        if not any(texts):
+            continue
+        if not rows and _is_header(cells):
+            heads.append(texts)
+        else:
+            rows.append((texts, cells))
+    columns = zip_longest(*heads, fillvalue=())
+    return tuple(joined([*filter(None, column)], Run(" ")) for column in columns), rows
+
+
+def _named_parts(rows: Sequence[tuple[Row, list[Element]]]) -> list[tuple[list[str], str, list[Row]]]:
+    """Return the parts of a table that begin at a name: the names, the first cell as title, and the rows.
+
+    A table whose named rows are short is one part.
+    """
+    parts: list[tuple[list[str], str, list[Row]]] = [([], "", [])]
+    for row, cells in rows:
+        if names := [name for cell in cells if len(cell) for name in TextRun.of(cell).before]:
+            parts.append((names, TextRun.of(cells[0]).title, []))
+        parts[-1][2].append(row)
+    if len(parts) == 1:
+        return parts
+    words = sum(len(plain(row_runs(row)).split()) for names, _, lines in parts if names for row in lines)
+    if words < MUCH * (len(parts) - 1):
+        return [([], "", [row for row, _ in rows])]
+    return parts if parts[0][2] else parts[1:]
+
+
+def _part(head: Row, rows: list[Row]) -> Table | None:
+    """Return a table with these rows; one of a head alone has it for its row, an empty one is None."""
+    head, rows = (head, rows) if rows else ((), [head])
+    return Table(head, rows) if any(rows[0]) or len(rows) > 1 else None
+
+
+def _cell(cell: Element) -> Runs:
+    for block in cell.iter("div", "p", "li", "dd"):
+        block.tail = f" {block.tail or ''}"
+        block.text = f" {block.text or ''}"
+    return line_in(cell)
+
+
+def _is_header(cells: Sequence[Element]) -> bool:
+    parent = cells[0].getparent()
+    section = parent.getparent() if parent is not None else None
+    return (section is not None and section.tag == "thead") or all(cell.tag == "th" for cell in cells)

@@ -1,0 +1,308 @@
+"""Builds the sections of a page from what a reader finds in it, in order.
+
+Three structures occur in documentation and may be nested: containers with an id, headings in a row (Markdown and most
+other sites), and entries of definition lists (APIs, settings, glossaries). Knows no format.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import NamedTuple
+from urllib.parse import unquote, urljoin
+
+from pipelines.page.flow import introduces
+from pipelines.page.plain import merged, plain
+from pipelines.page.tree import Box, Code, Item, List, Node, Paragraph, Runs, Section, Table, Term, size_of
+
+MUCH = 30  # words that are worth a section of their own without a title: two sentences
+_TITLED, _UNTITLED, _ROW = 7, 8, 9  # levels below all headings, of sections that begin at a name in the text
+_PICTURES = (".png", ".svg", ".jpg", ".jpeg", ".gif", ".webp")
+_BESIDE = 0.1  # of the characters of an index: what it is, and how to use it
+
+
+class Heading(NamedTuple):
+    """A heading; one that is `minor` begins no section without an id: a deep one, or the title of a card."""
+
+    runs: Runs
+    anchors: Sequence[str]
+    level: int
+    minor: bool = False
+
+
+@dataclass(eq=False)
+class SectionFrame:
+    """A section in progress: a container, the scope of a heading (`level` 1 to 6), of a name, or an entry of a list."""
+
+    parent: "SectionFrame | None"
+    anchors: list[str] = field(default_factory=list)
+    heading: str = ""
+    level: int = 0
+    container: bool = True
+    filled: bool = False
+    is_source: bool = False  # it holds more than lists of links to other pages
+    boxes: list[Box] = field(default_factory=lambda: [Box()])  # the open ones, the first holds the whole section
+
+    @property
+    def content(self) -> list[Node]:
+        """The blocks of the section."""
+        return self.boxes[0].blocks
+
+    def path(self) -> "list[SectionFrame]":
+        """Return the frames from the page to this one."""
+        path = [self]
+        while path[-1].parent is not None:
+            path.append(path[-1].parent)
+        return path[::-1]
+
+    def anchor_path(self) -> tuple[str, ...]:
+        """Return the ids from the outermost to the finest."""
+        return tuple(dict.fromkeys(anchor.replace(" ", "%20") for step in self.path() for anchor in step.anchors))
+
+    def heading_path(self) -> tuple[str, ...]:
+        """Return the headings from the page's first to this one; one of the same rank below replaces a container's."""
+        path = self.path()
+        headings: list[str] = []
+        for step, inner in zip(path, [*path[1:], None], strict=True):
+            replaced = inner is not None and not inner.container and step.container and 0 < inner.level == step.level
+            if step.heading and not replaced and headings[-1:] != [step.heading]:
+                headings.append(step.heading)
+        return tuple(headings)
+
+    def is_led(self) -> bool:
+        """Return whether the last block is a paragraph that introduces something, and not the first of its group."""
+        inner = self.boxes[-1].blocks
+        last = inner[-1] if inner else None
+        is_head = len(inner) == 1 and len(self.boxes) > 1
+        return isinstance(last, Paragraph) and not is_head and introduces(plain(last.runs))
+
+
+class SectionBuilder:
+    """Puts blocks one after the other into the innermost open section of the page at `url`."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._frames = [SectionFrame(None)]
+        self._innermost = self._frames[0]  # the section that text goes into
+        self._targets: list[str] = []  # ids since the last text: they belong to the next one
+        self._lists = self._apart = 0  # lists around the text, and boxes beside it
+        self._linking = False  # within a list of links
+        self._left_out = 0  # characters of indexes
+
+    def sections(self) -> tuple[Section, ...]:
+        """Return the sections in page order.
+
+        A section has text of its own; the ids of what has none remain in the paths of those within. A table of contents
+        is none: the pages that it links to are the sources. A page that holds little besides an index has no sections.
+        """
+        owners: dict[str, SectionFrame] = {}
+        for frame in self._frames:  # a link leads to the first of those with an id
+            frame.anchors = [anchor for anchor in frame.anchors if owners.setdefault(anchor, frame) is frame]
+        found = [frame for frame in self._frames if frame.is_source and frame.filled]
+        if self._left_out and size_of(*(frame.content for frame in found)) <= _BESIDE * self._left_out:
+            return ()
+        return tuple(Section(self._url, one.anchor_path(), one.heading_path(), one.content) for one in found)
+
+    # -- sections -----------------------------------------------------------------------------------------
+
+    def _open(self, anchors: Sequence[str], heading: str, level: int = 0, *, container: bool = True) -> None:
+        """Open a section: text goes into it until it is closed."""
+        self._innermost = SectionFrame(self._innermost, list(anchors), heading, level, container)
+        self._frames.append(self._innermost)
+
+    def _open_scope(self, title: str, level: int, anchors: Sequence[str]) -> None:
+        """Open a section that ends where a heading of its level or a higher one follows."""
+        self._close_scopes(level)
+        self._open(anchors, title, level, container=False)
+
+    def _close_scopes(self, level: int) -> None:
+        """Close the innermost scopes of this level and deeper ones."""
+        while self._innermost.parent and not self._innermost.container and self._innermost.level >= level:
+            self._innermost = self._innermost.parent
+
+    @contextmanager
+    def _section(self, anchors: Sequence[str], heading: str) -> Iterator[None]:
+        """Put what is added meanwhile into a section of its own, and close every heading opened in it."""
+        outer, lists = self._innermost, self._lists
+        self._lists, self._targets = 0, []
+        self._open(anchors, heading)
+        yield
+        self._innermost, self._lists, self._targets = outer, lists, []
+
+    @contextmanager
+    def container(self, anchors: Sequence[str], label: str = "") -> Iterator[None]:
+        """Put what is added meanwhile into a section with these ids, or with a label for its heading."""
+        if not label:
+            self._close_scopes(_TITLED)
+        with self._section(self._take_targets(anchors), label):
+            yield
+
+    # -- boxes --------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def box(self, box: Box, *, apart: bool = False) -> Iterator[None]:
+        """Put what is added meanwhile into `box`; no heading in one that stands `apart` begins a section."""
+        frame, outer = self._innermost, self._apart
+        frame.boxes[-1].blocks.append(box)
+        frame.boxes.append(box)
+        place = len(frame.boxes)
+        self._apart += apart
+        yield
+        self._apart = outer
+        del frame.boxes[place - 1 :]
+
+    @contextmanager
+    def items(self, *, contents: bool = False) -> Iterator[None]:
+        """Put the items that are added meanwhile into a list; one of links only is a table of `contents`."""
+        outer = self._lists, self._linking
+        self._lists, self._linking = self._lists + 1, self._linking or contents
+        with self.box(List()):
+            yield
+        self._lists, self._linking = outer
+
+    def leave_out(self, size: int) -> bool:
+        """Return whether an index of so many characters is left out; one within a list is not."""
+        if size and not self._lists:
+            self._left_out += size
+            return True
+        return False
+
+    @contextmanager
+    def item(self, marker: str, *, named: bool = False, long: bool = False) -> Iterator[None]:
+        """Put what is added meanwhile into an item; a long one with a name is a section."""
+        outer = self._lists
+        self._lists = max(1, outer)
+        is_section = long and (named or self._targets) and not self._apart
+        with self._section(self._take_targets(()), "") if is_section else self.box(Item(marker=marker)):
+            yield
+        self._lists = outer
+
+    @contextmanager
+    def entry(
+        self, ids: Sequence[str], heading: str, terms: Sequence[Runs], *, linked: bool, endless: bool = False
+    ) -> Iterator[bool]:
+        """Put what is added meanwhile into an entry: a section if links lead to it, else below its terms.
+
+        Yields whether it is a section. One that is `endless` holds headings, because its end tag is missing.
+        """
+        if linked and (ids or self._targets):
+            anchors = self._take_targets(ids)
+            self._close_scopes(_UNTITLED)
+            if endless:
+                self._open(anchors, heading, _UNTITLED, container=False)
+                yield True
+            else:
+                with self._section(anchors, heading):
+                    yield True
+            return
+        shown = [self._absolute(term) for term in terms if term]
+        if shown:
+            self._fill()
+        with self.box(Term(terms=shown)):
+            yield False
+
+    # -- anchors ------------------------------------------------------------------------------------------
+
+    @property
+    def waiting(self) -> bool:
+        """Whether a name waits for its text, where one may begin a section."""
+        return bool(self._targets) and not self._apart and not self._lists
+
+    def target(self, *names: str) -> None:
+        """Keep names that links lead to for the text after them."""
+        self._targets += names
+
+    def _take_targets(self, anchors: Sequence[str]) -> list[str]:
+        """Return and clear the ids that wait for their text, outermost first, then `anchors`."""
+        taken, self._targets = [*self._targets, *anchors], []
+        return taken
+
+    def heading(self, heading: Heading) -> None:
+        """Add a heading: it begins a section, unless it is no title."""
+        title, anchors, level = plain(heading.runs), heading.anchors, heading.level
+        if not title or (self._apart and not anchors):
+            self._targets += anchors
+            self.paragraph(heading.runs)
+            return
+        innermost = self._innermost
+        own = not anchors or anchors[-1] in innermost.anchors
+        if own and innermost.container and innermost.parent and not innermost.heading and not innermost.filled:
+            innermost.heading, innermost.level = title, level
+            innermost.anchors = self._take_targets([*anchors, *innermost.anchors])
+            return
+        if heading.minor and not anchors and not self._targets:
+            last = heading.runs[-1]
+            ending = last._replace(text=f"{last.text}:") if title[-1].isalnum() else last
+            self.paragraph((*heading.runs[:-1], ending))
+            return
+        self._open_scope(title, level, self._take_targets(anchors))
+
+    def begin(self, title: str, words: int, following: int) -> bool:
+        """Begin a section where a name waits, with so many words and some that follow; return whether `title` names it.
+
+        One without a title needs much text.
+        """
+        innermost = self._innermost
+        if title and following:
+            self._open_scope(title, _TITLED, self._take_targets(()))
+            return True
+        if not innermost.filled:
+            innermost.anchors = innermost.anchors or (self._targets if innermost.parent else [])
+        elif not innermost.is_led() and words + following >= MUCH:
+            self._open_scope("", _UNTITLED, self._take_targets(()))
+        return False
+
+    # -- text ---------------------------------------------------------------------------------------------
+
+    def paragraph(self, runs: Runs) -> None:
+        """Add a paragraph, if it has text."""
+        if runs:
+            self._add(Paragraph(self._absolute(runs)))
+            self._innermost.is_source |= not self._linking
+
+    def code(self, code: Code | None) -> None:
+        """Add a listing, if there is one."""
+        if code is not None:
+            self._add(code)
+            self._innermost.is_source = True
+
+    def table(self, captions: Sequence[Runs], parts: Sequence[tuple[Sequence[str], str, Table | None]]) -> None:
+        """Add a table below its captions, in parts: the names that each begins at, its title, its rows."""
+        for caption in captions:
+            self.paragraph(caption)
+        for names, title, table in parts:
+            if names:
+                self._open_scope(title, _ROW, names)
+            if table is not None:
+                rows = [tuple(map(self._absolute, row)) for row in table.rows]
+                self._add(Table(tuple(map(self._absolute, table.head)), rows))
+                self._innermost.is_source = True
+        self._close_scopes(_ROW)
+
+    def _add(self, node: Node) -> None:
+        self._innermost.boxes[-1].blocks.append(node)
+        self._fill()
+
+    def _fill(self) -> None:
+        self._innermost.filled, self._targets = True, []
+
+    def _absolute(self, runs: Runs) -> Runs:
+        """Return `runs` with the absolute targets of their links."""
+        if not any(run.target for run in runs):
+            return runs
+        return merged(run._replace(target=_absolute(self._url, run.target)) if run.target else run for run in runs)
+
+
+@lru_cache(1 << 12)  # a page repeats the links of its menus and tables
+def _absolute(url: str, href: str) -> str:
+    """Return where a link leads, "" if to a picture, or to no page of the Web.
+
+    Nor does one that a template has yet to fill in: `/docs/{{version}}/queues`.
+    """
+    if "{{" in unquote(href):
+        return ""
+    try:
+        target = urljoin(url, href.strip())
+    except ValueError:
+        return ""
+    return target if target.startswith(("https://", "http://")) and not target.endswith(_PICTURES) else ""

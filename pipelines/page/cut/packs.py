@@ -1,0 +1,153 @@
+"""Packs: the atoms of a chunk and what it repeats from before, as plain text and as Markdown.
+
+Knows no budget and no model.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
+from typing import NamedTuple
+
+from pipelines.page.cut.atoms import BLANK_LINES, Atom, join_atoms
+from pipelines.page.flow import GAP, BlockKind, Line
+from pipelines.page.markdown import Part, write
+from pipelines.page.plain import LINE, cut_runs, raw
+from pipelines.page.tree import Run, Runs, text_runs
+
+OMITTED = "…"  # the line between what a chunk repeats and where it goes on, but in a table
+
+
+class Repeated(NamedTuple):
+    """What a pack of this kind repeats: the sentences that lead to it, the lines of its scope, or an `overlap`.
+
+    `head` are the runs of a table's head that is its scope.
+    """
+
+    kind: BlockKind = "prose"
+    leads: Sequence[Line] = ()
+    scope: Sequence[str] = ()
+    head: Runs = ()
+    overlap: str = ""
+    weight: int = 0
+
+    @property
+    def text(self) -> str:
+        """The lines before the pack, as plain text."""
+        leads = "".join(f"{line.text}\n" for line in self.leads)
+        if leads and self.kind == "code":
+            leads += "\n"
+        lines = leads + "".join(f"{line}\n" for line in self.scope)
+        return lines + f"{OMITTED}\n" if lines and self.kind != "table" else lines + self.overlap
+
+
+class Pack(NamedTuple):
+    """The atoms of a chunk, and what it repeats."""
+
+    atoms: Sequence[Atom]
+    repeated: Repeated = Repeated()
+
+    @property
+    def text(self) -> str:
+        """The plain text of the chunk."""
+        return self.repeated.text + join_atoms(self.atoms)
+
+    @property
+    def markdown(self) -> str:
+        """The Markdown of the chunk, whose plain text is `text`."""
+        parts = _without_blank_ends(list(_parts(chain.from_iterable(atom.parts for atom in self.atoms))))
+        parts[0] = _without_space_before(parts[0])
+        parts[-1] = _without_space_after(parts[-1])
+        return write(_with_repeated(parts, self.repeated))
+
+
+def _parts(atoms: Iterable[Atom]) -> Iterator[Part]:
+    """Yield the lines, the listings and the tables that atoms are parts of."""
+    run: list[Atom] = []
+    for atom in atoms:
+        if run and (atom.gap or atom.kind != run[0].kind):
+            yield _part(run)
+            run = []
+        run.append(atom)
+    if run:
+        yield _part(run)
+
+
+def _part(run: Sequence[Atom]) -> Part:
+    first = run[0]
+    runs = first.runs if len(run) == 1 else tuple(chain.from_iterable(atom.runs for atom in run))
+    if first.kind == "prose":
+        return Part("prose", runs, first.gap, within=first.within, lead=first.lead, item=first.item, below=first.below)
+    if first.kind == "table" and first.scope and first.has_header:
+        size = len(raw(first.head))
+        (_, runs) = cut_runs(runs, (min(size + 1, len(raw(runs))), len(raw(runs))))
+        return Part("table", runs, first.gap, first.head, within=first.within)
+    return Part(first.kind, runs, first.gap, language=first.language, within=first.within)
+
+
+def _without_blank_ends(parts: list[Part]) -> list[Part]:
+    """Return the parts of a chunk from the first to the last that has words: a cut may leave spaces alone."""
+    worded = [place for place, part in enumerate(parts) if part.text.strip()] or [0]
+    return parts[worded[0] : worded[-1] + 1]
+
+
+def _without_space_before(part: Part) -> Part:
+    """Return the first part of a chunk: prose without spaces before it, anything else without empty lines."""
+    text = raw(part.runs)
+    if part.kind == "prose":
+        part = part._replace(lead=part.lead.lstrip())
+        start = 0 if part.lead else len(text) - len(text.lstrip())
+    else:
+        start = len(text) - len(BLANK_LINES.sub("", text))
+    return part._replace(runs=cut_runs(part.runs, (start, len(text) - start))[1]) if start else part
+
+
+def _without_space_after(part: Part) -> Part:
+    text = raw(part.runs)
+    size = len(text.rstrip())
+    return part if size == len(text) else part._replace(runs=cut_runs(part.runs, (size,))[0])
+
+
+def _with_repeated(parts: list[Part], repeated: Repeated) -> list[Part]:
+    first, rest = parts[0], parts[1:]
+    if repeated.overlap:
+        *before, last = repeated.overlap.split("\n")
+        lines = [Part("prose", text_runs(line), gap) for gap, line in _lines(before)]
+        if last:
+            first = first._replace(runs=(Run(last + first.lead), *first.runs), lead="", item=False)
+        else:
+            first = first._replace(gap=GAP if repeated.overlap.endswith(GAP) else "\n")
+        return [*lines, first, *rest]
+    if repeated.text and first.kind == "table":
+        first = first._replace(head=repeated.head if repeated.scope else first.head, gap="\n")
+    elif repeated.text and first.kind == "code" and first.gap and not repeated.scope:  # a listing of its own
+        return [
+            *_leads(repeated),
+            Part("prose", text_runs(OMITTED), GAP, within=first.within),
+            first._replace(gap="\n"),
+            *rest,
+        ]
+    elif repeated.text and first.kind == "code":
+        lines = chain.from_iterable((Run(line), LINE) for line in (*repeated.scope, OMITTED))
+        first = first._replace(runs=(*lines, *first.runs), gap=GAP)
+    elif repeated.text:
+        first = first._replace(gap="\n")
+    return [*_leads(repeated), first, *rest]
+
+
+def _lines(lines: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Yield the lines of a text that have words with the gap before each."""
+    gap = GAP
+    for line in lines:
+        if line:
+            yield gap, line
+        gap = "\n" if line else GAP
+
+
+def _leads(repeated: Repeated) -> Iterator[Part]:
+    gap = GAP
+    for lead in repeated.leads:
+        yield Part("prose", lead.runs, gap, within=lead.within, lead=lead.lead, item=lead.item, below=lead.below)
+        gap = "\n"
+    if (
+        repeated.leads and repeated.kind == "prose"
+    ):  # the sign of what is left out belongs to the item or note before it
+        yield Part("prose", text_runs(OMITTED), "\n", within=repeated.leads[-1].within)

@@ -1,0 +1,252 @@
+"""Lays the tree of a section out as blocks in a row: prose in lines, listings, tables.
+
+Here lists get their indentation and markers, and each block knows what it hangs on: the sentence that introduces it,
+the first paragraph of its item or note, its term. Knows no budget and no model.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal, NamedTuple
+
+from pipelines.page.plain import LINE, joined, plain, row_runs
+from pipelines.page.tree import (
+    Code,
+    Definitions,
+    Group,
+    Item,
+    List,
+    Node,
+    Note,
+    Paragraph,
+    Run,
+    Runs,
+    Tab,
+    Table,
+    Term,
+)
+
+BlockKind = Literal["prose", "code", "table"]
+LIST = 0  # in Line.within: a level of lists; notes have numbers from 1 on
+GAP = "\n\n"  # between blocks, and between paragraphs
+_STOPS = (".", "!", "?", "…", "。", "！", "？")
+_CLOSING = " \t\n)]}»”’\"'*`"
+
+
+def introduces(paragraph: str) -> bool:
+    """Return whether something must follow `paragraph`: it ends with a colon, or without a stop as captions do."""
+    return not paragraph.rstrip(_CLOSING).endswith(_STOPS)
+
+
+class Line(NamedTuple):
+    """A paragraph as it stands on the page, or a line of one: `text` is `lead` and the runs as plain text.
+
+    `lead` is its indentation and its marker; of an `item` the marker is one of Markdown. `within` are the lists and
+    notes around it, outermost first: LIST for a level of lists, the number of a note. A `tight` one begins on the line
+    after the one before; one that is `below` it stays a paragraph of its own there.
+    """
+
+    text: str
+    runs: Runs
+    lead: str = ""
+    item: bool = False
+    within: tuple[int, ...] = ()
+    tight: bool = False
+    below: bool = False
+
+
+@dataclass(frozen=True)
+class FlatBlock:
+    """A passage of a section that is split only where its kind allows it: prose, a listing or a table.
+
+    `runs` are those of a listing or of the rows of a table, `head` those of the table's head, repeated on each part of
+    one that is split. `under` are the paragraphs that the block belongs to, outermost first. `tight` prose begins on
+    the line after them. Code and tables stand `within` lists and notes as lines do.
+    """
+
+    kind: BlockKind
+    lines: tuple[Line, ...] = ()
+    runs: Runs = ()
+    head: Runs = ()
+    under: tuple[Line, ...] = ()
+    tight: bool = False
+    language: str = ""
+    within: tuple[int, ...] = ()
+
+    @cached_property
+    def text(self) -> str:
+        """The plain text of the block, of a table without its head."""
+        if self.kind != "prose":
+            return plain(self.runs)
+        first, *rest = self.lines
+        return first.text + "".join(("\n" if line.tight else GAP) + line.text for line in rest) if rest else first.text
+
+    @property
+    def header(self) -> str:
+        """The plain text of a table's head."""
+        return plain(self.head)
+
+
+def flat_blocks(nodes: Sequence[Node]) -> tuple[FlatBlock, ...]:
+    """Return the blocks of a section in order; paragraphs and items in a row become one."""
+    flow = _Flow()
+    flow.write(nodes)
+    return flow.finish()
+
+
+class _Flow:
+    """Collects blocks. A group is what belongs together: an item, a note, a list under what introduces it."""
+
+    def __init__(self) -> None:
+        self._blocks: list[FlatBlock] = []
+        self._lines: list[Line] = []
+        self._prose: tuple[tuple[Line, ...], bool] = ((), False)  # what `_lines` are under; whether tight
+        self._heads: list[Line | None] = []  # of the open groups; None until the first paragraph
+        self._level = 0  # open groups when the last paragraph came
+        self._within: tuple[int, ...] = ()
+        self._notes = 0
+        self._marker = ""
+        self._tight = self._term = False  # the next paragraph stands below the one before, below its term
+
+    def write(self, nodes: Sequence[Node]) -> None:
+        for node in nodes:
+            _WRITERS[type(node)](self, node)
+
+    def finish(self) -> tuple[FlatBlock, ...]:
+        self._end_prose()
+        return tuple(self._blocks)
+
+    # -- what holds others
+
+    def _list(self, box: List) -> None:
+        within, tight = self._within, self._tight
+        self._within += (LIST,)
+        lead = self._last() if box.led else self._lead()
+        with self._group(lead) if lead else nullcontext():
+            self.write(box.blocks)
+        self._within, self._tight, self._marker = within, tight, ""
+
+    def _item(self, box: Item) -> None:
+        outer = self._within
+        self._within = outer if LIST in outer else (*outer, LIST)
+        self._marker = box.marker
+        with self._group():
+            self.write(box.blocks)
+        self._within, self._marker = outer, ""
+
+    def _note(self, box: Note) -> None:
+        outer = self._within
+        self._notes += 1
+        self._within += (self._notes,)
+        self._grouped(box)
+        self._within = outer
+
+    def _grouped(self, box: Group | Note) -> None:
+        with self._group():
+            self.write(box.blocks)
+
+    def _definitions(self, box: Definitions) -> None:
+        lead = self._lead()
+        with self._group(lead) if lead else nullcontext():
+            self.write(box.blocks)
+
+    def _entry(self, box: Term) -> None:
+        outer = self._tight
+        with self._group():
+            for term in box.terms:
+                self._paragraph(term)
+            self._tight, self._term = True, bool(box.terms)
+            self.write(box.blocks)
+        self._tight = outer
+
+    def _tab(self, box: Tab) -> None:
+        blocks = box.blocks
+        if box.label and blocks and isinstance(blocks[0], Paragraph):
+            self._paragraph((Run(f"{box.label}: "), *blocks[0].runs))
+            blocks = blocks[1:]
+        elif box.label:
+            self._paragraph((Run(f"{box.label}:"),))
+        self.write(blocks)
+
+    @contextmanager
+    def _group(self, head: Line | None = None) -> Iterator[None]:
+        """Put what is added meanwhile under `head`, else under the first paragraph that is added."""
+        self._heads.append(head)
+        place = len(self._heads)
+        yield
+        del self._heads[place - 1 :]
+
+    # -- text
+
+    def _last(self) -> Line | None:
+        return self._lines[-1] if self._lines else None
+
+    def _lead(self) -> Line | None:
+        """Return the paragraph before, if it introduces what follows and is not the head of its group."""
+        last = self._lines[-1] if self._lines and self._level == len(self._heads) else None
+        return last if last is not None and introduces(last.text) and last not in self._heads else None
+
+    def _paragraph(self, runs: Runs) -> None:
+        depth, within, marker, lead, is_item = self._within.count(LIST), self._within, "", "", False
+        if depth:
+            marker = self._marker
+            lead = "  " * (depth - bool(marker)) + marker
+            is_item = marker == "- " or (marker[:-2].isdecimal() and len(marker) <= 11)  # Markdown has no other markers
+        below = self._tight and not depth and not self._term
+        self._add_line(Line(lead + plain(runs), runs, lead, is_item, within, self._tight, below))
+        self._marker, self._term = "", False
+        self._tight = self._tight or depth > 0
+
+    def _add_line(self, line: Line) -> None:
+        under = self._under()
+        if self._lines and under != self._prose[0]:
+            self._end_prose()
+        if not self._lines:
+            self._prose = (under, line.tight and bool(self._blocks))
+        self._lines.append(line)
+        self._level = len(self._heads)
+        if self._heads and self._heads[-1] is None:
+            self._heads[-1] = line
+
+    def _add_block(self, kind: BlockKind, runs: Runs, head: Runs = (), language: str = "") -> None:
+        """Add a listing or a table: under the paragraph that introduces it, or with the listing before it."""
+        under, lead = self._under(), self._lead()
+        if lead:
+            under = (*under, lead)
+        elif not self._lines and self._blocks and kind == self._blocks[-1].kind == "code":
+            before = self._blocks[-1].under
+            under = before if before[: len(under)] == under else under
+        self._end_prose()
+        self._blocks.append(FlatBlock(kind, (), runs, head, under, False, language, self._within))
+        self._marker = ""
+
+    def _code(self, code: Code) -> None:
+        self._add_block("code", (Run(code.text),), language=code.language)
+
+    def _table(self, table: Table) -> None:
+        head, rows = (table.head, table.rows) if table.rows else ((), [table.head])
+        self._add_block("table", joined([row_runs(row) for row in rows], LINE), row_runs(head))
+
+    def _under(self) -> tuple[Line, ...]:
+        return tuple([head for head in self._heads if head is not None])
+
+    def _end_prose(self) -> None:
+        if self._lines:
+            under, tight = self._prose
+            self._blocks.append(FlatBlock("prose", tuple(self._lines), under=under, tight=tight))
+            self._lines = []
+
+
+_WRITERS: dict[type, Callable[[_Flow, Any], None]] = {
+    Paragraph: lambda flow, node: flow._paragraph(node.runs),
+    Code: _Flow._code,
+    Table: _Flow._table,
+    List: _Flow._list,
+    Item: _Flow._item,
+    Note: _Flow._note,
+    Group: _Flow._grouped,
+    Tab: _Flow._tab,
+    Definitions: _Flow._definitions,
+    Term: _Flow._entry,
+}

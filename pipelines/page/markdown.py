@@ -1,0 +1,222 @@
+"""Writes parts of a page as Markdown: lines of prose, listings and tables, within their lists and notes.
+
+What it writes is described in the package's docstring; `stored.plain_text` gives the parts' own texts back.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+from typing import NamedTuple
+
+from pipelines.page.flow import GAP, LIST, BlockKind
+from pipelines.page.plain import CELL, STRUCK, cells_of, cut_runs, lines_of, merged, plain, raw, stripped, styled
+from pipelines.page.tree import Run, Runs, text_runs
+
+# What would mean something in a line; underscores within words and stars between spaces do not. Each choice begins
+# with a plain sign, and looks behind from there: so the search skips words fast.
+_SIGN = re.compile(
+    r"\\(?=[!-/:-@\[-`{-~]|$)|`|\||\*(?!\s)|\*(?<!\s\*)|_(?<!\w_)_*+|_(?<!__)_*+(?![^\W_])|<(?=[A-Za-z/!?]|$)"
+    r"|&(?=#?\w+;)|~(?=~)|~(?<=~~)|\](?=[(:])"
+)
+_SIGN_IN_LINK = re.compile(_SIGN.pattern + r"|\[|\]")
+# And what would mean something where a line begins; its last sign is the one to escape.
+_BEGINS = re.compile(r"[-+](?=\s|$)|>|#(?=#{0,5}(?:\s|$))|[-=](?=[-=]*\s*$)|\d{1,9}[.)](?=\s|$)")
+_NOT_IN_URL = str.maketrans({sign: f"%{ord(sign):02X}" for sign in " ()<>|\\`"})
+
+
+class Part(NamedTuple):
+    """A line of prose, a listing in `language`, or the rows of a table below its `head`.
+
+    `gap` is what stands before it: an empty line, or a line break. It stands `within` lists and notes. A line stands
+    behind its `lead`, its indentation and marker; that of an `item` is one of Markdown. What is `below` a paragraph is
+    one of its own, though no empty line divides them.
+    """
+
+    kind: BlockKind
+    runs: Runs
+    gap: str = GAP
+    head: Runs = ()
+    language: str = ""
+    within: tuple[int, ...] = ()
+    lead: str = ""
+    item: bool = False
+    below: bool = False
+
+    @property
+    def text(self) -> str:
+        """The plain text of the part, of a table without its head."""
+        return self.lead + plain(self.runs)
+
+
+def write(parts: Iterable[Part]) -> str:
+    """Return `parts` as Markdown."""
+    page = _Page()
+    for part in parts:
+        if part.kind == "prose":
+            page.add_line(part)
+        else:
+            page.add_box(_fenced(part) if part.kind == "code" else _table(part), part)
+    return "".join(page.written)
+
+
+def markdown_of(text: str) -> str:
+    """Return a line of plain text as Markdown."""
+    return write([Part("prose", text_runs(text))])
+
+
+class _Page:
+    """Puts lines below each other; it knows what the last one was, and what it stood in."""
+
+    def __init__(self) -> None:
+        self.written: list[str] = []
+        self._kind: BlockKind = "prose"
+        self._within: tuple[int, ...] = ()
+
+    def add_line(self, part: Part) -> None:
+        """Add a line of prose."""
+        within, lead = part.within, part.lead
+        is_item = part.item and LIST in within
+        if is_item:
+            within = within[: len(within) - within[::-1].index(LIST)]
+        inner = within[:-1] if is_item else within
+        levels = inner.count(LIST)
+        text = part.text
+        indented = levels > 0 and len(text) - len(text.lstrip(" ")) == 2 * levels
+        start = 2 * levels if indented else 0  # of what stands behind the prefix
+        goes_on = bool(self.written) and (self._kind, self._within, part.gap) == ("prose", within, "\n")
+        goes_on = goes_on and not is_item and not indented and not part.below
+        if goes_on:
+            prefix = _prefix(inner, len(inner))
+        else:
+            prefix = _prefix(inner, _shared(self._within, inner), "*") if indented else _prefix(inner, 0)
+        below = self._kind == "code" if not is_item else not self._swallows(lead.lstrip(), inner)
+        self._divide("\\\n" if goes_on else part.gap, within, below=below)
+        runs = part.runs if is_item or not lead else (Run(lead), *part.runs)
+        if start and not is_item:
+            runs = cut_runs(runs, (start, len(raw(runs)) - start))[1]
+        self._add("prose", within, prefix + (lead[start:] if is_item else "") + _line(runs))
+
+    def add_box(self, lines: Sequence[str], part: Part) -> None:
+        """Add the lines of a listing or a table."""
+        first = _prefix(part.within, _shared(self._within, part.within))
+        rest = _prefix(part.within, len(part.within))
+        self._divide(part.gap, part.within, below=False)
+        self._add(
+            part.kind,
+            part.within,
+            "\n".join([first + lines[0], *(rest + line if line else rest.rstrip() for line in lines[1:])]),
+        )
+
+    def _add(self, kind: BlockKind, within: tuple[int, ...], text: str) -> None:
+        self.written.append(text)
+        self._kind, self._within = kind, within
+
+    def _divide(self, gap: str, within: tuple[int, ...], *, below: bool) -> None:
+        """Write what stands before a block; `below` says that it may begin on the line after the last one."""
+        if not self.written:
+            return
+        shared = _shared(self._within, within)
+        empty = "\n" + _prefix(within[:shared], shared).rstrip()
+        notes = shared < min(len(within), len(self._within)) and LIST not in (within[shared], self._within[shared])
+        if gap == GAP:
+            gap = empty + "\n"
+        elif gap == "\n" and (not below or notes):
+            gap = 2 * empty + "\n"
+        self.written.append(gap)
+
+    def _swallows(self, marker: str, inner: tuple[int, ...]) -> bool:
+        """Return whether the paragraph before would go on with this marker: a number but 1 begins no list in it."""
+        return self._kind == "prose" and inner == self._within and marker[0].isdigit() and marker != "1. "
+
+
+def _shared(one: Sequence[int], other: Sequence[int]) -> int:
+    """Return how many containers both stand in."""
+    return next((at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
+
+
+def _prefix(within: Sequence[int], known: int, opener: str = "-") -> str:
+    """Return what a line begins with: the lists but the first `known` containers are opened by an empty marker."""
+    signs = ("> " if one != LIST else f"{' ' if at < known else opener}   " for at, one in enumerate(within))
+    return "".join(signs)
+
+
+def _line(runs: Runs) -> str:
+    """Return a line of prose behind its prefix."""
+    text = _inline(runs)
+    if text[:1].isspace():
+        return f"&#{ord(text[0])};{text[1:]}"
+    if begins := _BEGINS.match(text):
+        return f"{text[: begins.end() - 1]}\\{text[begins.end() - 1 :]}"
+    return text
+
+
+# ---------------------------------------------------------------------------------------------- within a line
+
+
+def _inline(runs: Runs, *, cell: bool = False) -> str:
+    """Return runs with their code, their links, what is struck out, and their escapes."""
+    if len(runs) == 1 and not (runs[0].code or runs[0].target or runs[0].style):
+        return _escape(runs[0].text)
+    text, written = raw(runs), ""
+    if text[:1].isspace() or text[-1:].isspace():  # where it was cut
+        inner = stripped(runs)
+        before, _, after = text.partition(raw(inner)) if inner else (text, "", "")
+        runs = tuple(run for run in (Run(before), *inner, Run(after)) if run.text)
+    for (struck, target), group in groupby(runs, lambda run: (run.style == "strike", run.target)):
+        shown = "".join(_shown(run, cell=cell) for run in merged(group))
+        if target:
+            written = f"{written[:-1]}\\!" if written.endswith("!") else written
+            shown = f"[{shown}]({target.translate(_NOT_IN_URL)})"
+        written += f"{STRUCK}{shown}{STRUCK}" if struck else shown
+    return written
+
+
+def _shown(run: Run, *, cell: bool) -> str:
+    """Return a run without its link."""
+    if run.code:
+        return _code(run.text, cell=cell)
+    return _escape(styled(run.text, run.style) if run.style != "strike" else run.text, link=run.target != "")
+
+
+def _escape(text: str, *, link: bool = False) -> str:
+    pattern = _SIGN_IN_LINK if link else _SIGN
+    return pattern.sub(lambda found: "".join(f"\\{sign}" for sign in found[0]), text)
+
+
+def _code(text: str, *, cell: bool) -> str:
+    if cell and "\\|" in text:  # no reader of tables agrees with another on it
+        return _escape(text)
+    ticks = ticks_around(text, 1)
+    pad = " " if "`" in (text[0], text[-1]) or (text[0] == text[-1] == " " and text.strip()) else ""
+    return f"{ticks}{pad}{text.replace('|', chr(92) + '|') if cell else text}{pad}{ticks}"
+
+
+def ticks_around(text: str, least: int) -> str:
+    """Return at least so many backticks, and more than `text` has in a row."""
+    return "`" * max(least, 1 + max(map(len, re.findall("`+", text)), default=0))
+
+
+# ---------------------------------------------------------------------------------------------- boxes
+
+
+def _fenced(part: Part) -> list[str]:
+    text = raw(part.runs)
+    ticks = ticks_around(text, 3)
+    language = "".join(sign for sign in part.language if sign.isalnum() or sign in "_+#.-")
+    return [ticks + language, *text.split("\n"), ticks]
+
+
+def _table(part: Part) -> list[str]:
+    rows = [_cells(row) for row in lines_of(part.runs)] if part.runs else []
+    head = _cells(part.head) if part.head else [""]
+    count = max(map(len, [head, *rows]))
+    return [_row(head) + "|" * (count - len(head)), "|" + " --- |" * count, *map(_row, rows)]
+
+
+def _row(cells: Sequence[str]) -> str:
+    return f"| {CELL.text.join(cells)} |"
+
+
+def _cells(row: Runs) -> list[str]:
+    """Return the cells of a row as Markdown."""
+    return [_inline(cell, cell=True) for cell in cells_of(row)]

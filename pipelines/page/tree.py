@@ -1,0 +1,165 @@
+"""A page as a tree: sections, the blocks in them, and the runs of text in a block.
+
+Every reader builds this tree, cutting cuts it, and Markdown and plain text are written from it. Knows no format and no
+model.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple, TypeAlias
+
+Style = Literal["", "sup", "sub", "strike", "math", "image", "cell"]
+
+
+class Run(NamedTuple):
+    """A piece of text of one kind: plain, `code`, a link to `target`, or of a `style`.
+
+    `sup` and `sub` are raised and lowered, `strike` is struck out, `math` is a formula in TeX, `image` the name of an
+    image or icon, `cell` what divides two cells of a row. A line feed in a text breaks its line.
+    """
+
+    text: str
+    code: bool = False
+    target: str = ""
+    style: Style = ""
+
+
+Runs: TypeAlias = tuple[Run, ...]
+Row: TypeAlias = tuple[Runs, ...]
+
+
+@dataclass(slots=True)
+class Paragraph:
+    """A paragraph of running text."""
+
+    runs: Runs
+
+
+@dataclass(slots=True)
+class Code:
+    """A listing with its line breaks and indentation; `language` is "" if it is not known."""
+
+    text: str
+    language: str = ""
+
+
+@dataclass(slots=True)
+class Table:
+    """The rows of a table below its head, which may be empty."""
+
+    head: Row = ()
+    rows: list[Row] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Box:
+    """A block that holds others."""
+
+    blocks: "list[Node]" = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Group(Box):
+    """What belongs together without a sign of it: a row of a layout, the parts of a card."""
+
+
+@dataclass(slots=True)
+class Note(Box):
+    """A note, a warning or a quotation, which shows where it ends."""
+
+
+@dataclass(slots=True)
+class Tab(Box):
+    """The content of a tab, below its label."""
+
+    label: str = ""
+
+
+@dataclass(slots=True)
+class List(Box):
+    """A list of items. One that is `led` belongs to the paragraph before it, whatever that says."""
+
+    led: bool = False
+
+
+@dataclass(slots=True)
+class Item(Box):
+    """An item of a list with its marker: "- ", "3. ", "iv. "."""
+
+    marker: str = "- "
+
+
+@dataclass(slots=True)
+class Definitions(Box):
+    """A list of terms with their definitions."""
+
+
+@dataclass(slots=True)
+class Term(Box):
+    """One or more terms, and the blocks that define them."""
+
+    terms: list[Runs] = field(default_factory=list)
+
+
+Node: TypeAlias = Paragraph | Code | Table | Box
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """The part of a page under one anchor, without the text of its subsections.
+
+    `anchors` is the id path from outermost to finest (empty if the page has none), `headings` are the headings from
+    the page's first to the section's own, which is not in `content`.
+    """
+
+    url: str
+    anchors: tuple[str, ...]
+    headings: tuple[str, ...]
+    content: Sequence[Node]
+
+    @property
+    def anchor(self) -> str:
+        """The finest anchor, "" for the page itself."""
+        return self.anchors[-1] if self.anchors else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A page as it was read: title, declared language ("" if none) and sections in page order.
+
+    `label` is what a browser's tab shows ("" if nothing): with the site's name, mostly.
+    """
+
+    url: str
+    title: str
+    language: str
+    sections: tuple[Section, ...]
+    label: str = ""
+
+
+def leaves_of(nodes: Sequence[Node]) -> Iterator[Paragraph | Code | Table]:
+    """Yield the blocks that hold no others, in order; a term is a paragraph."""
+    for node in nodes:
+        if not isinstance(node, Box):
+            yield node
+            continue
+        if isinstance(node, Term):
+            yield from map(Paragraph, node.terms)
+        yield from leaves_of(node.blocks)
+
+
+def size_of(*contents: Sequence[Node]) -> int:
+    """Return about how many characters blocks have."""
+    return sum(map(_leaf_size, (leaf for nodes in contents for leaf in leaves_of(nodes))))
+
+
+def _leaf_size(leaf: Paragraph | Code | Table) -> int:
+    if isinstance(leaf, Code):
+        return len(leaf.text)
+    cells = [leaf.runs] if isinstance(leaf, Paragraph) else [cell for row in (leaf.head, *leaf.rows) for cell in row]
+    return sum(len(run.text) for cell in cells for run in cell)
+
+
+def text_runs(text: str) -> Runs:
+    """Return a plain text as runs, none for an empty one."""
+    return (Run(text),) if text else ()
