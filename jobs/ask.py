@@ -26,7 +26,7 @@ from pipelines.answering.question import Question
 from pipelines.answering.retrieval.search import Retrieval
 from pipelines.answering.settings import EXTRACTIVE, AnswerSettings, change
 from pipelines.answering.writing.closest import describe_found, name_section
-from pipelines.answering.writing.stages.text import Code, Piece, Statement, TextReader
+from pipelines.answering.writing.stages.text import CodePiece, Piece, Statement, TextReader
 from pipelines.files.services import find_services
 from pipelines.llm.session import LOADING, READING, Status
 from pipelines.page.stored import readable_text
@@ -234,7 +234,7 @@ class Follower:
         """Print each statement, and each line of code."""
         for piece in pieces:
             self._read += "" if isinstance(piece, Statement) else piece
-            if isinstance(piece, Statement) or (isinstance(piece, Code) and piece.endswith("\n")):
+            if isinstance(piece, Statement) or (isinstance(piece, CodePiece) and piece.endswith("\n")):
                 if self._read.strip():
                     self._print("text", self._read.strip("\n"))
                 self._read = ""

@@ -10,7 +10,7 @@ from pydantic import AliasChoices, Field, PrivateAttr, ValidationError
 from pydantic_settings import SettingsConfigDict, SettingsError
 
 from pipelines.answering.settings import AnswerSettings, Home, describe_errors
-from pipelines.answering.settings.names import Group
+from pipelines.answering.settings.names import SettingsGroup
 from pipelines.answering.settings.variables import FromVariables, explain_not_json
 from pipelines.embedded import EmbeddedPostgresFailed
 from pipelines.store import StoreUnavailable, UnusableDatabase
@@ -34,7 +34,7 @@ def explain_start(error: Exception) -> tuple[str, int]:
     return (describe_errors(error, Settings), 2) if isinstance(error, ValidationError) else (str(error), 1)
 
 
-class PlacementSettings(Group):
+class PlacementSettings(SettingsGroup):
     """Where steps run: in the ingress process, or as a deployment of their own."""
 
     retriever: Placement = "ingress"
@@ -42,7 +42,7 @@ class PlacementSettings(Group):
     agents: Placement = "ingress"  # "deployment": one per language model
 
 
-class RecordingSettings(Group):
+class RecordingSettings(SettingsGroup):
     """Whether questions and answers are stored, and for how many days."""
 
     enabled: bool = True

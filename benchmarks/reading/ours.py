@@ -1,4 +1,4 @@
-"""Reads pages as a run reads them: the reader of their format in a child process, without the layout of their site.
+"""Reads pages as a span reads them: the reader of their format in a child process, without the layout of their site.
 
 It is the only module of this benchmark that knows what a page is to Raydex.
 """
@@ -17,7 +17,7 @@ from pipelines.page.tree import Document, Section
 from pipelines.records import Page
 
 _TARGET = attrgetter("target")
-SAMPLE = 32  # pages that a layout is learnt from; a run takes 64, which costs minutes over all sites
+SAMPLE = 32  # pages that a layout is learnt from; a span takes 64, which costs minutes over all sites
 
 
 class SiteReader:
@@ -67,9 +67,9 @@ def as_read(document: Document) -> Read:
                 code += block.text.split("\n")
             elif block.kind == "table":
                 rows += [row for text in (block.header, block.text) for row in text.split("\n")]
-            for runs in (block.head, block.runs, *(line.runs for line in block.lines)):
+            for spans in (block.head, block.spans, *(line.spans for line in block.lines)):
                 targets += [
-                    ("".join(run.text for run in link), target) for target, link in groupby(runs, _TARGET) if target
+                    ("".join(span.text for span in link), target) for target, link in groupby(spans, _TARGET) if target
                 ]
     return Read(parts, code, rows, targets)
 

@@ -1,8 +1,8 @@
-r"""Markdown: the text of a chunk, with the structure that the reader of its page knew.
+r"""Pages: a page as a tree, from which its chunks are cut, and their Markdown and plain text are written.
 
-It is a canonical subset of CommonMark with the tables of GitHub. `writing.write` writes it, `plain.plain_text` gives
-back the plain text that is embedded, searched and hashed, `text.Text` is a text that knows its code and its links until
-it is written. Knows no page, no chunk and no model: it stands at the level of records.
+`tree` has the nodes, `builder` puts them into sections, `flow` lays a section out in lines, `cut` makes chunks of it.
+The Markdown of a chunk is a canonical subset of CommonMark with the tables of GitHub. `markdown.write` writes it,
+`stored.plain_text` gives back the plain text that is embedded, searched and hashed, `blocks.read_blocks` its blocks.
 
 **Blocks** stand one below the other. Whatever divides them divides them in the plain text too: a line break is one, an
 empty line is one, and *two empty lines are a line break*: where CommonMark needs an empty line and the plain text has
@@ -30,8 +30,8 @@ none. To a reader of Markdown any number of empty lines is the same.
 - A line `…` of text stands between what a chunk repeats (the sentence that introduces a list) and where it goes on.
 
 **In a line** stand `code` (in as many backticks as it needs; padded with a space at a backtick), links
-`[text](https://…)` with absolute targets without spaces and parentheses, and links whose text is code. No emphasis, no
-images, no HTML, no headings: the heading path is beside the text. A backslash before ASCII punctuation makes it a plain
+`[text](https://…)` with absolute targets without spaces and parentheses, and links whose text is code; what is struck
+out stands in `~~`. No emphasis, no images, no HTML, no headings: the heading path is beside the text. A backslash before ASCII punctuation makes it a plain
 sign; it stands only where the sign would mean something (`\*args`, `\[text\](target)`, a `\-`, `\#`, `\>` or `1\.` that
 begins a line, every `\|`). A line of text that begins with a space has `&#32;` for it.
 

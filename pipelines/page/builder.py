@@ -13,7 +13,7 @@ from urllib.parse import unquote, urljoin
 
 from pipelines.page.flow import introduces
 from pipelines.page.plain import merged, plain
-from pipelines.page.tree import Box, Code, Item, List, Node, Paragraph, Runs, Section, Table, Term, size_of
+from pipelines.page.tree import Box, Code, Item, List, Node, Paragraph, Section, Spans, Table, Term, size_of
 
 MUCH = 30  # words that are worth a section of their own without a title: two sentences
 _TITLED, _UNTITLED, _ROW = 7, 8, 9  # levels below all headings, of sections that begin at a name in the text
@@ -21,10 +21,10 @@ _PICTURES = (".png", ".svg", ".jpg", ".jpeg", ".gif", ".webp")
 _BESIDE = 0.1  # of the characters of an index: what it is, and how to use it
 
 
-class Heading(NamedTuple):
+class PageHeading(NamedTuple):
     """A heading; one that is `minor` begins no section without an id: a deep one, or the title of a card."""
 
-    runs: Runs
+    spans: Spans
     anchors: Sequence[str]
     level: int
     minor: bool = False
@@ -74,7 +74,7 @@ class SectionFrame:
         inner = self.boxes[-1].blocks
         last = inner[-1] if inner else None
         is_head = len(inner) == 1 and len(self.boxes) > 1
-        return isinstance(last, Paragraph) and not is_head and introduces(plain(last.runs))
+        return isinstance(last, Paragraph) and not is_head and introduces(plain(last.spans))
 
 
 class SectionBuilder:
@@ -179,7 +179,7 @@ class SectionBuilder:
 
     @contextmanager
     def entry(
-        self, ids: Sequence[str], heading: str, terms: Sequence[Runs], *, linked: bool, endless: bool = False
+        self, ids: Sequence[str], heading: str, terms: Sequence[Spans], *, linked: bool, endless: bool = False
     ) -> Iterator[bool]:
         """Put what is added meanwhile into an entry: a section if links lead to it, else below its terms.
 
@@ -217,12 +217,12 @@ class SectionBuilder:
         taken, self._targets = [*self._targets, *anchors], []
         return taken
 
-    def heading(self, heading: Heading) -> None:
+    def heading(self, heading: PageHeading) -> None:
         """Add a heading: it begins a section, unless it is no title."""
-        title, anchors, level = plain(heading.runs), heading.anchors, heading.level
+        title, anchors, level = plain(heading.spans), heading.anchors, heading.level
         if not title or (self._apart and not anchors):
             self._targets += anchors
-            self.paragraph(heading.runs)
+            self.paragraph(heading.spans)
             return
         innermost = self._innermost
         own = not anchors or anchors[-1] in innermost.anchors
@@ -231,9 +231,9 @@ class SectionBuilder:
             innermost.anchors = self._take_targets([*anchors, *innermost.anchors])
             return
         if heading.minor and not anchors and not self._targets:
-            last = heading.runs[-1]
+            last = heading.spans[-1]
             ending = last._replace(text=f"{last.text}:") if title[-1].isalnum() else last
-            self.paragraph((*heading.runs[:-1], ending))
+            self.paragraph((*heading.spans[:-1], ending))
             return
         self._open_scope(title, level, self._take_targets(anchors))
 
@@ -254,10 +254,10 @@ class SectionBuilder:
 
     # -- text ---------------------------------------------------------------------------------------------
 
-    def paragraph(self, runs: Runs) -> None:
+    def paragraph(self, spans: Spans) -> None:
         """Add a paragraph, if it has text."""
-        if runs:
-            self._add(Paragraph(self._absolute(runs)))
+        if spans:
+            self._add(Paragraph(self._absolute(spans)))
             self._innermost.is_source |= not self._linking
 
     def code(self, code: Code | None) -> None:
@@ -266,7 +266,7 @@ class SectionBuilder:
             self._add(code)
             self._innermost.is_source = True
 
-    def table(self, captions: Sequence[Runs], parts: Sequence[tuple[Sequence[str], str, Table | None]]) -> None:
+    def table(self, captions: Sequence[Spans], parts: Sequence[tuple[Sequence[str], str, Table | None]]) -> None:
         """Add a table below its captions, in parts: the names that each begins at, its title, its rows."""
         for caption in captions:
             self.paragraph(caption)
@@ -286,11 +286,13 @@ class SectionBuilder:
     def _fill(self) -> None:
         self._innermost.filled, self._targets = True, []
 
-    def _absolute(self, runs: Runs) -> Runs:
-        """Return `runs` with the absolute targets of their links."""
-        if not any(run.target for run in runs):
-            return runs
-        return merged(run._replace(target=_absolute(self._url, run.target)) if run.target else run for run in runs)
+    def _absolute(self, spans: Spans) -> Spans:
+        """Return `spans` with the absolute targets of their links."""
+        if not any(span.target for span in spans):
+            return spans
+        return merged(
+            span._replace(target=_absolute(self._url, span.target)) if span.target else span for span in spans
+        )
 
 
 @lru_cache(1 << 12)  # a page repeats the links of its menus and tables

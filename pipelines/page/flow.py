@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
-from pipelines.page.plain import LINE, joined, plain, row_runs
+from pipelines.page.plain import LINE, joined, plain, row_spans
 from pipelines.page.tree import (
     Code,
     Definitions,
@@ -20,15 +20,15 @@ from pipelines.page.tree import (
     Node,
     Note,
     Paragraph,
-    Run,
-    Runs,
+    Span,
+    Spans,
     Tab,
     Table,
     Term,
 )
 
 BlockKind = Literal["prose", "code", "table"]
-LIST = 0  # in Line.within: a level of lists; notes have numbers from 1 on
+LIST = 0  # in TextLine.within: a level of lists; notes have numbers from 1 on
 GAP = "\n\n"  # between blocks, and between paragraphs
 _STOPS = (".", "!", "?", "…", "。", "！", "？")
 _CLOSING = " \t\n)]}»”’\"'*`"
@@ -39,8 +39,8 @@ def introduces(paragraph: str) -> bool:
     return not paragraph.rstrip(_CLOSING).endswith(_STOPS)
 
 
-class Line(NamedTuple):
-    """A paragraph as it stands on the page, or a line of one: `text` is `lead` and the runs as plain text.
+class TextLine(NamedTuple):
+    """A paragraph as it stands on the page, or a line of one: `text` is `lead` and the spans as plain text.
 
     `lead` is its indentation and its marker; of an `item` the marker is one of Markdown. `within` are the lists and
     notes around it, outermost first: LIST for a level of lists, the number of a note. A `tight` one begins on the line
@@ -48,7 +48,7 @@ class Line(NamedTuple):
     """
 
     text: str
-    runs: Runs
+    spans: Spans
     lead: str = ""
     item: bool = False
     within: tuple[int, ...] = ()
@@ -60,16 +60,16 @@ class Line(NamedTuple):
 class FlatBlock:
     """A passage of a section that is split only where its kind allows it: prose, a listing or a table.
 
-    `runs` are those of a listing or of the rows of a table, `head` those of the table's head, repeated on each part of
+    `spans` are those of a listing or of the rows of a table, `head` those of the table's head, repeated on each part of
     one that is split. `under` are the paragraphs that the block belongs to, outermost first. `tight` prose begins on
     the line after them. Code and tables stand `within` lists and notes as lines do.
     """
 
     kind: BlockKind
-    lines: tuple[Line, ...] = ()
-    runs: Runs = ()
-    head: Runs = ()
-    under: tuple[Line, ...] = ()
+    lines: tuple[TextLine, ...] = ()
+    spans: Spans = ()
+    head: Spans = ()
+    under: tuple[TextLine, ...] = ()
     tight: bool = False
     language: str = ""
     within: tuple[int, ...] = ()
@@ -78,7 +78,7 @@ class FlatBlock:
     def text(self) -> str:
         """The plain text of the block, of a table without its head."""
         if self.kind != "prose":
-            return plain(self.runs)
+            return plain(self.spans)
         first, *rest = self.lines
         return first.text + "".join(("\n" if line.tight else GAP) + line.text for line in rest) if rest else first.text
 
@@ -100,9 +100,9 @@ class _Flow:
 
     def __init__(self) -> None:
         self._blocks: list[FlatBlock] = []
-        self._lines: list[Line] = []
-        self._prose: tuple[tuple[Line, ...], bool] = ((), False)  # what `_lines` are under; whether tight
-        self._heads: list[Line | None] = []  # of the open groups; None until the first paragraph
+        self._lines: list[TextLine] = []
+        self._prose: tuple[tuple[TextLine, ...], bool] = ((), False)  # what `_lines` are under; whether tight
+        self._heads: list[TextLine | None] = []  # of the open groups; None until the first paragraph
         self._level = 0  # open groups when the last paragraph came
         self._within: tuple[int, ...] = ()
         self._notes = 0
@@ -163,14 +163,14 @@ class _Flow:
     def _tab(self, box: Tab) -> None:
         blocks = box.blocks
         if box.label and blocks and isinstance(blocks[0], Paragraph):
-            self._paragraph((Run(f"{box.label}: "), *blocks[0].runs))
+            self._paragraph((Span(f"{box.label}: "), *blocks[0].spans))
             blocks = blocks[1:]
         elif box.label:
-            self._paragraph((Run(f"{box.label}:"),))
+            self._paragraph((Span(f"{box.label}:"),))
         self.write(blocks)
 
     @contextmanager
-    def _group(self, head: Line | None = None) -> Iterator[None]:
+    def _group(self, head: TextLine | None = None) -> Iterator[None]:
         """Put what is added meanwhile under `head`, else under the first paragraph that is added."""
         self._heads.append(head)
         place = len(self._heads)
@@ -179,26 +179,26 @@ class _Flow:
 
     # -- text
 
-    def _last(self) -> Line | None:
+    def _last(self) -> TextLine | None:
         return self._lines[-1] if self._lines else None
 
-    def _lead(self) -> Line | None:
+    def _lead(self) -> TextLine | None:
         """Return the paragraph before, if it introduces what follows and is not the head of its group."""
         last = self._lines[-1] if self._lines and self._level == len(self._heads) else None
         return last if last is not None and introduces(last.text) and last not in self._heads else None
 
-    def _paragraph(self, runs: Runs) -> None:
+    def _paragraph(self, spans: Spans) -> None:
         depth, within, marker, lead, is_item = self._within.count(LIST), self._within, "", "", False
         if depth:
             marker = self._marker
             lead = "  " * (depth - bool(marker)) + marker
             is_item = marker == "- " or (marker[:-2].isdecimal() and len(marker) <= 11)  # Markdown has no other markers
         below = self._tight and not depth and not self._term
-        self._add_line(Line(lead + plain(runs), runs, lead, is_item, within, self._tight, below))
+        self._add_line(TextLine(lead + plain(spans), spans, lead, is_item, within, self._tight, below))
         self._marker, self._term = "", False
         self._tight = self._tight or depth > 0
 
-    def _add_line(self, line: Line) -> None:
+    def _add_line(self, line: TextLine) -> None:
         under = self._under()
         if self._lines and under != self._prose[0]:
             self._end_prose()
@@ -209,7 +209,7 @@ class _Flow:
         if self._heads and self._heads[-1] is None:
             self._heads[-1] = line
 
-    def _add_block(self, kind: BlockKind, runs: Runs, head: Runs = (), language: str = "") -> None:
+    def _add_block(self, kind: BlockKind, spans: Spans, head: Spans = (), language: str = "") -> None:
         """Add a listing or a table: under the paragraph that introduces it, or with the listing before it."""
         under, lead = self._under(), self._lead()
         if lead:
@@ -218,17 +218,17 @@ class _Flow:
             before = self._blocks[-1].under
             under = before if before[: len(under)] == under else under
         self._end_prose()
-        self._blocks.append(FlatBlock(kind, (), runs, head, under, False, language, self._within))
+        self._blocks.append(FlatBlock(kind, (), spans, head, under, False, language, self._within))
         self._marker = ""
 
     def _code(self, code: Code) -> None:
-        self._add_block("code", (Run(code.text),), language=code.language)
+        self._add_block("code", (Span(code.text),), language=code.language)
 
     def _table(self, table: Table) -> None:
         head, rows = (table.head, table.rows) if table.rows else ((), [table.head])
-        self._add_block("table", joined([row_runs(row) for row in rows], LINE), row_runs(head))
+        self._add_block("table", joined([row_spans(row) for row in rows], LINE), row_spans(head))
 
-    def _under(self) -> tuple[Line, ...]:
+    def _under(self) -> tuple[TextLine, ...]:
         return tuple([head for head in self._heads if head is not None])
 
     def _end_prose(self) -> None:
@@ -239,7 +239,7 @@ class _Flow:
 
 
 _WRITERS: dict[type, Callable[[_Flow, Any], None]] = {
-    Paragraph: lambda flow, node: flow._paragraph(node.runs),
+    Paragraph: lambda flow, node: flow._paragraph(node.spans),
     Code: _Flow._code,
     Table: _Flow._table,
     List: _Flow._list,

@@ -9,8 +9,8 @@ from itertools import groupby
 from typing import NamedTuple
 
 from pipelines.page.flow import GAP, LIST, BlockKind
-from pipelines.page.plain import CELL, STRUCK, cells_of, cut_runs, lines_of, merged, plain, raw, stripped, styled
-from pipelines.page.tree import Run, Runs, text_runs
+from pipelines.page.plain import CELL, STRUCK, cells_of, cut_spans, lines_of, merged, plain, raw, stripped, styled
+from pipelines.page.tree import Span, Spans, text_spans
 
 # What would mean something in a line; underscores within words and stars between spaces do not. Each choice begins
 # with a plain sign, and looks behind from there: so the search skips words fast.
@@ -33,9 +33,9 @@ class Part(NamedTuple):
     """
 
     kind: BlockKind
-    runs: Runs
+    spans: Spans
     gap: str = GAP
-    head: Runs = ()
+    head: Spans = ()
     language: str = ""
     within: tuple[int, ...] = ()
     lead: str = ""
@@ -45,7 +45,7 @@ class Part(NamedTuple):
     @property
     def text(self) -> str:
         """The plain text of the part, of a table without its head."""
-        return self.lead + plain(self.runs)
+        return self.lead + plain(self.spans)
 
 
 def write(parts: Iterable[Part]) -> str:
@@ -61,7 +61,7 @@ def write(parts: Iterable[Part]) -> str:
 
 def markdown_of(text: str) -> str:
     """Return a line of plain text as Markdown."""
-    return write([Part("prose", text_runs(text))])
+    return write([Part("prose", text_spans(text))])
 
 
 class _Page:
@@ -91,10 +91,10 @@ class _Page:
             prefix = _prefix(inner, _shared(self._within, inner), "*") if indented else _prefix(inner, 0)
         below = self._kind == "code" if not is_item else not self._swallows(lead.lstrip(), inner)
         self._divide("\\\n" if goes_on else part.gap, within, below=below)
-        runs = part.runs if is_item or not lead else (Run(lead), *part.runs)
+        spans = part.spans if is_item or not lead else (Span(lead), *part.spans)
         if start and not is_item:
-            runs = cut_runs(runs, (start, len(raw(runs)) - start))[1]
-        self._add("prose", within, prefix + (lead[start:] if is_item else "") + _line(runs))
+            spans = cut_spans(spans, (start, len(raw(spans)) - start))[1]
+        self._add("prose", within, prefix + (lead[start:] if is_item else "") + _line(spans))
 
     def add_box(self, lines: Sequence[str], part: Part) -> None:
         """Add the lines of a listing or a table."""
@@ -140,9 +140,9 @@ def _prefix(within: Sequence[int], known: int, opener: str = "-") -> str:
     return "".join(signs)
 
 
-def _line(runs: Runs) -> str:
+def _line(spans: Spans) -> str:
     """Return a line of prose behind its prefix."""
-    text = _inline(runs)
+    text = _inline(spans)
     if text[:1].isspace():
         return f"&#{ord(text[0])};{text[1:]}"
     if begins := _BEGINS.match(text):
@@ -153,17 +153,17 @@ def _line(runs: Runs) -> str:
 # ---------------------------------------------------------------------------------------------- within a line
 
 
-def _inline(runs: Runs, *, cell: bool = False) -> str:
-    """Return runs with their code, their links, what is struck out, and their escapes."""
-    if len(runs) == 1 and not (runs[0].code or runs[0].target or runs[0].style):
-        return _escape(runs[0].text)
-    text, written = raw(runs), ""
+def _inline(spans: Spans, *, cell: bool = False) -> str:
+    """Return spans with their code, their links, what is struck out, and their escapes."""
+    if len(spans) == 1 and not (spans[0].code or spans[0].target or spans[0].style):
+        return _escape(spans[0].text)
+    text, written = raw(spans), ""
     if text[:1].isspace() or text[-1:].isspace():  # where it was cut
-        inner = stripped(runs)
+        inner = stripped(spans)
         before, _, after = text.partition(raw(inner)) if inner else (text, "", "")
-        runs = tuple(run for run in (Run(before), *inner, Run(after)) if run.text)
-    for (struck, target), group in groupby(runs, lambda run: (run.style == "strike", run.target)):
-        shown = "".join(_shown(run, cell=cell) for run in merged(group))
+        spans = tuple(span for span in (Span(before), *inner, Span(after)) if span.text)
+    for (struck, target), group in groupby(spans, lambda span: (span.style == "strike", span.target)):
+        shown = "".join(_shown(span, cell=cell) for span in merged(group))
         if target:
             written = f"{written[:-1]}\\!" if written.endswith("!") else written
             shown = f"[{shown}]({target.translate(_NOT_IN_URL)})"
@@ -171,11 +171,11 @@ def _inline(runs: Runs, *, cell: bool = False) -> str:
     return written
 
 
-def _shown(run: Run, *, cell: bool) -> str:
-    """Return a run without its link."""
-    if run.code:
-        return _code(run.text, cell=cell)
-    return _escape(styled(run.text, run.style) if run.style != "strike" else run.text, link=run.target != "")
+def _shown(span: Span, *, cell: bool) -> str:
+    """Return a span without its link."""
+    if span.code:
+        return _code(span.text, cell=cell)
+    return _escape(styled(span.text, span.style) if span.style != "strike" else span.text, link=span.target != "")
 
 
 def _escape(text: str, *, link: bool = False) -> str:
@@ -200,14 +200,14 @@ def ticks_around(text: str, least: int) -> str:
 
 
 def _fenced(part: Part) -> list[str]:
-    text = raw(part.runs)
+    text = raw(part.spans)
     ticks = ticks_around(text, 3)
     language = "".join(sign for sign in part.language if sign.isalnum() or sign in "_+#.-")
     return [ticks + language, *text.split("\n"), ticks]
 
 
 def _table(part: Part) -> list[str]:
-    rows = [_cells(row) for row in lines_of(part.runs)] if part.runs else []
+    rows = [_cells(row) for row in lines_of(part.spans)] if part.spans else []
     head = _cells(part.head) if part.head else [""]
     count = max(map(len, [head, *rows]))
     return [_row(head) + "|" * (count - len(head)), "|" + " --- |" * count, *map(_row, rows)]
@@ -217,6 +217,6 @@ def _row(cells: Sequence[str]) -> str:
     return f"| {CELL.text.join(cells)} |"
 
 
-def _cells(row: Runs) -> list[str]:
+def _cells(row: Spans) -> list[str]:
     """Return the cells of a row as Markdown."""
     return [_inline(cell, cell=True) for cell in cells_of(row)]

@@ -1,27 +1,27 @@
-"""Writes runs as plain text, and cuts runs where their text is cut.
+"""Writes spans as plain text, and cuts spans where their text is cut.
 
 What a style looks like in plain text is decided here: 2^32, ~~struck~~. Knows no blocks.
 """
 
 from collections.abc import Iterable, Sequence
 from itertools import groupby
-from operator import attrgetter, itemgetter
+from operator import itemgetter
 
-from pipelines.page.tree import Row, Run, Runs
+from pipelines.page.tree import Row, Span, Spans
 
-CELL = Run(" | ", style="cell")  # between the cells of a row
-LINE = Run("\n")  # between the rows of a table
+CELL = Span(" | ", style="cell")  # between the cells of a row
+LINE = Span("\n")  # between the rows of a table
 STRUCK = "~~"
-_TEXT, _STYLE = itemgetter(0), attrgetter("style")
+_TEXT, _KIND, _STYLE = itemgetter(0), itemgetter(1, 2, 3), itemgetter(3)
 
 
-def plain(runs: Runs) -> str:
-    """Return the text of runs as it is embedded, searched and hashed."""
-    if len(runs) == 1 and not runs[0].style:
-        return runs[0].text
-    if not any(map(_STYLE, runs)):
-        return "".join(map(_TEXT, runs))
-    groups = ((style, "".join(map(_TEXT, group))) for style, group in groupby(runs, _STYLE))
+def plain(spans: Spans) -> str:
+    """Return the text of spans as it is embedded, searched and hashed."""
+    if len(spans) == 1 and not spans[0].style:
+        return spans[0].text
+    if not any(map(_STYLE, spans)):
+        return "".join(map(_TEXT, spans))
+    groups = ((style, "".join(map(_TEXT, group))) for style, group in groupby(spans, _STYLE))
     return "".join(styled(text, style) for style, text in groups)
 
 
@@ -35,83 +35,78 @@ def styled(text: str, style: str) -> str:
     return text
 
 
-def raw(runs: Runs) -> str:
-    """Return the text of runs without any sign of their styles: what `cut_runs` counts."""
-    return runs[0].text if len(runs) == 1 else "".join(map(_TEXT, runs))
+def raw(spans: Spans) -> str:
+    """Return the text of spans without any sign of their styles: what `cut_spans` counts."""
+    return spans[0].text if len(spans) == 1 else "".join(map(_TEXT, spans))
 
 
-def cut_runs(runs: Runs, sizes: Iterable[int]) -> list[Runs]:
-    """Return runs cut into parts of these numbers of characters."""
-    parts: list[Runs] = []
-    rest = list(runs[::-1])
+def cut_spans(spans: Spans, sizes: Iterable[int]) -> list[Spans]:
+    """Return spans cut into parts of these numbers of characters."""
+    parts: list[Spans] = []
+    rest = list(spans[::-1])
     for size in sizes:
-        part: list[Run] = []
+        part: list[Span] = []
         left = size
         while left and rest:
-            run = rest.pop()
-            if len(run.text) > left:
-                rest.append(run._replace(text=run.text[left:]))
-                run = run._replace(text=run.text[:left])
-            left -= len(run.text)
-            part.append(run)
+            span = rest.pop()
+            if len(span.text) > left:
+                rest.append(span._replace(text=span.text[left:]))
+                span = span._replace(text=span.text[:left])
+            left -= len(span.text)
+            part.append(span)
         parts.append(tuple(part))
     return parts
 
 
-def merged(runs: Iterable[Run]) -> Runs:
-    """Return runs with those joined that are of one kind."""
-    found: list[Run] = []
-    for run in runs:
-        if found and run[1:] == found[-1][1:]:
-            found[-1] = run._replace(text=found[-1].text + run.text)
-        else:
-            found.append(run)
-    return tuple(found)
+def merged(spans: Iterable[Span]) -> Spans:
+    """Return spans with those joined that are of one kind."""
+    groups = ((kind, "".join(map(_TEXT, group))) for kind, group in groupby(spans, _KIND))
+    return tuple(Span(text, *kind) for kind, text in groups)
 
 
-def stripped(runs: Runs) -> Runs:
-    """Return runs without white space at either end."""
-    text = raw(runs)
+def stripped(spans: Spans) -> Spans:
+    """Return spans without white space at either end."""
+    text = raw(spans)
     inner = text.strip()
     if inner == text:
-        return runs
+        return spans
     start = len(text) - len(text.lstrip())
-    return cut_runs(runs, (start, len(inner)))[1]
+    return cut_spans(spans, (start, len(inner)))[1]
 
 
-def lines_of(runs: Runs) -> list[Runs]:
+def lines_of(spans: Spans) -> list[Spans]:
     """Return the lines that line feeds divide, without those."""
-    text = raw(runs)
+    text = raw(spans)
     if "\n" not in text:
-        return [runs]
+        return [spans]
     sizes = [size for line in text.split("\n") for size in (len(line), 1)]
-    return cut_runs(runs, sizes)[::2]
+    return cut_spans(spans, sizes)[::2]
 
 
-def on_one_line(runs: Runs) -> Runs:
-    """Return runs with spaces for line feeds."""
-    return tuple(run._replace(text=run.text.replace("\n", " ")) if "\n" in run.text else run for run in runs)
+def on_one_line(spans: Spans) -> Spans:
+    """Return spans with spaces for line feeds."""
+    return tuple(span._replace(text=span.text.replace("\n", " ")) if "\n" in span.text else span for span in spans)
 
 
-def joined(parts: Sequence[Runs], between: Run) -> Runs:
-    """Return all runs with one run between two parts."""
-    runs: list[Run] = []
+def joined(parts: Sequence[Spans], between: Span) -> Spans:
+    """Return all spans with one span between two parts."""
+    spans: list[Span] = []
     for part in parts:
-        runs += (between, *part)
-    return tuple(runs[1:])
+        spans += (between, *part)
+    return tuple(spans[1:])
 
 
-def row_runs(row: Row) -> Runs:
-    """Return the runs of a row, cells divided by CELL."""
+def row_spans(row: Row) -> Spans:
+    """Return the spans of a row, cells divided by CELL."""
     return joined(row, CELL)
 
 
-def cells_of(runs: Runs) -> list[Runs]:
+def cells_of(spans: Spans) -> list[Spans]:
     """Return the cells of a row."""
-    cells: list[list[Run]] = [[]]
-    for run in runs:
-        if run.style == "cell":
+    cells: list[list[Span]] = [[]]
+    for span in spans:
+        if span.style == "cell":
             cells.append([])
         else:
-            cells[-1].append(run)
+            cells[-1].append(span)
     return list(map(tuple, cells))

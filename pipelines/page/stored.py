@@ -1,4 +1,4 @@
-"""Gives back the plain text of what `writing` wrote, in time that grows like its length."""
+"""Gives back the plain text of Markdown that was written here, in time that grows like its length."""
 
 import re
 from bisect import bisect_right

@@ -1,4 +1,4 @@
-"""A page as a tree: sections, the blocks in them, and the runs of text in a block.
+"""A page as a tree: sections, the blocks in them, and the spans of text in a block.
 
 Every reader builds this tree, cutting cuts it, and Markdown and plain text are written from it. Knows no format and no
 model.
@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple, TypeAlias
 Style = Literal["", "sup", "sub", "strike", "math", "image", "cell"]
 
 
-class Run(NamedTuple):
+class Span(NamedTuple):
     """A piece of text of one kind: plain, `code`, a link to `target`, or of a `style`.
 
     `sup` and `sub` are raised and lowered, `strike` is struck out, `math` is a formula in TeX, `image` the name of an
@@ -24,15 +24,15 @@ class Run(NamedTuple):
     style: Style = ""
 
 
-Runs: TypeAlias = tuple[Run, ...]
-Row: TypeAlias = tuple[Runs, ...]
+Spans: TypeAlias = tuple[Span, ...]
+Row: TypeAlias = tuple[Spans, ...]
 
 
 @dataclass(slots=True)
 class Paragraph:
     """A paragraph of running text."""
 
-    runs: Runs
+    spans: Spans
 
 
 @dataclass(slots=True)
@@ -98,7 +98,7 @@ class Definitions(Box):
 class Term(Box):
     """One or more terms, and the blocks that define them."""
 
-    terms: list[Runs] = field(default_factory=list)
+    terms: list[Spans] = field(default_factory=list)
 
 
 Node: TypeAlias = Paragraph | Code | Table | Box
@@ -156,10 +156,10 @@ def size_of(*contents: Sequence[Node]) -> int:
 def _leaf_size(leaf: Paragraph | Code | Table) -> int:
     if isinstance(leaf, Code):
         return len(leaf.text)
-    cells = [leaf.runs] if isinstance(leaf, Paragraph) else [cell for row in (leaf.head, *leaf.rows) for cell in row]
-    return sum(len(run.text) for cell in cells for run in cell)
+    cells = [leaf.spans] if isinstance(leaf, Paragraph) else [cell for row in (leaf.head, *leaf.rows) for cell in row]
+    return sum(len(span.text) for cell in cells for span in cell)
 
 
-def text_runs(text: str) -> Runs:
-    """Return a plain text as runs, none for an empty one."""
-    return (Run(text),) if text else ()
+def text_spans(text: str) -> Spans:
+    """Return a plain text as spans, none for an empty one."""
+    return (Span(text),) if text else ()

@@ -14,7 +14,7 @@ class NoPlace(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class TextTable:
     """A title, and rows of as many cells as the head has; the first column names the rows."""
 
     title: str
@@ -51,7 +51,7 @@ def as_columns(rows: Sequence[Sequence[str]], align: str = "<>", least: Sequence
     return ["  ".join(f"{c:{s}{w}}" for c, s, w in zip(row, signs, widths, strict=True)).rstrip() for row in rows]
 
 
-def as_markdown(table: Table) -> str:
+def as_markdown(table: TextTable) -> str:
     """Return a title and its table; all columns but the first are numbers."""
     rule = ["---", *["---:"] * (len(table.head) - 1)]
     lines = [table.head, rule, *(map(in_cell, row) for row in table.rows)]

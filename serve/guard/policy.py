@@ -5,7 +5,7 @@ from typing import Annotated
 from pydantic import AfterValidator, BaseModel, Field
 from starlette.types import ASGIApp
 
-from pipelines.answering.settings.names import Group
+from pipelines.answering.settings.names import SettingsGroup
 from pipelines.store import Store
 from pipelines.store.keys import normal_origin
 from serve.guard.bodies import MOST_BODY_BYTES, BodyLimit
@@ -41,7 +41,7 @@ def _read_origins(texts: tuple[str, ...]) -> tuple[str, ...]:
 Origins = Annotated[tuple[str, ...], AfterValidator(_read_origins)]
 
 
-class LimitSettings(Group):
+class LimitSettings(SettingsGroup):
     """How much is asked: requests a minute; 0: no limit.
 
     `rate` holds for keys without a rate of their own, `anonymous_rate` for all requests without a key together (None:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from pipelines.page.cut.outline import FlatSection
 from pipelines.page.flow import FlatBlock, flat_blocks
-from pipelines.page.tree import Code, Node, Paragraph, Section, Table, text_runs
+from pipelines.page.tree import Code, Node, Paragraph, Section, Table, text_spans
 
 
 @dataclass(frozen=True)
@@ -29,11 +29,11 @@ class Block:
             return [Code(self.text)]
         if self.kind == "table":
             return [Table(_row(self.header) if self.header else (), [_row(line) for line in self.text.split("\n")])]
-        return [Paragraph(text_runs(text)) for text in self.text.split("\n\n") if text]
+        return [Paragraph(text_spans(text)) for text in self.text.split("\n\n") if text]
 
 
 def _row(line: str) -> tuple:
-    return tuple(text_runs(cell) for cell in line.split(" | "))
+    return tuple(text_spans(cell) for cell in line.split(" | "))
 
 
 def nodes_of(*blocks: Block) -> list[Node]:

@@ -25,16 +25,18 @@ STAND_INS = {"openai_base_url": "raydex_embedding__url", "openai_api_key": "rayd
 Settings = TypeVar("Settings", bound=BaseModel)
 
 
-class Group(BaseModel):
+class SettingsGroup(BaseModel):
     """The settings of one step."""
 
     model_config = ConfigDict(extra="forbid", hide_input_in_errors=True)
 
 
-def groups_of(model: type[BaseModel]) -> dict[str, type[Group]]:
+def groups_of(model: type[BaseModel]) -> dict[str, type[SettingsGroup]]:
     """Return the groups of settings of `model` by name."""
     annotated = {name: field.annotation for name, field in model.model_fields.items()}
-    return {name: kind for name, kind in annotated.items() if isinstance(kind, type) and issubclass(kind, Group)}
+    return {
+        name: kind for name, kind in annotated.items() if isinstance(kind, type) and issubclass(kind, SettingsGroup)
+    }
 
 
 def full_name(name: str, model: type[BaseModel], value: Any = None) -> str:
@@ -49,12 +51,12 @@ def full_name(name: str, model: type[BaseModel], value: Any = None) -> str:
     return new if new.partition(".")[0] in groups else name
 
 
-def _fields(name: str, group: type[Group]) -> set[str]:
+def _fields(name: str, group: type[SettingsGroup]) -> set[str]:
     """Return the fields of a group, with those that are gone."""
     return {*group.model_fields, *(gone.removeprefix(f"{name}.") for gone in GONE if gone.startswith(f"{name}."))}
 
 
-def _is_group(value: Any, name: str, group: type[Group]) -> bool:
+def _is_group(value: Any, name: str, group: type[SettingsGroup]) -> bool:
     return isinstance(value, group) or (isinstance(value, Mapping) and value.keys() <= _fields(name, group))
 
 
@@ -93,7 +95,11 @@ def _refuse_gone(nested: Mapping[str, Any]) -> None:
 
 
 def _as_dict(group: Any) -> dict[str, Any]:
-    return {name: getattr(group, name) for name in group.model_fields_set} if isinstance(group, Group) else dict(group)
+    return (
+        {name: getattr(group, name) for name in group.model_fields_set}
+        if isinstance(group, SettingsGroup)
+        else dict(group)
+    )
 
 
 def warn_of_old(old: Mapping[str, str]) -> None:

@@ -15,7 +15,7 @@ from pipelines.answering.retrieval.ranking.texts import RANKINGS
 from pipelines.answering.retrieval.search import RetrievalSettings
 from pipelines.answering.routing.rules import Rule
 from pipelines.answering.settings.agents import AUTO, FormSetting
-from pipelines.answering.settings.names import Group
+from pipelines.answering.settings.names import SettingsGroup
 from pipelines.answering.synthesis.modes import CONTEXT_ONLY, MODES, NO_TEXT
 from pipelines.answering.verified.similarity import SIMILAR
 from pipelines.llm.client import LLMSettings
@@ -40,7 +40,7 @@ def _one_of(choices: Collection[str], **gone: str) -> AfterValidator:
     return AfterValidator(check)
 
 
-class RetrievalChoices(Group):
+class RetrievalChoices(SettingsGroup):
     """What is found for a question."""
 
     k: Annotated[int, Field(ge=1, le=MOST_HITS)] = _ENGINE.k  # hits for an answer, if the question names no number
@@ -58,14 +58,14 @@ class RetrievalChoices(Group):
     query_adapter: Path = Path()  # folder of a trained map of the questions' vectors
 
 
-class FusionSettings(Group):
+class FusionSettings(SettingsGroup):
     """How what the legs find becomes one list. Its order is final with `retrieval.ranking` "fused"."""
 
     kind: Annotated[str, _one_of(FUSIONS)] = _FUSION.kind  # reciprocal ranks, scaled scores, or BM25 hits inserted
     lexical_k: Annotated[int, Field(ge=0)] = _FUSION.lexical_k  # BM25 hits, and their place, of "insert"
 
 
-class EmbeddingSettings(Group):
+class EmbeddingSettings(SettingsGroup):
     """Where the embedding model runs."""
 
     url: str = ""
@@ -74,7 +74,7 @@ class EmbeddingSettings(Group):
     threads: Annotated[int, Field(ge=0)] = 0  # of the embedding model; 0: as many as it likes
 
 
-class VerifiedSettings(Group):
+class VerifiedSettings(SettingsGroup):
     """The answers that people wrote (`raydex answers`)."""
 
     enabled: bool = True
@@ -82,7 +82,7 @@ class VerifiedSettings(Group):
     similarity: Annotated[float, Field(ge=0, le=1)] = SIMILAR
 
 
-class ModelSettings(Group):
+class ModelSettings(SettingsGroup):
     """A single agent, named "llm", and what holds for the language models of all agents."""
 
     url: str = ""
@@ -96,7 +96,7 @@ class ModelSettings(Group):
     calls_at_once: Annotated[int, Field(ge=1)] = AT_ONCE  # of one question
 
 
-class SynthesisSettings(Group):
+class SynthesisSettings(SettingsGroup):
     """How an answer is made from what was found."""
 
     mode: Annotated[str, _one_of([mode for mode in (*MODES, NO_TEXT) if mode != CONTEXT_ONLY])] = _ENGINE.mode
@@ -104,14 +104,14 @@ class SynthesisSettings(Group):
     num_children: Annotated[int, Field(ge=0)] = 0  # of a node of tree_summarize; 0: as many as the window holds
 
 
-class PromptSettings(Group):
+class PromptSettings(SettingsGroup):
     """What a model is told."""
 
     templates: dict[str, str] = Field(default_factory=dict)  # that replace the built-in ones, by name
     variables: dict[str, str] = Field(default_factory=dict)  # values of the templates' own variables
 
 
-class RewritingSettings(Group):
+class RewritingSettings(SettingsGroup):
     """What is searched for beside the question itself."""
 
     # Further queries that a model writes, each searched for by every leg; 0: none
@@ -121,14 +121,14 @@ class RewritingSettings(Group):
     timeout_s: Annotated[float, Field(gt=0)] = rewriting.TIMEOUT_S
 
 
-class RerankerSettings(RerankerOptions, Group):
+class RerankerSettings(RerankerOptions, SettingsGroup):
     """What sorts the hits again."""
 
     kind: Annotated[str, _one_of((NONE, *RERANKERS), llm=NO_LLM)] = NONE
     depth: Annotated[int, Field(ge=1, le=200)] = _ENGINE.depth  # hits that the reranker gets
 
 
-class RouterSettings(Group):
+class RouterSettings(SettingsGroup):
     """Which agent answers a question."""
 
     kind: Literal["fixed", "rules", "classifier"] = "fixed"

@@ -10,7 +10,7 @@ from typing import Any
 
 from pipelines.evaluation.experiments.record import Record
 from pipelines.evaluation.metrics import answer_metrics, hit_metrics, is_of_hits, label_of
-from pipelines.text.tables import Table, as_columns, in_cell, split_between, with_interval
+from pipelines.text.tables import TextTable, as_columns, in_cell, split_between, with_interval
 from pipelines.text.tables import as_markdown as table_as_markdown
 
 # A heading, and what stands below it for a measured run.
@@ -46,7 +46,7 @@ def answer_columns(found: Mapping[str, Any]) -> dict[str, str]:
 # ------------------------------------------------------------------------------------------- cells
 
 
-def _tabulate(found: Mapping[str, Any], title: str, columns: Sequence[Column]) -> Table:
+def _tabulate(found: Mapping[str, Any], title: str, columns: Sequence[Column]) -> TextTable:
     """Return a row for each run by its score in the experiment's metric; failed ones last, with their errors."""
     runs = sorted(found["runs"], key=lambda run: -run["scores"].get(found["metric"], [-1])[0])
     rows = [
@@ -55,7 +55,7 @@ def _tabulate(found: Mapping[str, Any], title: str, columns: Sequence[Column]) -
         else [run["name"], _failure(run), *[""] * (len(columns) - 1)]
         for run in runs
     ]
-    return Table(title, ["run", *(heading for heading, _ in columns)], rows)
+    return TextTable(title, ["run", *(heading for heading, _ in columns)], rows)
 
 
 def _failure(run: Record) -> str:
@@ -145,7 +145,7 @@ def as_markdown(found: Mapping[str, Any]) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _hit_table(found: Mapping[str, Any]) -> Table:
+def _hit_table(found: Mapping[str, Any]) -> TextTable:
     metric = found["metric"]
     forms = {metric: _bold(".3f")}
     columns: list[Column] = [
@@ -170,7 +170,7 @@ def _described(found: Mapping[str, Any]) -> str:
     )
 
 
-def _answer_table(found: Mapping[str, Any]) -> Table:
+def _answer_table(found: Mapping[str, Any]) -> TextTable:
     """Return the scores of the answers with their intervals, and what an answer took."""
     metric, plain, forms = found["metric"], partial(with_interval, form=".2f"), {found["metric"]: _bold(".2f")}
     to_baseline = f"{label_of(metric)} to {found['baseline'] or 'none'}"

@@ -48,7 +48,7 @@ def _language_of(document: Document) -> str:
     A single one, as a name or a quotation, tells English alone.
     """
     leaves = (leaf for section in document.sections for leaf in leaves_of(section.content))
-    prose = (plain(leaf.runs)[:LETTERS] for leaf in leaves if isinstance(leaf, Paragraph))
+    prose = (plain(leaf.spans)[:LETTERS] for leaf in leaves if isinstance(leaf, Paragraph))
     found = Counter(map(find_language, islice(prose, PARAGRAPHS)))
     language = max(sorted(found.keys() - {"", "und"}), key=found.__getitem__, default="")
     return language if language == "en" or found[language] > 1 else ""
@@ -78,7 +78,7 @@ def reader_of(entry: formats.DocumentFormat, html: Mapping[str, Any] = NO_SELECT
 
 @dataclass(frozen=True)
 class PageReader(Generic[T]):
-    """Runs `read` (read_page, or a function that calls it) in a process of its own.
+    """Spans `read` (read_page, or a function that calls it) in a process of its own.
 
     A page that hangs or crashes it is an UnreadablePage. A page may take `patience` times the limit of its format and
     size. The process starts at the first page (some tenths of a second) and ends with the reader or the program; that

@@ -1,0 +1,1 @@
+"""Cutting: the sections of a page become chunks that the embedding model reads whole."""

@@ -9,10 +9,10 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from pipelines.page.flow import GAP, BlockKind, FlatBlock, Line, introduces
+from pipelines.page.flow import GAP, BlockKind, FlatBlock, TextLine, introduces
 from pipelines.page.plain import LINE as NEW_LINE
-from pipelines.page.plain import cut_runs, lines_of, plain, raw
-from pipelines.page.tree import Runs
+from pipelines.page.plain import cut_spans, lines_of, plain, raw
+from pipelines.page.tree import Spans
 
 # What a break costs; a further chunk costs A_CHUNK (packing.py). Their order is the one in which a reader of random
 # chunks of three sites missed what stood in the chunk before. INTRODUCED is more than a further chunk and two other
@@ -35,22 +35,22 @@ BLANK_LINES = re.compile(r"\A(?:[^\S\n]*\n)+")
 
 
 class Atom(NamedTuple):
-    """A text that is kept whole if it fits into a chunk: `lead` and `runs`.
+    """A text that is kept whole if it fits into a chunk: `lead` and `spans`.
 
     `gap` stands between it and the atom before it, `cost` is that of a break there. A chunk that begins with it may
     repeat first the paragraphs that it is `under`, and the lines of its `scope`: the head of a table, what a part of
-    a listing stands in. `head` are the runs of a table's head. The rest is as in Line and FlatBlock; `joined` are the
-    atoms that it was made of.
+    a listing stands in. `head` are the spans of a table's head. The rest is as in TextLine and FlatBlock; `joined` are
+    the atoms that it was made of.
     """
 
     kind: BlockKind
     text: str
-    runs: Runs
+    spans: Spans
     gap: str = GAP
     cost: int = APART
-    under: tuple[Line, ...] = ()
+    under: tuple[TextLine, ...] = ()
     scope: tuple[str, ...] = ()
-    head: Runs = ()
+    head: Spans = ()
     language: str = ""
     within: tuple[int, ...] = ()
     lead: str = ""
@@ -92,45 +92,45 @@ def join_atoms(atoms: Sequence[Atom]) -> str:
 
 
 def _whole_atom(block: FlatBlock) -> Iterator[Atom]:
-    text, header = raw(block.runs), block.header
+    text, header = raw(block.spans), block.header
     start = len(text) - len(BLANK_LINES.sub("", text))
-    runs = block.runs
+    spans = block.spans
     if start or text[-1:].isspace():
-        runs = cut_runs(runs, (start, len(text.rstrip()) - start))[1] if text.strip() else ()
-    if not runs and not header:
+        spans = cut_spans(spans, (start, len(text.rstrip()) - start))[1] if text.strip() else ()
+    if not spans and not header:
         return
-    shown = plain(runs)
+    shown = plain(spans)
     if header and shown != header and not shown.startswith(header + "\n"):
-        runs = (*block.head, NEW_LINE, *runs) if runs else block.head
-        shown = plain(runs).rstrip()
+        spans = (*block.head, NEW_LINE, *spans) if spans else block.head
+        shown = plain(spans).rstrip()
     scope = (header,) if header else ()
-    yield Atom(block.kind, shown, runs, GAP, APART, block.under, scope, block.head, block.language, block.within)
+    yield Atom(block.kind, shown, spans, GAP, APART, block.under, scope, block.head, block.language, block.within)
 
 
 def _prose_atoms(block: FlatBlock) -> Iterator[Atom]:
     cost, before, under = APART, "", block.under
     for line in block.lines:
         gap, lead, item, below = "\n" if line.tight else GAP, line.lead, line.item, line.below
-        for runs in lines_of(line.runs):
-            if not (text := raw(runs).rstrip()):
+        for spans in lines_of(line.spans):
+            if not (text := raw(spans).rstrip()):
                 continue
             if before:
                 cost = _line_cost(before, lead + text, gap, grouped=bool(under))
             before = lead + text
-            for part in _sentences(runs, text):
+            for part in _sentences(spans, text):
                 shown = lead + plain(part)
                 yield Atom("prose", shown, part, gap, cost, under, (), (), "", line.within, lead, item, below)
                 gap, cost, lead, item, below = "", SENTENCE, "", False, False
             gap = "\n"
 
 
-def _sentences(runs: Runs, text: str) -> list[Runs]:
+def _sentences(spans: Spans, text: str) -> list[Spans]:
     """Return the sentences of a line, each with the space after it."""
     ends = [stop.end() for stop in _SENTENCE_END.finditer(text)]
-    if not ends and len(text) == len(raw(runs)):
-        return [runs]
+    if not ends and len(text) == len(raw(spans)):
+        return [spans]
     sizes = [end - start for start, end in pairwise([0, *ends, len(text)])]
-    return [part for part in cut_runs(runs, sizes) if part]
+    return [part for part in cut_spans(spans, sizes) if part]
 
 
 def _line_cost(before: str, line: str, gap: str, *, grouped: bool) -> int:

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import NamedTuple
 
-from pipelines.page.flow import LIST, FlatBlock, Line, flat_blocks, introduces
-from pipelines.page.tree import Section, text_runs
+from pipelines.page.flow import LIST, FlatBlock, TextLine, flat_blocks, introduces
+from pipelines.page.tree import Section, text_spans
 
 # A section of prose with at most this many words is a lead-in to its subsections: two sentences.
 SHORT = 40
@@ -72,7 +72,9 @@ def _subsections(sections: Sequence[Section], place: int) -> Iterator[str]:
 def _with_titles(whole: FlatSection, titles: Sequence[str]) -> FlatSection:
     if not titles:
         return whole
-    last = whole.blocks[-1] if whole.blocks else FlatBlock("prose", (Line("", ()),))
-    lead = last.lines[-1] if last.kind == "prose" else Line(text := last.text.split("\n\n")[-1], text_runs(text))
-    lines = (Line(f"- {title}", text_runs(title), "- ", True, (LIST,), place > 0) for place, title in enumerate(titles))
+    last = whole.blocks[-1] if whole.blocks else FlatBlock("prose", (TextLine("", ()),))
+    lead = last.lines[-1] if last.kind == "prose" else TextLine(text := last.text.split("\n\n")[-1], text_spans(text))
+    lines = (
+        TextLine(f"- {title}", text_spans(title), "- ", True, (LIST,), place > 0) for place, title in enumerate(titles)
+    )
     return FlatSection(whole.section, (*whole.blocks, FlatBlock("prose", tuple(lines), under=(lead,))))

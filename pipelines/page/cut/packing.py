@@ -12,8 +12,8 @@ from functools import cache
 from pipelines.page.cut.atoms import APART, INTRODUCED, ITEM, LINE, STATEMENT, WORD, Atom, join_atoms
 from pipelines.page.cut.listings import Scopes
 from pipelines.page.cut.packs import Pack, Repeated
-from pipelines.page.flow import BlockKind, Line, introduces
-from pipelines.page.plain import cut_runs, plain, raw, stripped
+from pipelines.page.flow import BlockKind, TextLine, introduces
+from pipelines.page.plain import cut_spans, plain, raw, stripped
 
 Weigh = Callable[[list[str]], list[int]]
 
@@ -173,9 +173,9 @@ class Packer:
         """Cut an atom that is too long at the best places that its kind offers."""
         found: list[Atom] = []
         scopes, before, lead = Scopes(atom.text, atom.scope), "", atom.lead
-        for runs in cut_runs(atom.runs, self._sizes(atom)):
-            text = lead + plain(runs)
-            part = atom._replace(text=text, runs=runs)
+        for spans in cut_spans(atom.spans, self._sizes(atom)):
+            text = lead + plain(spans)
+            part = atom._replace(text=text, spans=spans)
             if found:
                 scope = scopes.scope_of(text) if atom.kind == "code" else atom.scope
                 cost = _cut_cost(atom, before, text, scopes)
@@ -186,8 +186,8 @@ class Packer:
         return list(zip(found, self.weigh([part.text for part in found]), strict=True))
 
     def _sizes(self, atom: Atom) -> list[int]:
-        """Return the lengths of the parts of an atom's runs; the first one stands behind its marker."""
-        texts = self._parts(atom.lead + raw(atom.runs), BOUNDARIES[atom.kind])
+        """Return the lengths of the parts of an atom's spans; the first one stands behind its marker."""
+        texts = self._parts(atom.lead + raw(atom.spans), BOUNDARIES[atom.kind])
         sizes = list(map(len, texts))
         while len(sizes) > 1 and sizes[0] <= len(atom.lead):  # a budget of less than a marker
             sizes[:2] = [sizes[0] + sizes[1]]
@@ -217,13 +217,13 @@ def _cut_cost(atom: Atom, before: str, text: str, scopes: Scopes) -> int:
     return min(depth + (ITEM if after_blank_line else STATEMENT), LINE)
 
 
-def _gist(paragraph: Line) -> Line:
+def _gist(paragraph: TextLine) -> TextLine:
     """Return the sentence of a paragraph that introduces something, else the first, which names its subject."""
-    text = raw(paragraph.runs)
+    text = raw(paragraph.spans)
     ends = [0, *(place.start() for place in _SENTENCE.finditer(text)), len(text)]
     start, end = ends[-2:] if introduces(paragraph.text) else ends[:2]
-    runs = stripped(cut_runs(paragraph.runs, (start, end - start))[1])
+    spans = stripped(cut_spans(paragraph.spans, (start, end - start))[1])
     if start:
-        return Line(plain(runs), runs, within=paragraph.within)
+        return TextLine(plain(spans), spans, within=paragraph.within)
     lead = paragraph.lead.lstrip()
-    return paragraph._replace(text=lead + plain(runs), runs=runs, lead=lead)
+    return paragraph._replace(text=lead + plain(spans), spans=spans, lead=lead)

@@ -8,10 +8,10 @@ from itertools import chain
 from typing import NamedTuple
 
 from pipelines.page.cut.atoms import BLANK_LINES, Atom, join_atoms
-from pipelines.page.flow import GAP, BlockKind, Line
+from pipelines.page.flow import GAP, BlockKind, TextLine
 from pipelines.page.markdown import Part, write
-from pipelines.page.plain import LINE, cut_runs, raw
-from pipelines.page.tree import Run, Runs, text_runs
+from pipelines.page.plain import LINE, cut_spans, raw
+from pipelines.page.tree import Span, Spans, text_spans
 
 OMITTED = "…"  # the line between what a chunk repeats and where it goes on, but in a table
 
@@ -19,13 +19,13 @@ OMITTED = "…"  # the line between what a chunk repeats and where it goes on, b
 class Repeated(NamedTuple):
     """What a pack of this kind repeats: the sentences that lead to it, the lines of its scope, or an `overlap`.
 
-    `head` are the runs of a table's head that is its scope.
+    `head` are the spans of a table's head that is its scope.
     """
 
     kind: BlockKind = "prose"
-    leads: Sequence[Line] = ()
+    leads: Sequence[TextLine] = ()
     scope: Sequence[str] = ()
-    head: Runs = ()
+    head: Spans = ()
     overlap: str = ""
     weight: int = 0
 
@@ -73,14 +73,14 @@ def _parts(atoms: Iterable[Atom]) -> Iterator[Part]:
 
 def _part(run: Sequence[Atom]) -> Part:
     first = run[0]
-    runs = first.runs if len(run) == 1 else tuple(chain.from_iterable(atom.runs for atom in run))
+    spans = first.spans if len(run) == 1 else tuple(chain.from_iterable(atom.spans for atom in run))
     if first.kind == "prose":
-        return Part("prose", runs, first.gap, within=first.within, lead=first.lead, item=first.item, below=first.below)
+        return Part("prose", spans, first.gap, within=first.within, lead=first.lead, item=first.item, below=first.below)
     if first.kind == "table" and first.scope and first.has_header:
         size = len(raw(first.head))
-        (_, runs) = cut_runs(runs, (min(size + 1, len(raw(runs))), len(raw(runs))))
-        return Part("table", runs, first.gap, first.head, within=first.within)
-    return Part(first.kind, runs, first.gap, language=first.language, within=first.within)
+        (_, spans) = cut_spans(spans, (min(size + 1, len(raw(spans))), len(raw(spans))))
+        return Part("table", spans, first.gap, first.head, within=first.within)
+    return Part(first.kind, spans, first.gap, language=first.language, within=first.within)
 
 
 def _without_blank_ends(parts: list[Part]) -> list[Part]:
@@ -91,28 +91,28 @@ def _without_blank_ends(parts: list[Part]) -> list[Part]:
 
 def _without_space_before(part: Part) -> Part:
     """Return the first part of a chunk: prose without spaces before it, anything else without empty lines."""
-    text = raw(part.runs)
+    text = raw(part.spans)
     if part.kind == "prose":
         part = part._replace(lead=part.lead.lstrip())
         start = 0 if part.lead else len(text) - len(text.lstrip())
     else:
         start = len(text) - len(BLANK_LINES.sub("", text))
-    return part._replace(runs=cut_runs(part.runs, (start, len(text) - start))[1]) if start else part
+    return part._replace(spans=cut_spans(part.spans, (start, len(text) - start))[1]) if start else part
 
 
 def _without_space_after(part: Part) -> Part:
-    text = raw(part.runs)
+    text = raw(part.spans)
     size = len(text.rstrip())
-    return part if size == len(text) else part._replace(runs=cut_runs(part.runs, (size,))[0])
+    return part if size == len(text) else part._replace(spans=cut_spans(part.spans, (size,))[0])
 
 
 def _with_repeated(parts: list[Part], repeated: Repeated) -> list[Part]:
     first, rest = parts[0], parts[1:]
     if repeated.overlap:
         *before, last = repeated.overlap.split("\n")
-        lines = [Part("prose", text_runs(line), gap) for gap, line in _lines(before)]
+        lines = [Part("prose", text_spans(line), gap) for gap, line in _lines(before)]
         if last:
-            first = first._replace(runs=(Run(last + first.lead), *first.runs), lead="", item=False)
+            first = first._replace(spans=(Span(last + first.lead), *first.spans), lead="", item=False)
         else:
             first = first._replace(gap=GAP if repeated.overlap.endswith(GAP) else "\n")
         return [*lines, first, *rest]
@@ -121,13 +121,13 @@ def _with_repeated(parts: list[Part], repeated: Repeated) -> list[Part]:
     elif repeated.text and first.kind == "code" and first.gap and not repeated.scope:  # a listing of its own
         return [
             *_leads(repeated),
-            Part("prose", text_runs(OMITTED), GAP, within=first.within),
+            Part("prose", text_spans(OMITTED), GAP, within=first.within),
             first._replace(gap="\n"),
             *rest,
         ]
     elif repeated.text and first.kind == "code":
-        lines = chain.from_iterable((Run(line), LINE) for line in (*repeated.scope, OMITTED))
-        first = first._replace(runs=(*lines, *first.runs), gap=GAP)
+        scope = chain.from_iterable((Span(line), LINE) for line in (*repeated.scope, OMITTED))
+        first = first._replace(spans=(*scope, *first.spans), gap=GAP)
     elif repeated.text:
         first = first._replace(gap="\n")
     return [*_leads(repeated), first, *rest]
@@ -145,9 +145,9 @@ def _lines(lines: Sequence[str]) -> Iterator[tuple[str, str]]:
 def _leads(repeated: Repeated) -> Iterator[Part]:
     gap = GAP
     for lead in repeated.leads:
-        yield Part("prose", lead.runs, gap, within=lead.within, lead=lead.lead, item=lead.item, below=lead.below)
+        yield Part("prose", lead.spans, gap, within=lead.within, lead=lead.lead, item=lead.item, below=lead.below)
         gap = "\n"
     if (
         repeated.leads and repeated.kind == "prose"
     ):  # the sign of what is left out belongs to the item or note before it
-        yield Part("prose", text_runs(OMITTED), "\n", within=repeated.leads[-1].within)
+        yield Part("prose", text_spans(OMITTED), "\n", within=repeated.leads[-1].within)

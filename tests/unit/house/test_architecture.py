@@ -15,24 +15,25 @@ CODE = ("pipelines", "serve", "jobs")
 
 # What each part of pipelines may import. evaluation, training and nights stand above everything.
 BASE = {
-    "embedding", "fetched", "files", "llm", "logs", "markdown", "proxies", "records", "standalone", "store", "text",
+    "embedding", "fetched", "files", "llm", "logs", "page", "proxies", "records", "standalone", "store", "text",
     "tracing",
 }  # fmt: skip
 NOTHING = (
-    "fetched", "files", "markdown", "proxies", "ray_internals", "ray_place", "records", "server_account", "signing",
+    "fetched", "files", "proxies", "ray_internals", "ray_place", "records", "server_account", "signing",
     "standalone", "text", "tracing",
 )  # fmt: skip
 MAY_USE = dict.fromkeys(NOTHING, frozenset()) | {
     "logs": {"tracing"},
     "llm": {"proxies", "records", "text", "tracing"},
     "embedding": {"files", "proxies", "records", "text", "tracing"},
-    "store": {"fetched", "files", "markdown", "records", "text"},
+    "page": {"embedding", "records"},
+    "store": {"fetched", "files", "page", "records", "text"},
     "keeper": {"files", "server_account", "store"},
     "embedded": {"files", "keeper", "store"},
     "cluster": {"files", "ray_internals", "ray_place", "ray_ports"},
     "ray_ports": {"ray_internals"},
     "service_client": {"llm", "proxies"},
-    "lexical": {"files", "markdown", "records", "store", "text"},
+    "lexical": {"files", "page", "records", "store", "text"},
     "occupancy": set(),
     "indexing": BASE | {"cluster", "occupancy"},
     "announcements": {"indexing", "store", "text"},
@@ -130,6 +131,8 @@ def test_inside_pipelines_arrows_point_one_way():
 
 # The files and folders of a wing, from the ground up: each uses only what stands left of a < before it.
 LAYERS = {
+    "pipelines/page": "parser tree < plain < flow < builder markdown < stored < blocks cut",
+    "pipelines/page/cut": "listings weights < atoms outline < packs < packing < chunker",
     "pipelines/evaluation": (
         "dataset statistics < answer_scores judging < metrics questions < evaluator < fingerprint result_text worker"
         " < results distributed < run < experiments judge_check trials"

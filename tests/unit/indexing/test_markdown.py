@@ -3,7 +3,7 @@
 import pytest
 
 from pipelines.indexing.reading.read import read_page
-from pipelines.page.tree import Document, Paragraph, Run
+from pipelines.page.tree import Document, Paragraph, Span
 from pipelines.records import Page
 from tests.kit.blocks import blocks_of
 
@@ -59,7 +59,7 @@ def test_a_box_keeps_its_title_and_its_words(kind, text):
 def test_a_link_that_a_template_has_yet_to_fill_in_is_its_words():
     (section,) = read("See [queues](/docs/{{version}}/queues#a) and [all](/docs/all).", "text/markdown").sections
     assert section.content == [
-        Paragraph((Run("See queues and "), Run("all", target="https://x.org/docs/all"), Run(".")))
+        Paragraph((Span("See queues and "), Span("all", target="https://x.org/docs/all"), Span(".")))
     ]
 
 
@@ -69,7 +69,7 @@ def test_tags_of_templates_are_no_text_but_in_code():
         'Write `{% raw %}`:\n\n```jinja title="a page.html"\n{% block x %}\n```\n'
     )
     document = read(text, "text/markdown")
-    assert words(document) == "Run it, see pages.\n\nWrite {% raw %}:\n\na page.html:\n\n{% block x %}"
+    assert words(document) == "Span it, see pages.\n\nWrite {% raw %}:\n\na page.html:\n\n{% block x %}"
 
 
 @pytest.mark.parametrize(
@@ -196,7 +196,7 @@ def test_mdx_leaves_the_text_in_and_around_its_components():
 def test_myst_keeps_code_and_words_of_roles_and_gives_labels_an_anchor():
     document = read(
         "# Page\n\n(own label)=\n## Section\n\n{ref}`Titled <x>`, {class}`~pkg.Short`, {py:func}`pkg.f`.\n\n"
-        "Run [](a_command) of [](../b/c.md#d), [](e/f.md) not `[](g)`, [](#h).\n\n"
+        "Span [](a_command) of [](../b/c.md#d), [](e/f.md) not `[](g)`, [](#h).\n\n"
         "% hidden\n\n```{code-block} python\n:linenos:\n\nx = 1\n```\n\n```{toctree}\nsub\n```\n\n"
         "```python\n{kept}\n```\n",
         "text/x-myst",

@@ -143,8 +143,8 @@ def test_code_is_marked_and_the_lines_of_a_block_stay_one_paragraph():
     section = read("Page\n====\n\nUse ``raydex index`` or :option:`-b`:\n\n| ``one``\n| two\n\nLast.\n").sections[0]
     text = blocks_of(section)[0].text
     assert text == "Use raydex index or -b:\n\none\ntwo\n\nLast."
-    runs = [run for leaf in leaves_of(section.content) for run in leaf.runs]
-    assert [run.text for run in runs if run.code] == ["raydex index", "-b", "one"]
+    spans = [span for leaf in leaves_of(section.content) for span in leaf.spans]
+    assert [span.text for span in spans if span.code] == ["raydex index", "-b", "one"]
 
 
 def test_a_name_for_references_is_no_text_and_two_lines_of_a_cell_are_no_list():

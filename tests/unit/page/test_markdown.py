@@ -11,33 +11,33 @@ from markdown_it import MarkdownIt
 
 from pipelines.page.flow import LIST
 from pipelines.page.markdown import Part, write
-from pipelines.page.plain import LINE, joined, plain, row_runs
+from pipelines.page.plain import LINE, joined, plain, row_spans
 from pipelines.page.stored import plain_text
-from pipelines.page.tree import Run, Runs, text_runs
+from pipelines.page.tree import Span, Spans, text_spans
 
 SITE = "https://docs.example.com/page.html#part"
 ITEM = (LIST,)
 
 
-def line(text: str, *styled: Run, gap: str = "\n", within: tuple[int, ...] = ()) -> Part:
-    """A line, or an item if it begins with a marker, with its indentation and the runs after its text."""
+def line(text: str, *styled: Span, gap: str = "\n", within: tuple[int, ...] = ()) -> Part:
+    """A line, or an item if it begins with a marker, with its indentation and the spans after its text."""
     start = len(text) - len(text.lstrip(" ")) if within else 0
     marker = next((m for m in ("- ", "1. ", "2. ", "12. ") if text[start:].startswith(m)), "") if within else ""
     size = start + len(marker)
-    runs = (*text_runs(text[size:]), *styled)
-    return Part("prose", runs, gap, within=within, lead=text[:size], item=bool(marker))
+    spans = (*text_spans(text[size:]), *styled)
+    return Part("prose", spans, gap, within=within, lead=text[:size], item=bool(marker))
 
 
 def code(text: str, language: str = "", **more) -> Part:
-    return Part("code", (Run(text),), language=language, **more)
+    return Part("code", (Span(text),), language=language, **more)
 
 
 def table(*rows: str, head: str = "", gap: str = "\n\n", within: tuple[int, ...] = ()) -> Part:
     return Part("table", joined(list(map(row, rows)), LINE), gap, row(head) if head else (), within=within)
 
 
-def row(text: str) -> Runs:
-    return row_runs(tuple(map(text_runs, text.split(" | "))))
+def row(text: str) -> Spans:
+    return row_spans(tuple(map(text_spans, text.split(" | "))))
 
 
 def html(markdown: str) -> str:
@@ -53,8 +53,8 @@ def test_code_has_its_language_and_a_fence_that_nothing_within_closes():
 
 def test_a_table_has_its_head_or_an_empty_one_and_its_pipes_are_escaped():
     assert write([table("a | b", "c | d")]) == "|  ||\n| --- | --- |\n| a | b |\n| c | d |"
-    cells = (text_runs("x"), (Run("`|`", code=True),), text_runs("y"))
-    written = write([Part("table", row_runs(cells), head=row_runs((text_runs("name"), text_runs("a|b"))))])
+    cells = (text_spans("x"), (Span("`|`", code=True),), text_spans("y"))
+    written = write([Part("table", row_spans(cells), head=row_spans((text_spans("name"), text_spans("a|b"))))])
     assert written == "| name | a\\|b ||\n| --- | --- | --- |\n| x | `` `\\|` `` | y |"
     assert plain_text(written) == "name | a|b\nx | `|` | y"
 
@@ -65,17 +65,17 @@ def test_what_belongs_to_an_item_stands_in_it():
         line("- Install:", within=ITEM, gap="\n\n"),
         code("pip install\n\nray", "bash", within=ITEM),
         line("  It takes a minute.", within=ITEM),
-        line("- Run", within=ITEM),
+        line("- Span", within=ITEM),
         line("  1. first", within=(LIST, LIST)),
     ]
     written = write(parts)
     assert written == (
         "Do this:\n\n- Install:\n\n    ```bash\n    pip install\n\n    ray\n    ```\n    It takes a minute.\n"
-        "- Run\n    1. first"
+        "- Span\n    1. first"
     )
     assert html(written) == (
         '<p>Do this:</p><ul><li><p>Install:</p><pre><code class="language-bash">pip installray</code></pre>'
-        "<p>It takes a minute.</p></li><li><p>Run</p><ol><li>first</li></ol></li></ul>"
+        "<p>It takes a minute.</p></li><li><p>Span</p><ol><li>first</li></ol></li></ul>"
     )
 
 
@@ -97,18 +97,18 @@ def test_a_text_that_begins_within_a_list_stays_a_list():
 
 
 def test_links_and_code_stand_in_the_line_and_a_line_break_is_a_backslash():
-    text = line("", Run("Call ", target=SITE), Run("map", True, SITE), Run("!", target=SITE), Run(" on it."))
+    text = line("", Span("Call ", target=SITE), Span("map", True, SITE), Span("!", target=SITE), Span(" on it."))
     assert write([line("Term:"), text]) == f"Term:\\\n[Call `map`!]({SITE}) on it."
 
 
 def test_a_style_shows_in_markdown_and_in_plain_text():
-    runs = (
-        Run("It was "), Run("20", style="strike"), Run(" "), Run("a", True, style="strike"), Run(" 25, 2"),
-        Run("32", style="sup"), Run(" or e"), Run("x + 1", style="sup"), Run(" of x"), Run("i", style="sub"),
+    spans = (
+        Span("It was "), Span("20", style="strike"), Span(" "), Span("a", True, style="strike"), Span(" 25, 2"),
+        Span("32", style="sup"), Span(" or e"), Span("x + 1", style="sup"), Span(" of x"), Span("i", style="sub"),
     )  # fmt: skip
-    written = write([Part("prose", runs)])
+    written = write([Part("prose", spans)])
     assert written == "It was ~~20~~ ~~`a`~~ 25, 2^32 or e^(x + 1) of x\\_i"
-    assert plain(runs) == "It was ~~20~~ ~~a~~ 25, 2^32 or e^(x + 1) of x_i"
+    assert plain(spans) == "It was ~~20~~ ~~a~~ 25, 2^32 or e^(x + 1) of x_i"
 
 
 SIGNS = (
@@ -153,12 +153,12 @@ WITHIN = st.lists(st.sampled_from([LIST, LIST, 1, 2]), max_size=3).map(tuple)
 
 
 @st.composite
-def runs(draw: st.DrawFn) -> Runs:
+def spans(draw: st.DrawFn) -> Spans:
     """Words with code and links."""
     kinds = st.sampled_from([(), (True,), (False, SITE), (True, SITE)])
     pieces = draw(st.lists(st.tuples(WORD, kinds), min_size=1, max_size=6))
-    found = [Run(text.strip() or "x", *kind) for text, kind in pieces]
-    return tuple(run for one in found for run in (one, Run(" ")))[:-1]
+    found = [Span(text.strip() or "x", *kind) for text, kind in pieces]
+    return tuple(span for one in found for span in (one, Span(" ")))[:-1]
 
 
 @st.composite
@@ -168,7 +168,7 @@ def lines(draw: st.DrawFn, gap: str) -> Part:
     levels = within.count(LIST)
     marker = draw(st.sampled_from(["", "- ", "1. ", "12. "])) if levels else ""
     indent = "" if draw(st.booleans()) else "  " * (levels - bool(marker))
-    return Part("prose", draw(runs()), gap, within=within, lead=indent + marker, item=bool(marker))
+    return Part("prose", draw(spans()), gap, within=within, lead=indent + marker, item=bool(marker))
 
 
 @st.composite
@@ -202,7 +202,7 @@ def test_the_plain_text_of_what_is_written_is_the_text(found):
 
 def letters(found: list[Part]) -> str:
     """What a page shows of the parts, without spaces, pipes and the markers of items."""
-    texts = (plain((*part.head, *part.runs)) for part in found)
+    texts = (plain((*part.head, *part.spans)) for part in found)
     return "".join("".join(texts).replace("|", "").split())
 
 

@@ -9,7 +9,7 @@ import yaml
 from pydantic import ValidationError
 
 from pipelines.answering.settings import flatten
-from pipelines.answering.settings.names import Group
+from pipelines.answering.settings.names import SettingsGroup
 from pipelines.store import Store
 from serve.api.inquiry import TURNS
 from serve.api.openai.schemas import RaydexOptions
@@ -19,7 +19,7 @@ from serve.settings import Settings
 
 
 def as_data(value: Any) -> Any:
-    return dict(value) if isinstance(value, Group) else value
+    return dict(value) if isinstance(value, SettingsGroup) else value
 
 
 ROOT = Path(__file__).parents[3]

@@ -10,7 +10,7 @@ import regex
 
 from pipelines.answering.grounding.answerable import may_say_unknown, says_unknown
 from pipelines.answering.grounding.words import content_words
-from pipelines.answering.writing.stages.text import Code, Number, Piece, Statement, StatementKind, read_text
+from pipelines.answering.writing.stages.text import CodePiece, Number, Piece, Statement, StatementKind, read_text
 from pipelines.text.phrases import read_phrases
 
 MOST = 300  # characters of a sentence that are held, without the white space in it
@@ -101,10 +101,10 @@ class RefusalFilter:
             if piece.endswith("\n") and not self._said:
                 self._begin()  # a rule
                 return []
-            return self._let_go() if isinstance(piece, Code) else []
+            return self._let_go() if isinstance(piece, CodePiece) else []
         begun, own = self._sentence, "" if isinstance(piece, Number) else piece
         self._sentence, self._worded = begun + own, self._worded or bool(own)
-        return self._let_go() if isinstance(piece, Code) or not self._may_go_on(len(begun)) else []
+        return self._let_go() if isinstance(piece, CodePiece) or not self._may_go_on(len(begun)) else []
 
     def _may_go_on(self, known: int) -> bool:
         """Return whether the sentence may still become void, as it might at each place since its first `known` signs.

@@ -43,7 +43,7 @@ class Number(str):
     """A piece of text that cites: `[n]` outside code."""
 
 
-class Code(str):
+class CodePiece(str):
     """A piece of a fenced block of code, its fences too."""
 
 
@@ -262,7 +262,7 @@ class TextReader:
             self._line_begins = True
             return len(line[0])
         self._finish(StatementKind.HEADING if line["divider"] and self._gap.count("\n") == 1 else None)
-        self._pass_on(Code(line[0]) if line["fence"] else line[0])
+        self._pass_on(CodePiece(line[0]) if line["fence"] else line[0])
         self._line_begins = bool(line["divider"])
         self._kind = (
             StatementKind.HEADING if line["heading"] else StatementKind.ROW if line["row"] else StatementKind.SENTENCE
@@ -279,11 +279,11 @@ class TextReader:
         piece = self._rest[at:] if end < 0 else self._rest[at : end + 1]
         self._code_line.append(piece.rstrip("\n"))
         if end >= 0 and self._closes("".join(self._code_line)):
-            self._pass_on(Code(piece[:-1]))
+            self._pass_on(CodePiece(piece[:-1]))
             self._close_fence()
             self._gap, self._line_begins = "\n", True
             return len(piece)
-        self._pass_on(Code(piece))
+        self._pass_on(CodePiece(piece))
         if end >= 0:
             self._end_code_line()
         return len(piece)
@@ -301,7 +301,7 @@ class TextReader:
         if cut_off:
             line = any(self._code_line)
             self._end_code_line()
-            self._pass_on(Code(("\n" if line else "") + self._indent + self._fence))
+            self._pass_on(CodePiece(("\n" if line else "") + self._indent + self._fence))
         self._fence, self._code_line = "", []
 
 

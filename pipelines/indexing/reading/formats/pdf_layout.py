@@ -10,7 +10,7 @@ from itertools import groupby, pairwise
 from operator import itemgetter
 
 from pipelines.indexing.reading.formats.pdf_lines import Line, PageLines
-from pipelines.page.tree import Code, Node, Paragraph, text_runs
+from pipelines.page.tree import Code, Node, Paragraph, text_spans
 
 _EDGE = 3  # lines at the top and at the bottom of a page among which running ones are looked for
 _SLOT = 4.0  # points: lines of different pages within it have the same place
@@ -97,7 +97,7 @@ def blocks_of(lines: Sequence[Line]) -> list[Node]:
     blocks: list[Node] = []
     for code, group in _groups(lines):
         blocks += (
-            [Code(_listing(group))] if code else [Paragraph(text_runs(_joined(part))) for part in _paragraphs(group)]
+            [Code(_listing(group))] if code else [Paragraph(text_spans(_joined(part))) for part in _paragraphs(group)]
         )
     return blocks
 

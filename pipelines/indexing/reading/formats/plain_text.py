@@ -8,7 +8,7 @@ from itertools import groupby
 from pipelines.indexing.reading.links import HIDDEN
 from pipelines.indexing.reading.set_text import parts_of
 from pipelines.indexing.reading.text import LINE_BREAK, UnreadablePage, as_listing, as_paragraph, text_of_page
-from pipelines.page.tree import Code, Document, Node, Paragraph, Section, text_runs
+from pipelines.page.tree import Code, Document, Node, Paragraph, Section, text_spans
 from pipelines.records import Page
 from pipelines.text.cleaning import clean_page
 
@@ -46,7 +46,7 @@ def _blocks(text: str) -> Iterator[Node]:
         if lined:
             yield from _lined_blocks(list(group))
         else:
-            yield from (Paragraph(text_runs(as_paragraph(re.sub(_ITEM, LINE_BREAK, part)))) for part in group)
+            yield from (Paragraph(text_spans(as_paragraph(re.sub(_ITEM, LINE_BREAK, part)))) for part in group)
 
 
 def _lined_blocks(group: Sequence[str]) -> Iterator[Node]:
@@ -55,7 +55,7 @@ def _lined_blocks(group: Sequence[str]) -> Iterator[Node]:
         if part.lined:
             yield Code(part.text)
         else:
-            yield from (Paragraph(text_runs(text)) for text in (part.term, part.text) if text)
+            yield from (Paragraph(text_spans(text)) for text in (part.term, part.text) if text)
     if not parts:
         yield Code("\n\n".join(map(as_listing, group)))
 

@@ -1,4 +1,4 @@
-"""Reads an element as a flow: runs of text, and the blocks between them.
+"""Reads an element as a flow: spans of text, and the blocks between them.
 
 A piece of text has the names in it that links lead to: `<a name>`, and empty `<a id>` and `<span id>`. Such a name
 belongs to what follows it. Knows no sections.
@@ -15,7 +15,7 @@ from pipelines.indexing.reading.html.elements import HEADINGS, STYLES, holds_wor
 from pipelines.indexing.reading.text import as_paragraph
 from pipelines.page.flow import introduces
 from pipelines.page.plain import merged, on_one_line
-from pipelines.page.tree import Run, Runs, Style, text_runs
+from pipelines.page.tree import Span, Spans, Style, text_spans
 from pipelines.text.phrases import read_names
 
 _NAMES = read_names(__name__)
@@ -28,7 +28,7 @@ _CODE = ("code", "tt", "kbd", "samp")
 MARKED = ("a", *_CODE, *STYLES)  # elements of which a text knows
 
 
-class Span(NamedTuple):
+class Mark(NamedTuple):
     """What some pieces of a text are, from the first to the last (exclusive)."""
 
     first: int
@@ -38,14 +38,14 @@ class Span(NamedTuple):
     style: Style = ""
 
 
-class TextRun:
+class InlineText:
     """The text between two blocks, with the names `before` its first word and those `after` its last one."""
 
     def __init__(self, text: str | None = None, following: Element | None = None) -> None:
         self.words: list[str] = []
         self.following = following  # the element that ends it
         self.names_block = False  # a name that waits may be that of this element
-        self._spans: list[Span] = []
+        self._marks: list[Mark] = []
         self.before: list[str] = []
         self.after: list[str] = []
         self._worded = self._plain = False
@@ -55,13 +55,13 @@ class TextRun:
         return self._worded
 
     @classmethod
-    def of(cls, element: Element, following: Element | None = None) -> "TextRun":
+    def of(cls, element: Element, following: Element | None = None) -> "InlineText":
         """Return the text of `element`, which ends where `following` begins."""
         run = cls(following=following)
         run.add(element)
         return run
 
-    def end(self, following: Element) -> "TextRun":
+    def end(self, following: Element) -> "InlineText":
         """Return the text, ended by `following`; an `a` around a block, such as a heading, may name that."""
         self.following, self.names_block = following, following.tag in _NAMES["named"]
         if _is_anchor(following) and not following.get("id") and (name := following.get("name")):
@@ -79,11 +79,11 @@ class TextRun:
             self.add(child, bold)
             self.add_text(child.tail, bold)
         if tag in _CODE:
-            self._spans.append(Span(first, len(self.words), code=True))
+            self._marks.append(Mark(first, len(self.words), code=True))
         elif tag == "a" and (target := element.get("href")):
-            self._spans.append(Span(first, len(self.words), target=target))
+            self._marks.append(Mark(first, len(self.words), target=target))
         elif tag in STYLES:
-            self._spans.append(Span(first, len(self.words), style=STYLES[tag]))
+            self._marks.append(Mark(first, len(self.words), style=STYLES[tag]))
 
     def add_text(self, text: str | None, bold: bool = False) -> None:
         """Add `text`, which stands in bold type or not."""
@@ -95,9 +95,9 @@ class TextRun:
             self._worded, self._plain = True, self._plain or not bold
 
     @property
-    def runs(self) -> Runs:
+    def spans(self) -> Spans:
         """The text as a paragraph."""
-        return runs_of(self.words, self._spans)
+        return spans_of(self.words, self._marks)
 
     @property
     def title(self) -> str:
@@ -108,34 +108,34 @@ class TextRun:
         return "" if is_sentence or len(text.split()) > most else text
 
 
-def runs_of(pieces: Sequence[str], spans: Sequence[Span]) -> Runs:
-    """Return the text of `pieces` as a paragraph that knows what each span of them is; spaces around one are plain."""
+def spans_of(pieces: Sequence[str], marks: Sequence[Mark]) -> Spans:
+    """Return the text of `pieces` as a paragraph that knows what the marks say of it; spaces around one are plain."""
     text = as_paragraph("".join(pieces))
-    if not text or not spans:
-        return text_runs(text)
+    if not text or not marks:
+        return text_spans(text)
     starts, ends = _places(pieces)
     around = [
-        (*_inner(text, starts[span.first], ends[span.last - 1]), span) for span in spans if span.first < span.last
+        (*_inner(text, starts[mark.first], ends[mark.last - 1]), mark) for mark in marks if mark.first < mark.last
     ]
     around = sorted((one for one in around if one[0] < one[1]), key=lambda one: (one[0], -one[1]))
     places = sorted({0, len(text), *(at for start, end, _ in around for at in (start, end))})
-    runs: list[Run] = []
-    over: list[tuple[int, int, Span]] = []
+    spans: list[Span] = []
+    over: list[tuple[int, int, Mark]] = []
     begun = 0
     for at, next_at in pairwise(places):
         over = [one for one in over if one[1] > at]
         while begun < len(around) and around[begun][0] == at:
             over.append(around[begun])
             begun += 1
-        runs.append(_run(text[at:next_at], [span for _, _, span in over]))
-    return merged(runs)
+        spans.append(_span(text[at:next_at], [mark for _, _, mark in over]))
+    return merged(spans)
 
 
-def _run(text: str, over: Sequence[Span]) -> Run:
-    """Return the run of a text that spans lie over, the outermost first."""
-    target = next((span.target for span in over if span.target), "")
-    style = next((span.style for span in over[::-1] if span.style), "")
-    return Run(text, any(span.code for span in over), target, style)
+def _span(text: str, over: Sequence[Mark]) -> Span:
+    """Return the run of a text that marks lie over, the outermost first."""
+    target = next((mark.target for mark in over if mark.target), "")
+    style: Style = next((mark.style for mark in over[::-1] if mark.style), "")
+    return Span(text, any(mark.code for mark in over), target, style)
 
 
 def _inner(text: str, start: int, end: int) -> tuple[int, int]:
@@ -163,29 +163,29 @@ def _places(pieces: Sequence[str]) -> tuple[list[int], list[int]]:
     return starts, ends
 
 
-def runs_in(element: Element) -> Runs:
+def spans_in(element: Element) -> Spans:
     """Return all text of `element` as one paragraph."""
     if next(element.iter(*MARKED), None) is not None:
-        return TextRun.of(element).runs
-    return text_runs(as_paragraph("".join(element.itertext())))
+        return InlineText.of(element).spans
+    return text_spans(as_paragraph("".join(element.itertext())))
 
 
-def line_in(element: Element) -> Runs:
+def line_in(element: Element) -> Spans:
     """Return all text of `element` on one line."""
-    return on_one_line(runs_in(element))
+    return on_one_line(spans_in(element))
 
 
-def flow_of(element: Element) -> list[TextRun | Element]:
-    """Return what is in `element`, in its order: the blocks, and the runs of text before, between and after them."""
-    flow: list[TextRun | Element] = []
-    run = TextRun(element.text)
+def flow_of(element: Element) -> list[InlineText | Element]:
+    """Return what is in `element`, in its order: the blocks, and the spans of text before, between and after them."""
+    flow: list[InlineText | Element] = []
+    run = InlineText(element.text)
     for child in element:
         if is_inline(child):
             run.add(child)
             run.add_text(child.tail)
         else:
             flow += run.end(child), child
-            run = TextRun(child.tail)
+            run = InlineText(child.tail)
     return [*flow, run]
 
 
@@ -214,7 +214,7 @@ def holds_heading(element: Element) -> bool:
 def words_from(element: Element | None, most: int) -> int:
     """Return how many words stand from `element` on, up to the next heading or name; counts no further than `most`."""
     words = 0
-    while element is not None and words < most and not holds_heading(element) and not TextRun.of(element).before:
+    while element is not None and words < most and not holds_heading(element) and not InlineText.of(element).before:
         words += len("".join(element.itertext()).split()) + len((element.tail or "").split())
         element = element.getnext()
     return words

@@ -10,7 +10,7 @@ from itertools import islice
 from lxml.etree import _Element as Element
 
 from pipelines.indexing.reading.generators import CODE_LINES
-from pipelines.indexing.reading.html.inline import runs_in
+from pipelines.indexing.reading.html.inline import spans_in
 from pipelines.indexing.reading.text import LINE_BREAK, as_listing, as_paragraph
 from pipelines.page.plain import plain
 from pipelines.page.tree import Code
@@ -69,7 +69,7 @@ def signature_name(term: Element) -> str:
     )
     name = as_paragraph("".join(parts))
     if not name:
-        return re.split(r"(?<=.)[\n]", plain(runs_in(term)).removeprefix(": "), maxsplit=1)[0][:200]
+        return re.split(r"(?<=.)[\n]", plain(spans_in(term)).removeprefix(": "), maxsplit=1)[0][:200]
     anchor = term.get("id") or ""
     is_python = "py" in (term.get("class") or "").split()
     return anchor if is_python and anchor.endswith(f".{name}") else name
@@ -78,4 +78,4 @@ def signature_name(term: Element) -> str:
 def signature_block(terms: Sequence[Element]) -> Code:
     """Return the listing of the signatures `terms`, or of what else leads to one definition."""
     language = next((_DOMAINS[name] for name in (terms[0].get("class") or "").split() if name in _DOMAINS), "")
-    return Code("\n".join(plain(runs_in(term)).removeprefix(": ") for term in terms), language)
+    return Code("\n".join(plain(spans_in(term)).removeprefix(": ") for term in terms), language)

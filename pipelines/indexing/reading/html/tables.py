@@ -12,19 +12,19 @@ from lxml.etree import _Element as Element
 
 from pipelines.indexing.reading.generators import BOXES
 from pipelines.indexing.reading.html.elements import HEADINGS
-from pipelines.indexing.reading.html.inline import TextRun, line_in, runs_in
+from pipelines.indexing.reading.html.inline import InlineText, line_in, spans_in
 from pipelines.page.builder import MUCH
-from pipelines.page.plain import joined, plain, row_runs
-from pipelines.page.tree import Row, Run, Runs, Table
+from pipelines.page.plain import joined, plain, row_spans
+from pipelines.page.tree import Row, Span, Spans, Table
 
-_MOST_CELLS = 100_000  # of a table whose spans are filled: a hostile one would fill the memory
+_MOST_CELLS = 100_000  # of a table whose marks are filled: a hostile one would fill the memory
 _OWN_BLOCK = ("pre", "table", "dl", *HEADINGS)
 
 
 class DataTable(NamedTuple):
     """A table below its captions, in parts: the names that each begins at, its title, its rows."""
 
-    captions: list[Runs]
+    captions: list[Spans]
     parts: list[tuple[list[str], str, Table | None]]
 
 
@@ -48,7 +48,7 @@ def _fill_spans(table: Element) -> None:
         for cell in cells if heads else cells[:-1]:
             for _ in range(1, _span(cell, "colspan")):
                 filler = cell.makeelement(cell.tag, rowspan=cell.get("rowspan", ""))
-                filler.text = plain(runs_in(cell)) if heads else ""
+                filler.text = plain(spans_in(cell)) if heads else ""
                 cell.addnext(filler)
         for place, cell in enumerate(row):
             for below in rows[number + 1 : number + _span(cell, "rowspan")]:
@@ -95,7 +95,7 @@ def _table_rows(table: Element) -> tuple[Row, list[tuple[Row, list[Element]]]]:
         else:
             rows.append((texts, cells))
     columns = zip_longest(*heads, fillvalue=())
-    return tuple(joined([*filter(None, column)], Run(" ")) for column in columns), rows
+    return tuple(joined([*filter(None, column)], Span(" ")) for column in columns), rows
 
 
 def _named_parts(rows: Sequence[tuple[Row, list[Element]]]) -> list[tuple[list[str], str, list[Row]]]:
@@ -105,12 +105,12 @@ def _named_parts(rows: Sequence[tuple[Row, list[Element]]]) -> list[tuple[list[s
     """
     parts: list[tuple[list[str], str, list[Row]]] = [([], "", [])]
     for row, cells in rows:
-        if names := [name for cell in cells if len(cell) for name in TextRun.of(cell).before]:
-            parts.append((names, TextRun.of(cells[0]).title, []))
+        if names := [name for cell in cells if len(cell) for name in InlineText.of(cell).before]:
+            parts.append((names, InlineText.of(cells[0]).title, []))
         parts[-1][2].append(row)
     if len(parts) == 1:
         return parts
-    words = sum(len(plain(row_runs(row)).split()) for names, _, lines in parts if names for row in lines)
+    words = sum(len(plain(row_spans(row)).split()) for names, _, lines in parts if names for row in lines)
     if words < MUCH * (len(parts) - 1):
         return [([], "", [row for row, _ in rows])]
     return parts if parts[0][2] else parts[1:]
@@ -122,7 +122,7 @@ def _part(head: Row, rows: list[Row]) -> Table | None:
     return Table(head, rows) if any(rows[0]) or len(rows) > 1 else None
 
 
-def _cell(cell: Element) -> Runs:
+def _cell(cell: Element) -> Spans:
     for block in cell.iter("div", "p", "li", "dd"):
         block.tail = f" {block.tail or ''}"
         block.text = f" {block.text or ''}"

@@ -1,4 +1,4 @@
-"""Walks the tree of an HTML page and builds the page of it: text, headings, listings, tables, and what holds others.
+"""Walks the elements of an HTML page and builds the page of them.
 
 Which of them begins a section is decided by the builder.
 """
@@ -14,7 +14,7 @@ from pipelines.indexing.reading.generators import BOXES, CONTENTS, SECTIONS
 from pipelines.indexing.reading.html.elements import HEADINGS
 from pipelines.indexing.reading.html.inline import (
     IN_PARAGRAPH,
-    TextRun,
+    InlineText,
     flow_of,
     holds_heading,
     is_inline,
@@ -25,9 +25,9 @@ from pipelines.indexing.reading.html.listings import PLAIN, code_block, named_la
 from pipelines.indexing.reading.html.tables import table_of
 from pipelines.indexing.reading.html.tabs import LABEL
 from pipelines.indexing.reading.set_text import parts_of
-from pipelines.page.builder import MUCH, Heading, SectionBuilder
+from pipelines.page.builder import MUCH, PageHeading, SectionBuilder
 from pipelines.page.plain import plain
-from pipelines.page.tree import Code, Definitions, Group, Note, Run, Runs, Tab, text_runs
+from pipelines.page.tree import Code, Definitions, Group, Note, Span, Spans, Tab, text_spans
 from pipelines.text.phrases import read_names
 
 BULLET = "- "
@@ -92,31 +92,31 @@ class TreeWalker:
         self._numberings: list[Numbering] = []  # of the open lists
 
     def walk(self, element: Element) -> None:
-        """Add everything in `element`: the runs of text, and what stands between them."""
+        """Add everything in `element`: the spans of text, and what stands between them."""
         for part in flow_of(element):
-            if not isinstance(part, TextRun):
+            if not isinstance(part, InlineText):
                 self._block(part)
             elif part or part.before or part.after or part.names_block:
                 self._text(part)
 
-    def _text(self, run: TextRun) -> None:
+    def _text(self, run: InlineText) -> None:
         """Add text as a paragraph, or as the title of the section that a name before it begins."""
         builder = self._builder
         builder.target(*run.before)
         if run and not (builder.waiting and self._begins(run, run.title, len("".join(run.words).split()))):
-            builder.paragraph(run.runs)
+            builder.paragraph(run.spans)
         builder.target(*run.after)
         if run.names_block and builder.waiting:
             self._begins(run, "", 0)
 
-    def _begins(self, run: TextRun, title: str, words: int) -> bool:
+    def _begins(self, run: InlineText, title: str, words: int) -> bool:
         return self._builder.begin(title, words, words_from(run.following, MUCH))
 
     def _block(self, element: Element) -> None:
         tag = element.tag
         if tag == "p":
             if is_inline(element, IN_PARAGRAPH):
-                self._text(TextRun.of(element, element.getnext()))
+                self._text(InlineText.of(element, element.getnext()))
             else:
                 self.walk(element)
         elif tag in HEADINGS:
@@ -148,14 +148,14 @@ class TreeWalker:
         parts = parts_of(code.text) if code and not is_code else []
         for text, term, heading, lined in parts:
             if heading:
-                builder.heading(Heading(text_runs(text), (), 2))
+                builder.heading(PageHeading(text_spans(text), (), 2))
             elif lined:
                 builder.code(Code(text))
             elif term:
-                with builder.entry((), "", [text_runs(term)], linked=False):
-                    builder.paragraph(text_runs(text))
+                with builder.entry((), "", [text_spans(term)], linked=False):
+                    builder.paragraph(text_spans(text))
             else:
-                builder.paragraph(text_runs(text))
+                builder.paragraph(text_spans(text))
         if not parts:
             builder.code(code)
 
@@ -179,7 +179,7 @@ class TreeWalker:
             with builder.box(Group()):
                 self.walk(element)
         elif element.tag == "div" and all(map(is_inline, element)):
-            self._text(TextRun.of(element, element.getnext()))
+            self._text(InlineText.of(element, element.getnext()))
         else:
             self.walk(element)
 
@@ -227,7 +227,7 @@ class TreeWalker:
 
     def _list_item(self, element: Element) -> None:
         element.text = re.sub(r"^\s*[-–•]\s+", "", element.text or "")  # a sign beside the bullet
-        named = len(element) > 0 and element[0].tag in ("a", "span", "p") and bool(TextRun.of(element[0]).before)
+        named = len(element) > 0 and element[0].tag in ("a", "span", "p") and bool(InlineText.of(element[0]).before)
         long = not holds_heading(element) and len("".join(element.itertext()).split()) >= MUCH
         marker = self._numberings[-1].mark(element.get("value")) if self._numberings else BULLET
         with self._builder.item(marker, named=named, long=long):
@@ -256,18 +256,18 @@ class TreeWalker:
             if child is None or child is definition:
                 continue
             if is_inline(child):
-                self._text(TextRun.of(child))
+                self._text(InlineText.of(child))
             elif child.tag == "div":
                 self._definitions(child)
             else:
-                if (run := TextRun().end(child)).names_block:
+                if (run := InlineText().end(child)).names_block:
                     self._text(run)
                 self._block(child)
 
     def _entry(self, terms: Sequence[Element], definition: Element | None, *, linked: bool) -> None:
         named = next((term for term in terms if term.get("id")), None)
         ids = [name for term in terms if (name := term.get("id"))]
-        ids = ids or [name for term in terms for name in TextRun.of(term).before]
+        ids = ids or [name for term in terms for name in InlineText.of(term).before]
         heading = signature_name(terms[0] if named is None else named) if linked else ""
         endless = definition is not None and named is None and holds_heading(definition)
         shown = [] if linked and ids else list(map(_term_of, terms))
@@ -279,19 +279,19 @@ class TreeWalker:
                 self.walk(definition)
 
 
-def _heading_of(element: Element) -> Heading:
+def _heading_of(element: Element) -> PageHeading:
     """Return a heading with its id, or the first name in it."""
     inner = [part for part in element.iter("a", "span") if part.get("class") != "indexterm"]
     own_id = element.get("id") or next((name for part in inner if (name := part.get("id") or part.get("name"))), None)
     level = int(element.tag[1])
     minor = level >= _DEEP or next(element.iterancestors("a"), None) is not None
-    return Heading(line_in(element), [own_id] if own_id else [], level, minor)
+    return PageHeading(line_in(element), [own_id] if own_id else [], level, minor)
 
 
-def _term_of(element: Element) -> Runs:
+def _term_of(element: Element) -> Spans:
     """Return a term with a colon after it."""
-    runs = line_in(element)
-    return (*runs, Run(":")) if plain(runs)[-1:].isalnum() else runs
+    spans = line_in(element)
+    return (*spans, Span(":")) if plain(spans)[-1:].isalnum() else spans
 
 
 def _is_section(element: Element) -> bool:
