@@ -1,4 +1,4 @@
-r"""Pages: a page as a tree, from which its chunks are cut, and their Markdown and plain text are written.
+r"""Pages as trees, of which chunks are cut, and Markdown and plain text are written.
 
 `tree` has the nodes, `builder` puts them into sections, `flow` lays a section out in lines, `cut` makes chunks of it.
 The Markdown of a chunk is a canonical subset of CommonMark with the tables of GitHub. `markdown.write` writes it,
@@ -30,10 +30,11 @@ none. To a reader of Markdown any number of empty lines is the same.
 - A line `…` of text stands between what a chunk repeats (the sentence that introduces a list) and where it goes on.
 
 **In a line** stand `code` (in as many backticks as it needs; padded with a space at a backtick), links
-`[text](https://…)` with absolute targets without spaces and parentheses, and links whose text is code; what is struck
-out stands in `~~`. No emphasis, no images, no HTML, no headings: the heading path is beside the text. A backslash before ASCII punctuation makes it a plain
-sign; it stands only where the sign would mean something (`\*args`, `\[text\](target)`, a `\-`, `\#`, `\>` or `1\.` that
-begins a line, every `\|`). A line of text that begins with a space has `&#32;` for it.
+`[text](https://…)` with absolute targets without spaces and parentheses, links whose text is code, and what is struck
+out, in `~~`. No emphasis, no images, no HTML, no headings: the heading path is beside the text. A backslash before
+ASCII punctuation makes it a plain sign; it stands only where the sign would mean something (`\*args`,
+`\[text\](target)`, a `\-`, `\#`, `\>` or `1\.` that begins a line, every `\|`). A line of text that begins with a space
+has `&#32;` for it.
 
 **The plain text** has none of these signs: no fences, escapes, targets, quotes, no rows `---` and no empty head. Items
 keep their markers, each level of lists is indented by two spaces instead of four columns, and code in a list by none.

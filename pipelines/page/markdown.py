@@ -1,4 +1,4 @@
-"""Writes parts of a page as Markdown: lines of prose, listings and tables, within their lists and notes.
+"""Writes parts of a page as Markdown: lines, listings and tables, within their lists and notes.
 
 What it writes is described in the package's docstring; `stored.plain_text` gives the parts' own texts back.
 """

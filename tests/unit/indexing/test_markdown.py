@@ -69,7 +69,7 @@ def test_tags_of_templates_are_no_text_but_in_code():
         'Write `{% raw %}`:\n\n```jinja title="a page.html"\n{% block x %}\n```\n'
     )
     document = read(text, "text/markdown")
-    assert words(document) == "Span it, see pages.\n\nWrite {% raw %}:\n\na page.html:\n\n{% block x %}"
+    assert words(document) == "Run it, see pages.\n\nWrite {% raw %}:\n\na page.html:\n\n{% block x %}"
 
 
 @pytest.mark.parametrize(
@@ -196,7 +196,7 @@ def test_mdx_leaves_the_text_in_and_around_its_components():
 def test_myst_keeps_code_and_words_of_roles_and_gives_labels_an_anchor():
     document = read(
         "# Page\n\n(own label)=\n## Section\n\n{ref}`Titled <x>`, {class}`~pkg.Short`, {py:func}`pkg.f`.\n\n"
-        "Span [](a_command) of [](../b/c.md#d), [](e/f.md) not `[](g)`, [](#h).\n\n"
+        "Run [](a_command) of [](../b/c.md#d), [](e/f.md) not `[](g)`, [](#h).\n\n"
         "% hidden\n\n```{code-block} python\n:linenos:\n\nx = 1\n```\n\n```{toctree}\nsub\n```\n\n"
         "```python\n{kept}\n```\n",
         "text/x-myst",

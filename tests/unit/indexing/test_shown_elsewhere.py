@@ -4,7 +4,8 @@ import pytest
 
 from pipelines.indexing.reading.links import page_pointers
 from pipelines.indexing.reading.read import read_page
-from pipelines.records import Document, Page
+from pipelines.page.tree import Document, leaves_of
+from pipelines.records import Page
 from tests.kit.sectioning import read_html, text_of
 
 URL = "https://docs.example.org/guide/b.html"
@@ -84,7 +85,7 @@ def targets(base: str, *links: str) -> list[str]:
     html = f'<head><base href="{base}"></head><main><h1>R</h1><p id="guards">Read {anchors}.</p></main>'
     page = Page(URL, html.encode())
     (section,) = read_page(page).sections
-    cited = [mark.target for block in section.blocks for mark in block.text.marks]  # type: ignore[attr-defined]
+    cited = [span.target for leaf in leaves_of(section.content) for span in leaf.spans if span.target]
     assert {url.partition("#")[0] for url in cited} - {URL} <= set(page_pointers(page)[0])
     return cited
 

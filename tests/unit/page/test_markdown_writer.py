@@ -65,17 +65,17 @@ def test_what_belongs_to_an_item_stands_in_it():
         line("- Install:", within=ITEM, gap="\n\n"),
         code("pip install\n\nray", "bash", within=ITEM),
         line("  It takes a minute.", within=ITEM),
-        line("- Span", within=ITEM),
+        line("- Run", within=ITEM),
         line("  1. first", within=(LIST, LIST)),
     ]
     written = write(parts)
     assert written == (
         "Do this:\n\n- Install:\n\n    ```bash\n    pip install\n\n    ray\n    ```\n    It takes a minute.\n"
-        "- Span\n    1. first"
+        "- Run\n    1. first"
     )
     assert html(written) == (
         '<p>Do this:</p><ul><li><p>Install:</p><pre><code class="language-bash">pip installray</code></pre>'
-        "<p>It takes a minute.</p></li><li><p>Span</p><ol><li>first</li></ol></li></ul>"
+        "<p>It takes a minute.</p></li><li><p>Run</p><ol><li>first</li></ol></li></ul>"
     )
 
 
