@@ -1,4 +1,4 @@
-"""Parsers of Markdown's blocks whose tables cost what their text is long.
+"""Finds the blocks of Markdown: where each begins and ends, not what is within lines or cells.
 
 markdown-it fills each row up to the columns of the head, so that 1,200 characters may have 30,000 cells.
 """

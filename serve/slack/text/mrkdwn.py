@@ -13,7 +13,7 @@ from markdown_it.tree import SyntaxTreeNode
 from rich.cells import cell_len
 
 from pipelines.answering.writing.stages.text import Number, Piece, read_text, shown
-from pipelines.markdown.parser import keep_short_rows
+from pipelines.page.parser import keep_short_rows
 from serve.chat.packing import FENCE, Fragment
 
 _PARSER = keep_short_rows(MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"]))
