@@ -7,6 +7,7 @@ port; and Ollama, in whose place a scripted model answers.
 import os
 import re
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -21,6 +22,8 @@ from kit.processes import eventually, marked
 from kit.reindexing import html_page, site_sections
 from kit.scripted_llm import Reply, ScriptedLLM
 from kit.web import Site
+
+from jobs.environment import home
 
 pytestmark = pytest.mark.exhaustive
 
@@ -62,13 +65,15 @@ class Newcomer:
         shell = subprocess.Popen(["bash", "-c", line], cwd=self.folder, env=self.environment, text=True,
                                  start_new_session=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)  # fmt: skip
         assert shell.stdout is not None
-        self.running = shell
         ready, said = READY.get(line.rpartition("raydex ")[2].partition(" ")[0]), ""
+        if ready:
+            self.running = shell
         for printed in shell.stdout:
             said += printed
             if ready and ready in printed:
                 return said
-        self.running = None
+        if ready:
+            self.running = None
         assert shell.wait() == 0, f"{line}\n{said}"
         return said
 
@@ -84,6 +89,8 @@ class Newcomer:
 def newcomer(tmp_path: Path) -> Iterator[Newcomer]:
     pages = {f"/{name}.html": html_page(name, sections) for name, sections in site_sections(6).items()}
     links = tuple(path.removeprefix("/") for path in pages)
+    if (made := home() / "models").is_dir():  # by `make install`, which is step 1
+        shutil.copytree(made, tmp_path / "home" / "models")
     (port,) = free_ports(1)
     with ExitStack() as stack:
         site = stack.enter_context(Site({"/": html_page("Site", {}, links=links), **pages}))
