@@ -31,9 +31,10 @@ def given_ports() -> Iterator[None]:
 
 def with_ports(node: Any, **options: Any) -> Any:
     """Return Ray's parameters of a node, with a port for each agent."""
+    free = unused_ports()
     if options.get(LISTEN, RAYS_OWN_LISTEN) == RAYS_OWN_LISTEN and not is_free(RAYS_OWN_LISTEN):
-        options[LISTEN] = unused_port()
-    return node(**options | {name: options.get(name) or unused_port() for name in CHOSEN})
+        options[LISTEN] = next(free, 0)
+    return node(**options | {name: options.get(name) or next(free, 0) for name in CHOSEN})
 
 
 def with_listen_port(start: Any, command: Sequence[str], *rest: Any, **options: Any) -> Any:
@@ -46,9 +47,9 @@ def with_listen_port(start: Any, command: Sequence[str], *rest: Any, **options: 
     return start(command, *rest, **options)
 
 
-def unused_port() -> int:
-    """Return a port on which nothing listens; 0, with which Ray chooses, if there is none."""
-    return next(filter(is_free, random.SystemRandom().sample(PORTS, 100)), 0)
+def unused_ports() -> Iterator[int]:
+    """Yield ports on which nothing listens, each once, in random order."""
+    return filter(is_free, random.SystemRandom().sample(PORTS, len(PORTS)))
 
 
 def is_free(port: int) -> bool:

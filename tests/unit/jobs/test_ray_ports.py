@@ -2,7 +2,7 @@
 
 import socket
 
-from pipelines.ray_ports import CHOSEN, LISTEN, PORTS, RAYS_OWN_LISTEN, unused_port, with_listen_port, with_ports
+from pipelines.ray_ports import CHOSEN, LISTEN, PORTS, RAYS_OWN_LISTEN, unused_ports, with_listen_port, with_ports
 
 
 def test_a_port_is_chosen_where_none_is_given() -> None:
@@ -41,7 +41,8 @@ def test_a_node_is_told_the_port_of_its_agent_and_nobody_else_is() -> None:
         assert with_listen_port(start, other, "x")[0] == other
 
 
-def test_a_port_that_is_in_use_is_not_chosen() -> None:
-    port = unused_port()
+def test_a_port_is_chosen_once_and_none_that_is_in_use() -> None:
+    port = next(unused_ports())
     with socket.create_server(("", port)):
-        assert unused_port() != port
+        free = [*unused_ports()]
+    assert port not in free and len(free) == len({*free}) > 3
