@@ -2,8 +2,8 @@
 
 It crawls or reads what changed, embeds what is new and publishes the result in one step. `--collection NAME` alone does
 again what the last run on it did; with --changed and --deleted it reads and deletes these pages alone. Exit codes: 0
-done, 1 failed, 2 bad input, 3 done but vanished pages were not deleted (the crawl failed, or too many vanished at
-once), 75 another run holds the collection.
+done, 1 failed or no page holds text, 2 bad input, 3 done but vanished pages were not deleted (the crawl failed, or too
+many vanished at once) or nothing was published (most of the text would be lost), 75 another run holds the collection.
 """
 
 import argparse
@@ -16,6 +16,7 @@ from pipelines.announcements import reindex_announced
 from pipelines.embedding.load import MODELS, Backend
 from pipelines.indexing.collection import CRAWL, INDEX, MAX_DELETE_RATIO, Collection, compose_collection
 from pipelines.indexing.folders.folder import URL_STYLES, NoSuchFolder
+from pipelines.indexing.publish import MAX_LOSS
 from pipelines.indexing.run import plan_reindex, reindex
 from pipelines.indexing.settings import PageChanges, ReindexOptions
 from pipelines.indexing.summary import Outcome, describe_plan
@@ -23,7 +24,8 @@ from pipelines.store import BuildResources, Store
 
 OPTIONS = ReindexOptions()
 Add = Callable[..., object]  # of a parser or a group of flags
-EXIT_CODES = {Outcome.DONE: cli.DONE, Outcome.NOTHING_DELETED: cli.NOTHING_DELETED, Outcome.NOTHING_INDEXED: cli.FAILED}
+EXIT_CODES = {Outcome.DONE: cli.DONE, Outcome.NOTHING_DELETED: cli.NOTHING_DELETED,
+              Outcome.MOST_LOST: cli.NOTHING_DELETED, Outcome.NOTHING_INDEXED: cli.FAILED}  # fmt: skip
 CRAWL_FLAGS = ("include", "exclude", "max_pages", "max_depth", "concurrency", "delay_s", "no_parent", "sitemap",
                "allow_private", "ignore_robots", "url_style")  # fmt: skip
 SINGLE_PAGES = ("changed", "deleted", "announced")
@@ -111,7 +113,8 @@ def add_changes(add: Add) -> None:
 def add_running(add: Add) -> None:
     add("--no-ray", action="store_true", help="do all in this process, as is done with little work anyway")
     add("--read-all", action="store_true", help="read files of unchanged size and time too")
-    add("--max-delete-ratio", type=float, help=f"share of pages that may vanish at once ({MAX_DELETE_RATIO:g})")
+    add("--max-delete-ratio", type=float, help=f"share of pages that may vanish at once ({MAX_DELETE_RATIO:g}), "
+        f"and of the text ({MAX_LOSS:g}, or this if it is more)")  # fmt: skip
     add("--no-publish", action="store_true", help="leave a candidate for `raydex publish`")
     add("--dry-run", action="store_true", help="show what would be done, change nothing")
 

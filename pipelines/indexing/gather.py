@@ -31,6 +31,7 @@ from pipelines.indexing.building.pools import (
 from pipelines.indexing.building.steps import BuildJob
 from pipelines.indexing.building.threads import ThreadedIterator
 from pipelines.indexing.collection import INDEX, Collection, Folder
+from pipelines.indexing.copies import find_copies
 from pipelines.indexing.crawling.crawl import CrawlSettings
 from pipelines.indexing.crawling.reachable import SiteUnreachable, find_unreachable
 from pipelines.indexing.crawling.scope import spellings
@@ -126,7 +127,7 @@ class Gatherer:
                     complete, self.early = note_ends(self._store, self._run, self.hosts, self._log)
             if not self._changes:
                 mark_unseen(self._store, self._collection, self._run, complete)
-            self._store.mark_duplicates(self._name, self._run)
+            self._leave_out_copies()
             if not self._changes:
                 self._learn_layouts()
                 self._check_selectors()
@@ -134,7 +135,7 @@ class Gatherer:
                 with self._log.timed("embed"), self._watch.embedding(self._input_rules, *_size(ranges)):
                     self._embed(ranges)
                     self._retry_slow_pages()
-                self._store.mark_duplicates(self._name, self._run)
+                self._leave_out_copies()
         if self._too_long:
             self._log.warn(
                 f"{self._too_long:,} texts are longer than the model {self._settings.model} reads: "
@@ -181,6 +182,11 @@ class Gatherer:
     def _input_rules(self) -> str:
         """What pages are read with, as BuildJob has it."""
         return self._collection.rules().digest + self.layouts.digest
+
+    def _leave_out_copies(self) -> None:
+        with self._log.timed("find_copies"):
+            copies = find_copies(self._store, self._name, self._child)
+            self._store.mark_duplicates(self._name, self._run, copies)
 
     def _learn_layouts(self) -> None:
         """Learn the sites' layouts from all pages that are stored now; pages staged with others are read again."""

@@ -31,6 +31,8 @@ from pipelines.store import (
 # grows with the logarithm. Measured on 2 cores, 384 dimensions, all in memory: 0.51 ms against 0.18 where 6 % were
 # changed, and 5.7 against 0.66 where 0.5 % were (with `ef_construction` 64, 3.1 against 0.35); docs/scale.md has more.
 COSTS_IN_PLACE = ((20_000, 2.9), (1_000_000, 8.6))
+# Share of its text that an index may lose at once: a tidied site loses less, one whose new theme hides its text more.
+MAX_LOSS = 0.5
 # What is counted of each publish.
 COUNTED = tuple(f"{what}_{how}" for what in ("pages", "chunks") for how in ("added", "changed", "removed"))
 
@@ -48,6 +50,20 @@ def deletion_refusal(deletable: int, pages: int, stopped_by: str, most: float) -
             "deleted. Is the site broken? If not, run again with a larger ratio"
         )
     return ""
+
+
+def loss_refusal(before: int, after: int, most: float) -> str:
+    """Return why a run may not publish that leaves `after` of `before` characters of text, "" if it may.
+
+    It may lose the share MAX_LOSS, or `most` if that is more.
+    """
+    lost = 1 - after / before if before else 0.0
+    if lost <= max(most, MAX_LOSS):
+        return ""
+    return (
+        f"{lost:.0%} of the text would be lost: {before:,} characters become {after:,}. Nothing is published. Is the "
+        "site broken, or can its new theme not be read? If not, run again with `--max-delete-ratio 1`"
+    )
 
 
 def find_live_index(store: Store, collection: str) -> Index | None:
@@ -157,4 +173,4 @@ def _changes_anything(store: Store, lock: RunLock, run: int, base: Index, delete
     """Return whether the run would change any row of `base`."""
     staged = store.staged_counts(run)["pages"]
     only = None if isinstance(delete, bool) else delete
-    return bool(staged or (delete and store.deletable_pages(lock.collection, base.id, only)[0]))
+    return bool(staged or (delete and store.deletable_pages(lock.collection, base.id, only)["deletable"]))

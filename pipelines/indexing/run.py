@@ -28,7 +28,7 @@ from pipelines.indexing.settings import SHOWN, ReindexOptions, check_changes, fi
 from pipelines.indexing.summary import Outcome, ReindexSummary, RunLog
 from pipelines.indexing.watch import PUBLISH_S
 from pipelines.records import Index, IndexSettings
-from pipelines.store import Publication, RunLock, Store, StoreUnavailable
+from pipelines.store import Deleting, Publication, RunLock, Store, StoreUnavailable
 from pipelines.text.progress import Passing, Progress, describe_seconds, silent
 
 DEFAULTS = ReindexOptions()
@@ -208,15 +208,51 @@ class ReindexRun:
             with log.timed("publish"):
                 live = publish.find_live_index(store, name)
                 refused = self._refuse_deletion(live or base, stopped_by)
-                needs_look = failed or (refused and not stopped_by)
-                may_publish = self._may_publish(base, live, refused, needs_look)
-                publication = self._publish(base, live, refused, may_publish)
+                delete = self._deleting(refused)
+                outcome = self._judge_text(base, live, delete, pages, staged)
+                needs_look = failed or (refused and not stopped_by) or outcome is not Outcome.DONE
+                may_publish = self._may_publish(base, live, refused, needs_look) and outcome is Outcome.DONE
+                publication = None
+                if outcome is Outcome.DONE or (outcome is Outcome.MOST_LOST and base in (None, live)):
+                    publication = self._publish(base, live, refused, delete, may_publish)
                 if publication:
                     self._warn_of_pins(publication.index)
-        outcome = Outcome.DONE if publication else Outcome.NOTHING_INDEXED
-        if needs_look:
+        if needs_look and outcome is Outcome.DONE:
             outcome = Outcome.NOTHING_DELETED
         return self._summarize(pages, staged | {"reused": reused}, publication, outcome, gatherer.layouts)
+
+    def _deleting(self, refused: bool) -> Deleting:
+        """Return which vanished pages a publish deletes."""
+        only = self._named_as_deleted
+        return not refused if only is None else () if refused else only
+
+    def _judge_text(
+        self, base: Index | None, live: Index | None, delete: Deleting, pages: dict[str, int], staged: dict[str, int]
+    ) -> Outcome:
+        """Return how the run ends by how much text it leaves, and warn if that is nothing, or too little."""
+        compared = live or base
+        before, after = self.store.text_sizes(
+            self.collection.name, self.run, compared.id if compared else None, base.id if base else None, delete
+        )
+        if not after:
+            kept = f"; the index of before, {compared.id}, stays as it is" if compared else ""
+            self.log.warn(f"no page holds text to cite: nothing is published{kept}. {self._why_nothing(pages, staged)}")
+            return Outcome.NOTHING_INDEXED
+        refusal = publish.loss_refusal(before, after, self.collection.max_delete_ratio)
+        if refusal:
+            self.log.warn(refusal)
+        return Outcome.MOST_LOST if refusal else Outcome.DONE
+
+    def _why_nothing(self, pages: dict[str, int], staged: dict[str, int]) -> str:
+        """Return how many pages were seen, and why none of them is indexed."""
+        reasons = {
+            "only list links or names, or send their reader on": staged["pages"],
+            "failed": pages["failed"],
+            "are copies of others": pages["duplicate"],
+            "were skipped": pages["skipped"],
+        }
+        said = ", ".join(f"{count:,} {reason}" for reason, count in reasons.items() if count)
+        return f"Of {pages['seen'] + pages['skipped']:,} pages {said or 'none is of the site or folder'}"
 
     def _live_base(self) -> Index:
         live = self.store.live_index(self.collection.name)
@@ -263,8 +299,11 @@ class ReindexRun:
     def _refuse_deletion(self, index: Index | None, stopped_by: str) -> bool:
         """Return whether vanished pages may not be deleted, and warn if that needs a look."""
         only = self._named_as_deleted
-        deletable, pages = self.store.deletable_pages(self.collection.name, index.id, only) if index else (0, 0)
-        refusal = publish.deletion_refusal(deletable, pages, stopped_by, self.collection.max_delete_ratio)
+        if index is None:
+            return False
+        counts = self.store.deletable_pages(self.collection.name, index.id, only)
+        lost = counts["deletable"] if stopped_by else counts["lost"]
+        refusal = publish.deletion_refusal(lost, counts["pages"], stopped_by, self.collection.max_delete_ratio)
         if refusal and not stopped_by:
             self.log.warn(refusal)
         return bool(refusal)
@@ -273,20 +312,17 @@ class ReindexRun:
         """Return whether what the run changes may be published before it is judged; nothing is worse than no index."""
         if not self.options.publish or live is None or self.options.most_unjudged >= 1:
             return self.options.publish
-        vanished, pages = self.store.deletable_pages(self.collection.name, live.id)
-        changed = self.store.staged_counts(self.run)["pages"] + (0 if refused else vanished)
-        return not needs_look and base == live and changed <= self.options.most_unjudged * pages
+        counts = self.store.deletable_pages(self.collection.name, live.id)
+        changed = self.store.staged_counts(self.run)["pages"] + (0 if refused else counts["deletable"])
+        return not needs_look and base == live and changed <= self.options.most_unjudged * counts["pages"]
 
-    def _publish(self, base: Index | None, live: Index | None, refused: bool, may_publish: bool) -> Publication | None:
-        if base is None and not self.store.staged_counts(self.run)["pages"]:
-            self.log.warn("no page could be indexed: nothing is published")
-            return None
+    def _publish(
+        self, base: Index | None, live: Index | None, refused: bool, delete: Deleting, may_publish: bool
+    ) -> Publication:
         # Pages that must not be deleted stay where they are; a new index does not hold them.
         keeps = not refused or live is None or live == base
         if not keeps:
             self.log.warn("the index with the new settings lacks those pages: it is left as a candidate")
-        only = self._named_as_deleted
-        delete = not refused if only is None else () if refused else only
         resources, goes_live = self.options.resources, keeps and may_publish
         return publish.publish_run(self.store, self.lock, self.run, self.settings, base, delete, resources, goes_live)
 
@@ -328,4 +364,5 @@ class ReindexRun:
             ],
             outcome=outcome,
             layouts=layouts.as_json(),
+            left_out=self.store.left_out(self.collection.name, self.run),
         )

@@ -12,6 +12,8 @@ from pipelines import tracing
 from pipelines.indexing.building.estimate import Estimate
 from pipelines.text.progress import Progress
 
+COUNTS = ("new", "changed", "unchanged", "duplicate", "failed", "deleted")  # of pages, in the order of the summary
+REASONS_SHOWN = 6
 SHOWN, LAYOUT_SHOWN = 3, 40  # texts of a layout that are shown, and the characters of each
 
 
@@ -20,6 +22,7 @@ class Outcome(Enum):
 
     DONE = "done"
     NOTHING_DELETED = "done, but nothing was deleted for a reason that needs a look"
+    MOST_LOST = "not published, because most of the text would be lost"
     NOTHING_INDEXED = "no page could be indexed"
 
 
@@ -81,6 +84,11 @@ def describe_layouts(layouts: Mapping[str, Mapping[str, Any]]) -> list[str]:
     return lines
 
 
+def describe_left_out(state: str, pages: int, url: str, error: str | None) -> str:
+    """Return a line about pages that are not indexed for one reason, of which the first is named."""
+    return f"{pages:,} {state}: {url}{f' ({error})' if error else ''}{', …' if pages > 1 else ''}"
+
+
 def describe_plan(plan: Mapping[str, Any]) -> list[str]:
     """Return what `plan_reindex` says, as lines for a person."""
     lines = []
@@ -109,6 +117,7 @@ class ReindexSummary:
     indexed ones the listings, which hold nothing to cite; `chunks` total, embedded, reused, written and deleted ones.
     `index` is None if nothing was indexed. `crawls` are the reports of the crawls by host. `skipped_files` counts the
     files of folders that no reader is for, by suffix, `excluded_files` those that settings or the generator exclude;
+    `left_out` says why pages are not indexed: state, count, and URL and reason of the first one;
     `failures` are the first pages that failed, with their errors. `layouts` are what is left out of the pages of each
     site, because it repeats on most of them.
     """
@@ -131,6 +140,7 @@ class ReindexSummary:
     failures: list[dict[str, Any]] = field(default_factory=list)
     outcome: Outcome = Outcome.DONE
     layouts: dict[str, dict[str, Any]] = field(default_factory=dict)
+    left_out: list[dict[str, Any]] = field(default_factory=list)
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain values, without the outcome: what a job prints as JSON and the database keeps of the run."""
@@ -140,11 +150,11 @@ class ReindexSummary:
 
     def __str__(self) -> str:
         pages, chunks = self.pages, self.chunks
-        seen = ", ".join(f"{pages[key]:,} {key}" for key in ("new", "changed", "unchanged", "failed", "deleted"))
+        seen = ", ".join(f"{pages[key]:,} {key}" for key in COUNTS)
         made = ", ".join(f"{chunks[key]:,} {key}" for key in ("embedded", "reused", "written", "deleted"))
         seconds = ", ".join(f"{step} {value:.1f}" for step, value in self.seconds.items())
         return f"""collection {self.collection}, run {self.run}
-  pages     {pages["seen"]:,} seen: {seen}{self._files()}
+  pages     {pages["seen"]:,} seen: {seen}{self._files()}{self._left_out()}
   sections  {self.sections:,}{self._listings()}{self._layouts()}
   chunks    {chunks["total"]:,}: {made}
   seconds   {seconds}
@@ -156,6 +166,13 @@ class ReindexSummary:
         if more := self.pages["failed"] - len(lines):
             lines.append(f"            and {more:,} more: `raydex status {self.collection} --failed` lists them")
         return "".join(f"\n{line}" for line in lines) if self.failures else ""
+
+    def _left_out(self) -> str:
+        """Return lines about pages that are not indexed: how many for each reason, and the first of them."""
+        lines = [describe_left_out(**one) for one in self.left_out[:REASONS_SHOWN]]
+        if more := sum(one["pages"] for one in self.left_out[REASONS_SHOWN:]):
+            lines.append(f"{more:,} more for other reasons")
+        return "".join(f"\n  {'left out' if not number else '':<9} {line}" for number, line in enumerate(lines))
 
     def _listings(self) -> str:
         count = self.pages["listings"]

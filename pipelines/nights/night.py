@@ -165,7 +165,8 @@ class Night:
     def _publish(self, index: StepResult, judged: StepResult) -> StepResult:
         summary, name = index["summary"], self.work.collection.name
         if judged["reason"]:
-            kept = f"; index {summary['index']} is kept as a candidate" if not summary["published"] else ""
+            is_kept = summary["index"] is not None and not summary["published"]
+            kept = f"; index {summary['index']} is kept as a candidate" if is_kept else ""
             return {"said": f"refused{kept}", "verdict": REFUSED, "reason": judged["reason"]}
         revision = summary["revision"]
         if not summary["published"]:

@@ -28,7 +28,7 @@ from pipelines.store.database.address import (
 )
 from pipelines.store.database.errors import DatabaseFull, StoreUnavailable, UnusableDatabase
 from pipelines.store.evaluations import EvaluatedQuestion, Evaluations, Judgement
-from pipelines.store.indexes import ChangesPruned, Indexes, NoLiveIndex, NoSuchIndex, SearchResult
+from pipelines.store.indexes import ChangesPruned, Deleting, Indexes, NoLiveIndex, NoSuchIndex, SearchResult
 from pipelines.store.insights.asked import AskedQuestion, AskedQuestions
 from pipelines.store.keys import (
     ASK,
@@ -49,7 +49,6 @@ from pipelines.store.migrations.owner import give_database
 from pipelines.store.page_states import READ_ATTEMPTS, Pages, PageToIndex
 from pipelines.store.publish import (
     BuildResources,
-    Deleting,
     NoSuchRevision,
     Publication,
     VectorsMissing,

@@ -200,6 +200,15 @@ def _scored(rows: Sequence[Sequence[Any]]) -> list[ScoredChunk]:
     return sorted(scored, key=lambda one: (-one[0], one[1].chunk_id))
 
 
+# Whether a publish deletes pages that have vanished, or those of them that are named here.
+Deleting = bool | Sequence[str]
+
+
+def deleting(delete: Deleting) -> dict[str, Any]:
+    """Return the values of statements that delete pages, or count what they would delete."""
+    return {"delete": bool(delete), "only": None if isinstance(delete, bool) else list(delete)}
+
+
 class Indexes(ChunkTables):
     """Indexes and their chunks."""
 
@@ -223,11 +232,25 @@ class Indexes(ChunkTables):
         """Return the indexes that were live before and are not pruned, the last one first."""
         return [_index(row) for row in self._all("retired_indexes", {"collection": collection})]
 
-    def deletable_pages(self, collection: str, index: int, only: Sequence[str] | None = None) -> tuple[int, int]:
-        """Return how many pages of `index` a publish would delete as gone, `only` of these, and how many it holds."""
+    def deletable_pages(self, collection: str, index: int, only: Sequence[str] | None = None) -> dict[str, int]:
+        """Count the `pages` of `index`, those that a publish would delete as gone (`deletable`), `only` of these, and
+        those of them that are `lost`, as no other page has their text.
+        """
         values = {"collection": collection, "index": index, "only": None if only is None else list(only)}
-        row = self._one("deletable_pages", values) or {}
-        return row["deletable"], row["pages"]
+        return dict(self._one("deletable_pages", values) or {})
+
+    def text_sizes(
+        self, collection: str, run: int, live: int | None, base: int | None, delete: Deleting
+    ) -> tuple[int, int]:
+        """Return how many characters the index `live` has, and how many one has that `run` makes of `base`."""
+        values: dict[str, Any] = {"collection": collection, "run": run, "index": base, **deleting(delete)}
+        before = after = 0
+        if live is not None:
+            before = (self._one("text_before", values, chunk=chunk_table(live)) or {})["size"]
+        if base is not None:
+            parts = {"chunk": chunk_table(base), "replaced": statement("replaced_urls")}
+            after = (self._one("text_after", values, **parts) or {})["size"]
+        return before, after + (self._one("staged_text", values) or {})["size"]
 
     def staged_changes(self, run: int, index: int) -> int:
         """Return how many chunks of `index` a publish of `run` would change.

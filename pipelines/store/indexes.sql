@@ -76,17 +76,35 @@ create index on {chunk} using hnsw (embedding {ops}) with (m = 16, ef_constructi
 analyze {chunk};
 
 -- name: replaced_pages
-create temp table replaced on commit drop as
+create temp table replaced on commit drop as {replaced};
+
+-- name: replaced_urls
 select url from staged_page where run = %(run)s
 union
 select i.url from indexed_page i join page p on p.collection = %(collection)s and p.url = i.url
 where %(delete)s and i.index = %(index)s and p.state in ('gone', 'skipped', 'redirect', 'duplicate')
-  and (%(only)s::text[] is null or i.url = any(%(only)s));
+  and (%(only)s::text[] is null or i.url = any(%(only)s))
+
+-- name: text_before
+-- The characters of an index. What it has twice, as the texts of pages that are copies of others, counts once.
+select coalesce(sum(length(c.text)), 0)::bigint as size from {chunk} c
+where c.url not in (select url from page where collection = %(collection)s and state = 'duplicate');
+
+-- name: text_after
+-- Those that remain of it when a run replaces pages.
+select coalesce(sum(length(c.text)), 0)::bigint as size from {chunk} c where c.url not in ({replaced});
+
+-- name: staged_text
+select coalesce(sum(length(text)), 0)::bigint as size from staged_chunk where run = %(run)s;
 
 -- name: deletable_pages
-select count(*) as pages, count(*) filter (
-    where p.state in ('gone', 'skipped', 'redirect', 'duplicate') and (%(only)s::text[] is null or i.url = any(%(only)s))) as deletable
-from indexed_page i join page p on p.collection = %(collection)s and p.url = i.url where i.index = %(index)s;
+-- The text of a copy is not lost with it.
+select count(*) as pages, count(*) filter (where vanished) as deletable,
+    count(*) filter (where vanished and state <> 'duplicate') as lost
+from (
+    select p.state, p.state in ('gone', 'skipped', 'redirect', 'duplicate')
+        and (%(only)s::text[] is null or i.url = any(%(only)s)) as vanished
+    from indexed_page i join page p on p.collection = %(collection)s and p.url = i.url where i.index = %(index)s) held;
 
 -- name: delete_chunks
 -- "not in" makes a hash table of what is staged. For "not exists" Postgres would go through all of it for each chunk: it

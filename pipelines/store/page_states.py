@@ -78,17 +78,36 @@ class Pages(Database):
         """Mark the pages at `urls` as gone; return how many there are."""
         return self._run("mark_deleted", {"collection": collection, "run": run, "urls": list(urls)})
 
-    def mark_duplicates(self, collection: str, run: int) -> None:
-        """Leave out pages whose `rel=canonical` was itself fetched, pages whose URL gives the same bytes without its
-        query, and what `run` has staged of them.
+    def page_names(self, collection: str) -> list[DictRow]:
+        """Return of every stored page that exists: url, canonical, content_hash, is_html."""
+        return self._all("page_names", {"collection": collection})
+
+    def page_sketches(self, collection: str, urls: Sequence[str]) -> dict[str, str]:
+        """Return the sketches that are kept of the texts that pages have now, by URL."""
+        rows = self._all("page_sketches", {"collection": collection, "urls": list(urls)})
+        return {row["url"]: row["sketch"] for row in rows}
+
+    def save_sketches(self, collection: str, sketches: Mapping[str, str]) -> None:
+        """Keep the sketches of the texts that pages have now, by URL."""
+        rows = [{"collection": collection, "url": url, "sketch": sketch} for url, sketch in sketches.items()]
+        if rows:
+            self._do(lambda connection: self._for_each(connection, statement("save_sketch"), rows))
+
+    def mark_duplicates(self, collection: str, run: int, copies: Mapping[str, str]) -> None:
+        """Leave out `copies` (URLs of their originals by URL), pages whose URL gives the same bytes without its query,
+        and what `run` has staged of them; no other page is a duplicate any more.
         """
-        values = {"collection": collection, "run": run}
+        values = {"collection": collection, "run": run, "copies": list(copies), "originals": list(copies.values())}
 
         def work(connection: Connection) -> None:
             for name in ("unmark_duplicates", "mark_duplicates", "mark_same_content", "drop_staged_duplicates"):
                 connection.execute(statement(name), values)
 
         self._do(work)
+
+    def left_out(self, collection: str, run: int) -> list[DictRow]:
+        """Return why pages that `run` saw are not indexed: state, pages, and url and error of the first one."""
+        return self._all("left_out", {"collection": collection, "run": run})
 
     def ranges_to_index(
         self,

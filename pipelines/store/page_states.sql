@@ -90,24 +90,32 @@ where collection = %(collection)s and run <> %(run)s and state in ('ok', 'failed
 update page set state = 'gone', error = 'it was said to be deleted', run = %(run)s
 where collection = %(collection)s and url = any(%(urls)s);
 
+-- name: page_names
+select url, canonical, content_hash, content_type in ('text/html', 'application/xhtml+xml') as is_html from page
+where collection = %(collection)s and body is not null and state in ('ok', 'failed', 'duplicate');
+
+-- name: page_sketches
+select url, substr(sketch, length(content_hash) + 2) as sketch from page
+where collection = %(collection)s and url = any(%(urls)s) and starts_with(sketch, content_hash || ' ');
+
+-- name: save_sketch
+update page set sketch = content_hash || ' ' || %(sketch)s where collection = %(collection)s and url = %(url)s;
+
 -- name: mark_duplicates
-update page p set state = 'duplicate', error = 'same page as ' || p.canonical
-from page target
-where p.collection = %(collection)s and p.state = 'ok' and target.collection = p.collection
-  and target.url = p.canonical and target.url <> p.url and target.state = 'ok'
-  and (target.canonical is distinct from p.url or p.url > target.url);
+update page p set state = 'duplicate', error = 'same text as ' || copied.original, copy_of = copied.original
+from unnest(%(copies)s::text[], %(originals)s::text[]) as copied (url, original)
+where p.collection = %(collection)s and p.url = copied.url and p.state in ('ok', 'duplicate');
 
 -- name: mark_same_content
-update page p set state = 'duplicate', error = 'same content as ' || target.url
+update page p set state = 'duplicate', error = 'same text as ' || target.url, copy_of = target.url
 from page target
 where p.collection = %(collection)s and p.state = 'ok' and strpos(p.url, '?') > 0 and target.collection = p.collection
   and target.url = split_part(p.url, '?', 1) and target.state = 'ok' and target.content_hash = p.content_hash;
 
 -- name: unmark_duplicates
-update page p set state = 'ok', error = null
-where p.collection = %(collection)s and p.state = 'duplicate' and not exists (
-    select from page target
-    where target.collection = p.collection and target.url = p.canonical and target.state in ('ok', 'failed', 'duplicate'));
+update page set copy_of = null, state = case when state = 'duplicate' then 'ok' else state end,
+    error = case when state = 'duplicate' then null else error end
+where collection = %(collection)s and (state = 'duplicate' or copy_of is not null) and url <> all(%(copies)s::text[]);
 
 -- name: drop_staged_duplicates
 with dropped as (
@@ -142,11 +150,11 @@ from page p left join indexed_page i on i.index = %(index)s and i.url = p.url
 where p.collection = %(collection)s and p.url = any(%(urls)s) and p.body is not null and p.state in ('ok', 'failed')
   and i.input_hash is distinct from p.content_hash || %(rules)s
   and (p.unreadable is distinct from p.content_hash or p.attempts < %(attempts)s)
+  -- What was a copy when this run began, and has not changed since, as its original has not, is one.
   and not exists (
     select from page target
-    where target.collection = p.collection and target.url = p.canonical and target.url <> p.url and target.state = 'ok'
-      and (target.canonical is distinct from p.url or p.url > target.url)
-      and target.first_run < %(run)s)
+    where target.collection = p.collection and target.url = p.copy_of and target.state = 'ok'
+      and p.changed_run < %(run)s and target.changed_run < %(run)s)
 order by p.url;
 
 -- name: layout_sample
@@ -199,3 +207,10 @@ select
     count(*) filter (where state = 'duplicate') as duplicate,
     count(*) filter (where state = 'skipped') as skipped
 from page where collection = %(collection)s and run = %(run)s;
+
+-- name: left_out
+-- Why pages that a run saw are not indexed: by reason, without the URLs in it, and for each the first page.
+select state, count(*) as pages, min(url) as url, (array_agg(error order by url))[1] as error from (
+    select state, url, coalesce(error, case when http_status >= 400 then 'the server answered ' || http_status end) as error
+    from page where collection = %(collection)s and run = %(run)s and state in ('duplicate', 'redirect', 'skipped', 'gone')) out
+group by state, regexp_replace(error, 'https?://\S+', '', 'g') order by pages desc, state, url;

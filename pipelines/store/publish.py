@@ -16,7 +16,7 @@ from psycopg.types.json import Jsonb
 from pipelines.records import Index, IndexSettings
 from pipelines.store.chunks import chunk_table, create_chunk_table, drop_index, vectors_of
 from pipelines.store.database.connection import Connection, statement
-from pipelines.store.indexes import CHANGES_KEPT, NoSuchIndex, index_row
+from pipelines.store.indexes import CHANGES_KEPT, Deleting, NoSuchIndex, deleting, index_row
 from pipelines.store.runs import RunLock
 
 log = logging.getLogger(__name__)
@@ -38,10 +38,6 @@ UNDOING = (
     "begin_publication", "returned_chunks", "keep_chunks", "clear_returned", "put_returned", "note_returned",
     "returned_pages", "keep_returned_pages", "clear_returned_pages", "put_returned_pages", "describe_returned",
 )  # fmt: skip
-
-
-# Whether a publish deletes pages that have vanished, or those of them that are named here.
-Deleting = bool | Sequence[str]
 
 
 class NoSuchRevision(LookupError):
@@ -107,10 +103,11 @@ def publish_in_place(lock: RunLock, run: int, index: Index, delete: Deleting) ->
         current = index_row(connection, index.id)
         revision = current["revision"] + 1
         values = {"run": run, "index": index.id, "collection": lock.collection, "revision": revision,
-                  **_deleting(delete), "returned_to": None}  # fmt: skip
+                  **deleting(delete), "returned_to": None}  # fmt: skip
         _require_vectors(connection, run, vectors)
-        for name in ("begin_publication", "replaced_pages", "keep_pages"):
-            connection.execute(statement(name), values)
+        connection.execute(statement("begin_publication"), values)
+        connection.execute(statement("replaced_pages", replaced=statement("replaced_urls")), values)
+        connection.execute(statement("keep_pages"), values)
         deleted = connection.execute(statement("delete_chunks", chunk=chunk), values).rowcount
         updated = connection.execute(statement("update_chunks", **parts), values).rowcount
         inserted = connection.execute(statement("insert_chunks", **parts), values).rowcount
@@ -148,12 +145,13 @@ def build_index(
         built = replace(settings, vector_type=vector_type)
         values: dict[str, Any] = {
             "collection": lock.collection, "fingerprint": settings.fingerprint, "settings": Jsonb(asdict(built)),
-            "run": run, "base": base.id if base else None, **_deleting(delete),
+            "run": run, "base": base.id if base else None, **deleting(delete),
         }  # fmt: skip
         index = (connection.execute(statement("insert_index"), values).fetchone() or {})["id"]
         parts = {**columns.parts, "chunk": chunk_table(index), "vectors": vectors}
         create_chunk_table(connection, index, vector_type, settings.dimension, columns)
-        connection.execute(statement("replaced_pages"), values | {"index": values["base"]})
+        replaced = statement("replaced_pages", replaced=statement("replaced_urls"))
+        connection.execute(replaced, values | {"index": values["base"]})
         values["index"] = index
         if base:
             connection.execute(statement("carry_chunks", base=chunk_table(base.id), **parts), values)
@@ -241,10 +239,6 @@ def _announce(connection: Connection, values: Mapping[str, Any]) -> None:
     kept = {"kept": PUBLICATIONS_KEPT, "days": PUBLICATION_DAYS}
     connection.execute(statement("forget_publications"), {**values, **kept})
     connection.execute(statement("notify"), values)
-
-
-def _deleting(delete: Deleting) -> dict[str, Any]:
-    return {"delete": bool(delete), "only": None if isinstance(delete, bool) else list(delete)}
 
 
 def _drop_superseded(connection: Connection, collection: str, candidate: int) -> list[int]:

@@ -11,7 +11,8 @@ select url from indexed_page where index = %(index)s order by url;
 -- The pages of the index at one of these addresses, or of which a page at one of them is a copy.
 select url from indexed_page where index = %(index)s and url = any(%(urls)s)
 union
-select i.url from page p join indexed_page i on i.index = %(index)s and i.url = p.canonical
+select i.url from page p
+join indexed_page i on i.index = %(index)s and i.url = coalesce(p.copy_of, case when p.state = 'duplicate' then p.canonical end)
 where p.collection = %(collection)s and p.url = any(%(urls)s);
 
 -- name: indexed_body

@@ -63,6 +63,8 @@ def test_a_page_is_found_by_its_url_and_by_that_of_a_copy(store: Store, workshop
     assert store.find_pages(index, [f"{BASE}x", url]) == [url]
     run = workshop.lock().begin("reindex", {})
     store.save_pages("docs", run, [FetchedPage(f"{BASE}copy", "ok", 200, body=b"<h1>a</h1>", canonical=url)])
+    assert store.find_pages(index, [f"{BASE}copy"]) == []  # it may name as canonical what it is no copy of
+    store.mark_duplicates("docs", run, {f"{BASE}copy": url})
     assert store.find_pages(index, [f"{BASE}copy"]) == [url]
     assert store.find_pages(index, [f"{BASE}nowhere", "\0"]) == []
 

@@ -244,7 +244,7 @@ def test_pages_that_name_each_other_canonical_leave_no_negative_count(jobs):
         pages = {}
         for name, other in (("a", "b"), ("b", "a")):
             head = f'<link rel="canonical" href="{site.url}/{other}">'
-            sections = {"one": f"What only page {name} says.", "two": f"More of what {name} says."}
+            sections = {"one": "What only this page says.", "two": "More of what it says."}
             pages[f"/{name}"] = html_page("Page", sections, head, links=("/a", "/b"))
         site.routes |= pages
         jobs.common = ["--start-url", f"{site.url}/a", "--allow-private", *MODEL]

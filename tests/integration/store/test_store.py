@@ -245,24 +245,53 @@ def test_a_page_that_cannot_be_read_is_tried_thrice_and_again_when_it_changes(st
     assert (row["state"], row["attempts"], row["unreadable"], row["error"]) == ("ok", 0, None, None)
 
 
-def test_a_canonical_counts_only_when_its_target_was_fetched(store):
+def test_copies_are_left_out_until_they_are_none(store):
     run = begin(store)
-    pages = [
-        fetched("a", {"s": "same"}),
-        fetched("copy-of-a", {"s": "same"}, canonical=BASE + "a"),
-        fetched("b", {"s": "b"}, canonical=BASE + "never-fetched"),
-        fetched("c1", {"s": "c"}, canonical=BASE + "c2"),
-        fetched("c2", {"s": "c"}, canonical=BASE + "c1"),
-        fetched("d", {"s": "d"}, canonical=BASE + "d"),
-        fetched("e", {"s": "e"}, canonical=BASE + "f"),
-        fetched("f", "failed"),
-    ]
+    store.save_pages("docs", run, [fetched("a", {"s": "same"}), fetched("b", {"s": "same"}), fetched("f", "failed")])
+    store.mark_duplicates("docs", run, {BASE + "b": BASE + "a", BASE + "f": BASE + "a"})
+    row = page_row(store, "b")
+    assert (row["state"], row["error"]) == ("duplicate", f"same text as {BASE}a")
+    assert (page_row(store, "a")["state"], page_row(store, "f")["state"]) == ("ok", "failed")
+    store.mark_duplicates("docs", run, {})
+    assert (page_row(store, "b")["state"], page_row(store, "b")["error"]) == ("ok", None)
+
+
+def test_a_known_copy_is_not_read_again_until_a_text_changes(store):
+    def to_read(run: int) -> list[str]:
+        return [entry.page.url for entry in store.pages_to_index("docs", run, None, "", [BASE + "a", BASE + "b"])]
+
+    first, second, third = begin(store), begin(store), begin(store)
+    both = [fetched("a", {"s": "x"}), fetched("b", {"s": "x"})]
+    store.save_pages("docs", first, both)
+    assert to_read(first) == [BASE + "a", BASE + "b"]
+    store.mark_duplicates("docs", first, {BASE + "b": BASE + "a"})
+    store.save_pages("docs", second, both)
+    assert to_read(second) == [BASE + "a"]
+    store.save_pages("docs", third, [fetched("a", {"s": "y"})])
+    assert to_read(third) == [BASE + "a", BASE + "b"]
+
+
+def test_a_sketch_counts_for_the_text_that_it_is_of(store):
+    run = begin(store)
+    store.save_pages("docs", run, [fetched("a", {"s": "x"}), fetched("b", {"s": "x"})])
+    store.save_sketches("docs", {BASE + "a": "1234", BASE + "b": ""})
+    assert store.page_sketches("docs", [BASE + "a", BASE + "b", BASE + "c"]) == {BASE + "a": "1234", BASE + "b": ""}
+    store.save_pages("docs", run, [fetched("a", {"s": "y"}), FetchedPage(BASE + "b", "ok", 304)])
+    assert store.page_sketches("docs", [BASE + "a", BASE + "b"]) == {BASE + "b": ""}
+
+
+def test_why_pages_are_left_out_is_counted_by_reason(store):
+    run = begin(store)
+    pages = [fetched(path, {"s": path}) for path in ("a", "b", "c")]
+    pages += [FetchedPage(BASE + "d", "skipped", error="robots.txt"), FetchedPage(BASE + "e", "redirect", 301)]
     store.save_pages("docs", run, pages)
-    store.mark_duplicates("docs", run)
-    states = {path: page_row(store, path)["state"] for path in ("a", "copy-of-a", "b", "c1", "c2", "d", "e")}
-    assert states == {
-        "a": "ok", "copy-of-a": "duplicate", "b": "ok", "c1": "ok", "c2": "duplicate", "d": "ok", "e": "ok",
-    }  # fmt: skip
+    store.mark_duplicates("docs", run, {BASE + "b": BASE + "a", BASE + "c": BASE + "a"})
+    assert store.left_out("docs", run) == [
+        {"state": "duplicate", "pages": 2, "url": BASE + "b", "error": f"same text as {BASE}a"},
+        {"state": "redirect", "pages": 1, "url": BASE + "e", "error": None},
+        {"state": "skipped", "pages": 1, "url": BASE + "d", "error": "robots.txt"},
+    ]
+    assert store.left_out("docs", run + 1) == []
 
 
 def test_a_query_that_changes_nothing_makes_no_second_page(store):
@@ -270,23 +299,13 @@ def test_a_query_that_changes_nothing_makes_no_second_page(store):
     same, other = {"s": "same"}, {"s": "other"}
     pages = {"a": same, "a?ref=news": same, "a?ref=main&b=1": other, "b?ref=x": same, "c": other, "c?page=2": same}
     store.save_pages("docs", run, [fetched(path, body) for path, body in pages.items()])
-    store.mark_duplicates("docs", run)
+    store.mark_duplicates("docs", run, {})
     states = {path: page_row(store, path)["state"] for path in pages}
     assert [path for path, state in states.items() if state == "duplicate"] == ["a?ref=news"]
     again = begin(store)
     store.save_pages("docs", again, [fetched("a", {"s": "new"}), fetched("a?ref=news", same)])
-    store.mark_duplicates("docs", again)
+    store.mark_duplicates("docs", again, {})
     assert page_row(store, "a?ref=news")["state"] == "ok"
-
-
-def test_a_duplicate_comes_back_when_its_original_is_gone(store):
-    first, second = begin(store), begin(store)
-    store.save_pages("docs", first, [fetched("a", {"s": "x"}), fetched("b", {"s": "x"}, canonical=BASE + "a")])
-    store.mark_duplicates("docs", first)
-    store.save_pages("docs", second, [fetched("a", "gone"), FetchedPage(BASE + "b", "ok", 304)])
-    store.mark_duplicates("docs", second)
-    assert page_row(store, "b")["state"] == "ok"
-    assert len(store.pages_to_index("docs", second, None, "", [BASE + "b"])) == 1
 
 
 def test_what_was_staged_of_a_duplicate_is_dropped(store, workshop):
@@ -295,7 +314,7 @@ def test_what_was_staged_of_a_duplicate_is_dropped(store, workshop):
     workshop.stage(run)
     assert store.staged_counts(run)["chunks"] == 1
     store.save_pages("docs", run, [fetched("a", {"s": "x"})])
-    store.mark_duplicates("docs", run)
+    store.mark_duplicates("docs", run, {BASE + "b": BASE + "a"})
     assert (store.staged_counts(run)["pages"], store.staged_counts(run)["chunks"]) == (0, 0)
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from pipelines.indexing.summary import ReindexSummary
 
-PAGES = {"seen": 9, "new": 9, "changed": 0, "unchanged": 0, "failed": 0, "deleted": 0, "listings": 0}
+PAGES = {"seen": 9, "new": 9, "changed": 0, "unchanged": 0, "duplicate": 0, "failed": 0, "deleted": 0, "listings": 0}
 CHUNKS = {"total": 9, "embedded": 9, "reused": 0, "written": 9, "deleted": 0}
 
 
@@ -28,3 +28,13 @@ def test_files_that_were_not_read_are_named():
     some = summary(skipped_files={".png": 1800, ".svg": 30}, excluded_files=4)
     assert "skipped 1,830 files: 1,800 .png, 30 .svg; excluded 4" in str(some)
     assert some.as_dict()["skipped_files"] == {".png": 1800, ".svg": 30}
+
+
+def test_why_pages_are_not_indexed_is_said():
+    copies = {"state": "duplicate", "pages": 1200, "url": "https://d.test/b", "error": "same text as https://d.test/a"}
+    moved = {"state": "redirect", "pages": 1, "url": "https://d.test/old", "error": None}
+    many = [moved | {"state": "skipped", "error": f"reason {n}"} for n in range(9)]
+    lines = str(summary(left_out=[copies, moved, *many])).splitlines()
+    assert "1,200 duplicate: https://d.test/b (same text as https://d.test/a), …" in lines[2]
+    assert lines[2].startswith("  left out  ") and lines[3] == "            1 redirect: https://d.test/old"
+    assert lines[8] == "            5 more for other reasons" and "left out" not in str(summary())

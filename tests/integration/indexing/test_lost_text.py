@@ -1,0 +1,128 @@
+"""A run publishes no success over nothing: pages that lose their text are refused, and what is left out is said."""
+
+import re
+from pathlib import Path
+
+import pytest
+from kit.nights import Nights
+from kit.reindexing import Jobs, html_page, site_sections, write_site
+from kit.web import Site
+
+from pipelines.store import Store
+
+BASE = "https://docs.test/"
+MODEL = ("--model", "hash:8", "--no-ray")
+SHELL = '<html><head><title>T</title><meta http-equiv="refresh" content="0; url=/new/"></head><body></body></html>'
+
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("warm")]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, jobs: Jobs) -> Path:
+    """A folder of 12 pages with 36 sections; the jobs index it."""
+    folder = tmp_path / "site"
+    write_site(folder, site_sections(12))
+    jobs.common = ["--path", str(folder), "--base-url", BASE, *MODEL]
+    return folder
+
+
+def lose(folder: Path, pages: int) -> None:
+    for path in sorted(folder.glob("*.html"))[:pages]:
+        path.write_text(SHELL)
+
+
+def test_a_first_run_without_text_is_no_success(jobs, folder, store: Store):
+    lose(folder, 12)
+    for more in ([], ["--no-publish"]):
+        failed = jobs.reindex(*more)
+        assert (failed.code, failed.summary["index"], failed.summary["published"]) == (1, None, False)
+        assert "no page holds text to cite: nothing is published. Of 12 pages 12 only list links" in failed.messages
+        assert store.status("docs")["indexes"] == []
+
+
+@pytest.mark.parametrize(
+    "more", [[], ["--no-publish"], ["--model", "hash:16"]], ids=["", "unpublished", "other settings"]
+)
+def test_a_run_that_loses_most_of_the_text_is_refused(jobs, folder, more):
+    assert jobs.reindex().code == 0
+    before = jobs.texts()
+    lose(folder, 9)
+    refused = jobs.reindex(*more)
+    assert (refused.code, refused.summary["published"]) == (3, False)
+    assert "of the text would be lost" in refused.messages and "--max-delete-ratio 1" in refused.messages
+    assert jobs.texts() == before
+    status = jobs.verb("status").summary["collections"]["docs"]
+    assert [index["state"] for index in status["indexes"]] == ["live", "candidate"]  # to be looked at
+    allowed = jobs.reindex("--max-delete-ratio", 1)
+    assert allowed.code == 0 and len(jobs.texts()) == 9
+
+
+def test_a_run_that_loses_some_text_is_none(jobs, folder):
+    assert jobs.reindex().code == 0
+    lose(folder, 5)
+    done = jobs.reindex()
+    assert done.code == 0 and len(jobs.texts()) == 21
+
+
+@pytest.mark.parametrize("ratio", [(), ("--max-delete-ratio", 1)], ids=["", "all may vanish"])
+def test_a_run_that_loses_all_text_leaves_the_index(jobs, folder, ratio):
+    assert jobs.reindex().code == 0
+    before = jobs.texts()
+    lose(folder, 12)
+    failed = jobs.reindex(*ratio)
+    assert failed.code == 1 and "stays as it is" in failed.messages
+    assert jobs.texts() == before
+    write_site(folder, site_sections(12))
+    assert jobs.reindex().code == 0 and jobs.texts() == before
+
+
+def test_single_pages_that_hold_most_of_the_text_are_refused(jobs, folder):
+    (folder / "p00.html").write_text(html_page("All", {"all": "Much is said in one place alone. " * 200}))
+    assert jobs.reindex().code == 0
+    before = jobs.texts()
+    lose(folder, 1)
+    refused = jobs.run("reindex", "docs", "--changed", f"{BASE}p00.html", "--no-ray")
+    assert refused.code == 3 and "of the text would be lost" in refused.messages
+    assert jobs.texts() == before
+
+
+def test_a_theme_that_names_one_page_as_canonical_on_all_loses_none(jobs, folder):
+    assert jobs.reindex().code == 0
+    before = jobs.texts()
+    head = f'<link rel="canonical" href="{BASE}p00.html">'
+    for name, sections in site_sections(12).items():
+        (folder / f"{name}.html").write_text(html_page(f"Page {name}", sections, head))
+    done = jobs.reindex()
+    assert (done.code, done.summary["pages"]["duplicate"]) == (0, 0)
+    assert jobs.texts() == before
+
+
+def test_pages_with_one_text_are_one_and_counted(jobs):
+    words = {"one": "What this page says of its subject.", "two": "And what it says besides."}
+    links = ("/", "/index.html", "/x//", "/x", "/x/", "/x/index.html", "/old")
+    home, other = html_page("Home", words, links=links), html_page("X", {"a": "Of x."}, links=links)
+    pages = {link: other if link.startswith("/x") else home for link in links[:-1]}
+    with Site(pages) as site:
+        jobs.common = ["--start-url", f"{site.url}/", "--allow-private", *MODEL]
+        done = jobs.reindex()
+        again = jobs.reindex()
+        text = jobs.text("reindex", "--collection", "docs", *jobs.common)
+    assert (done.code, done.summary["pages"]["duplicate"], done.summary["pages"]["indexed"]) == (0, 4, 2)
+    assert sorted(jobs.texts()) == ["#one", "#two", "x#a"]
+    assert {one["state"]: one["pages"] for one in done.summary["left_out"]} == {"duplicate": 4, "gone": 1}
+    assert again.summary["chunks"]["written"] == again.summary["chunks"]["deleted"] == 0
+    assert "4 duplicate, " in text and "(same text as " in text and "1 gone: " in text
+
+
+def test_a_night_that_loses_the_text_is_refused(tmp_path, jobs, store, monkeypatch):
+    monkeypatch.setenv("RAYDEX_HOME", str(tmp_path / "home"))
+    nights = Nights(tmp_path, jobs)
+    assert nights().summary["verdict"] == "published"
+    index, pages = store.live_index("docs"), sorted(nights.pages.glob("*.html"))
+    for count, said in ((len(pages) * 3 // 4, "of the text would be lost"), (len(pages), "holds text")):
+        lose(nights.pages, count)
+        refused = nights()
+        assert (refused.code, refused.summary["verdict"]) == (4, "refused")
+        assert re.search(said, refused.summary["reason"]), refused.summary["reason"]
+        assert store.live_index("docs") == index
+    assert refused.summary["steps"]["publish"] == "refused"
