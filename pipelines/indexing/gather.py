@@ -47,7 +47,7 @@ from pipelines.indexing.summary import RunLog, trace_tasks
 from pipelines.indexing.watch import RunWatch
 from pipelines.occupancy import who_holds_cpus
 from pipelines.records import Index, IndexSettings
-from pipelines.store import READ_ATTEMPTS, Store
+from pipelines.store import READ_ATTEMPTS, Store, run_began
 from pipelines.text.progress import Passing
 
 if TYPE_CHECKING:
@@ -358,7 +358,7 @@ class Gatherer:
             self._store.url,
             self._name,
             self._run,
-            self._store.run_began(self._run),
+            run_began(self._store, self._run),
             self._base.id if self._base else None,
             self._settings,
             self._collection.rules(),

@@ -60,7 +60,7 @@ from pipelines.store.publish import (
     returnable,
 )
 from pipelines.store.questions import BadRating, NoSuchQuestion, Questions, RecordedQuestion, Turn
-from pipelines.store.runs import CollectionBusy, LostCollection, RunLock
+from pipelines.store.runs import CollectionBusy, LostCollection, RunLock, run_began
 from pipelines.store.staging import StagedPage, Staging
 from pipelines.store.transfer import DumpNotWritten, NotADump, dump, read_manifest, restore
 from pipelines.store.upkeep import Upkeep

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from psycopg.rows import DictRow
@@ -66,11 +66,6 @@ class Catalog(Database):
         if row is None:
             raise NoSuchRun(f"there is no run {run}: `raydex status NAME` lists those of a collection")
         return row
-
-    def run_began(self, run: int) -> str:
-        """Return when a run began, in UTC to the microsecond. Runs of two databases differ in it. Raises NoSuchRun."""
-        began: datetime = self.find_run(run)["started"]
-        return began.astimezone(UTC).isoformat()
 
     def collection_settings(self, collection: str) -> dict[str, Any]:
         """Return the settings of the last reindex of a collection; empty for an unknown collection."""

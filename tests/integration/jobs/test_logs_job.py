@@ -12,7 +12,7 @@ import pytest
 from kit.reindexing import Jobs, html_page, site_sections
 
 from pipelines.indexing.lock import hold_collection
-from pipelines.store import Store
+from pipelines.store import Store, run_began
 
 pytestmark = pytest.mark.slow
 MODEL = ("--model", "hash:64", "--parallel-workers", 0, "--maintenance-work-mem", "64MB")
@@ -29,7 +29,7 @@ def test_lines_of_another_run_are_left_out(jobs: Jobs, tmp_path: Path, monkeypat
     logs.mkdir(parents=True)
     now = datetime.now(UTC)
     with Store(jobs.url) as store:
-        began = store.run_began(run)
+        began = run_began(store, run)
     at_once_after = datetime.fromisoformat(began) + timedelta(microseconds=1)
     said = {"time": now.isoformat(), "collection": "docs", "began": began}
     own, other = (said | {"message": f"of {number}", "run": number} for number in (run, run + 1))
