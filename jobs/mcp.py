@@ -8,7 +8,7 @@ import argparse
 
 from jobs.cli import BadInput, add_no_llm, command, main, run_service, say
 from jobs.environment import database_url, ended_by_sigterm
-from pipelines.store import wait_for_database
+from pipelines import store
 
 EPILOG = "Without --service it answers from this machine's RAYDEX_HOME; no service needs to run. See docs/mcp.md."
 
@@ -28,7 +28,7 @@ def run(args: argparse.Namespace) -> int:
         raise BadInput("--service: leave out --collection and --no-llm, which that service decides")
     if not args.service and (url := database_url()):
         with ended_by_sigterm():
-            wait_for_database(url, lambda message: say(f"raydex mcp: {message}"))
+            store.wait_for_database(url, lambda message: say(f"raydex mcp: {message}"), store.DATABASE_PATIENCE_S)
     return run_service("serve.mcp", vars(args))
 
 

@@ -27,7 +27,7 @@ from pipelines.indexing.reading.child_process import answer_calls
 answer_calls(int(sys.argv[1]), int(sys.argv[3]))
 """
 _ROOT = str(Path(__file__).parents[3])
-_START_S = 60.0  # a busy machine needs seconds to start Python and import a parser; not part of a call's limit
+_START_S = 300.0  # 1 s on an idle machine, over 60 at low priority on a crowded one; a dead process is noticed at once
 _PATIENCE = 15  # a call may take so many times its limit by the clock: 30 processes for 2 cores took 10 times theirs
 _OWN_SHARE = 0.9  # of that time, after which the child ends itself: its owner need not wait for all of it
 

@@ -24,6 +24,7 @@ PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").r
 BLOCK = re.compile(r"(?:^([^\n]*)\n\n?)?^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 # How the sentence before a block says that it can't run without a language model.
 NEEDS_MODEL = "needs a language model"
+MODEL_URL = "http://127.0.0.1:11434/v1"
 
 
 def python_blocks(page: Path, model: bool = True) -> list[str]:
@@ -31,12 +32,12 @@ def python_blocks(page: Path, model: bool = True) -> list[str]:
     return [code for before, code in found if model or NEEDS_MODEL not in before]
 
 
+def asks_model(page: Path) -> bool:
+    return any(MODEL_URL in code for code in python_blocks(page))
+
+
 WITH_BLOCKS = [page for page in PAGES if python_blocks(page)]
-
-
-@pytest.fixture(params=["with a model", "without a model"])
-def model(request: pytest.FixtureRequest) -> bool:
-    return request.param == "with a model"
+RUNS = [(page, True) for page in WITH_BLOCKS] + [(page, False) for page in WITH_BLOCKS if asks_model(page)]
 
 
 @pytest.fixture
@@ -53,14 +54,16 @@ def addresses(store: Store, database_url: str, tmp_path: Path, model: bool):  # 
         yield {
             "postgresql://…": database_url,
             "/var/cache/raydex": str(tmp_path),
-            "http://127.0.0.1:11434/v1": llm.url if model else f"http://127.0.0.1:{nothing}/v1",
+            MODEL_URL: llm.url if model else f"http://127.0.0.1:{nothing}/v1",
             "http://localhost:8000": api,
             'model="ray"': 'model="docs"',
             '"mydocs"': '"docs"',
         }
 
 
-@pytest.mark.parametrize("page", WITH_BLOCKS, ids=lambda page: page.name)
+@pytest.mark.parametrize(
+    ("page", "model"), RUNS, ids=[f"{page.name}{'' if model else ', no model'}" for page, model in RUNS]
+)
 def test_the_python_blocks_of_a_page_run(page, addresses, model, capsys):
     namespace = {"__name__": "__docs__"}
     for number, block in enumerate(python_blocks(page, model), 1):
@@ -73,3 +76,4 @@ def test_the_python_blocks_of_a_page_run(page, addresses, model, capsys):
 
 def test_there_are_blocks():
     assert {page.name for page in WITH_BLOCKS} >= {"answering.md", "api.md", "judging.md"}
+    assert any(not model for _, model in RUNS)

@@ -119,6 +119,7 @@ def test_it_forwards_to_a_service_and_says_when_that_is_away(store, environment,
 def test_what_it_can_not_begin_with_ends_it_with_a_message(monkeypatch, capfd, tmp_path, flags, code, said) -> None:
     monkeypatch.setattr("signal.signal", lambda *_: None)
     monkeypatch.setattr("sys.argv", ["raydex"])
+    monkeypatch.setattr("pipelines.store.DATABASE_PATIENCE_S", 0.1)
     monkeypatch.setattr("os.environ", os.environ | {"DATABASE_URL": AWAY, "RAYDEX_HOME": str(tmp_path)})
     with pytest.raises(SystemExit) as ended:
         raydex(["mcp", *flags])
