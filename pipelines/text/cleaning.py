@@ -30,8 +30,10 @@ _SMUGGLED = re.compile(
 # Controls but tab and line feed; lone surrogates; characters without width that hide text or break words
 # (soft hyphen, zero width, bidi overrides, variation selectors, BOM, tags) and noncharacters.
 _GARBAGE = re.compile(
-    "[\x00-\x08\x0b-\x0c\x0e-\x1f\x7f\ud800-\udfff\u00ad\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f"
-    "\ufe00-\ufe0f\ufeff\ufffe\uffff\U000e0000-\U000e007f\U000e0100-\U000e01ef]"
+    "[\x00-\x08\x0b-\x0c\x0e-\x1f\x7f\ud800-\udfff\u00ad\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u2064"
+    "\u2066-\u206f\ufe00-\ufe0f\ufeff\ufffe\uffff\U000e0000-\U000e007f\U000e0100-\U000e01ef]"
+    # Joiners, but where they are spelling: after a letter of the Arabic, Indic and South East Asian scripts.
+    "|(?<![\u0600-\u08ff\u0900-\u0dff\u1000-\u109f\u1780-\u18aa])[\u200c\u200d]"
 )
 
 

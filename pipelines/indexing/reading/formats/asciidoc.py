@@ -3,9 +3,12 @@
 Attributes have the values that the page sets, which `ifdef` asks for too. No other file is read.
 """
 
+import csv
+import operator
 import re
 from collections import deque
 from collections.abc import Iterable, Iterator
+from itertools import dropwhile
 from textwrap import dedent
 
 from pipelines.text.phrases import read_names, read_table
@@ -143,11 +146,15 @@ class _Blocks:
             self._code(lines, style, info)
         elif fence[0] in "|!":
             self._table(lines, style)
+        elif fence[0] in ",:":
+            rows = csv.reader(filter(str.strip, lines), delimiter=fence[0])
+            self._table([" ".join(f"|{cell}" for cell in row) for row in rows], style)
         elif fence[0] == "+":
             self._put([line or "<!-- -->" for line in lines])
         elif fence[0] != "/":
             inner = _Blocks(lines, self._attributes, self._depth + 1)
-            self._put(inner.markdown() if self._depth < DEEPEST else lines, style)
+            shown = inner.markdown() if self._depth < DEEPEST else lines
+            self._put(list(dropwhile(operator.not_, shown)), style)
 
     def _code(self, lines: list[str], style: str, info: str) -> None:
         words = [word.strip() for word in style.split(",")]

@@ -13,26 +13,37 @@ from unicodedata import normalize
 from markdown_it import MarkdownIt
 from markdown_it.common.utils import escapeHtml
 from markdown_it.renderer import RendererHTML
+from markdown_it.rules_core import StateCore
 from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 from mdit_py_plugins.admon import admon_plugin
 from mdit_py_plugins.container import container_plugin
 from mdit_py_plugins.deflist import deflist_plugin
+from mdit_py_plugins.dollarmath import dollarmath_plugin
 from mdit_py_plugins.footnote import footnote_plugin
 from mdit_py_plugins.front_matter import front_matter_plugin
 
 from pipelines.indexing.reading import formats
 from pipelines.indexing.reading.formats import asciidoc
 from pipelines.indexing.reading.formats.html import document_of_html
-from pipelines.indexing.reading.formats.mdx import shown_words, without_jsx
+from pipelines.indexing.reading.formats.mdx import shown_words, without_components, without_jsx
 from pipelines.indexing.reading.formats.myst import from_myst
+from pipelines.indexing.reading.html.elements import MATH
 from pipelines.indexing.reading.text import text_of_page
 from pipelines.page.tree import Document
 from pipelines.records import Page
 from pipelines.text.cleaning import clean_page
 from pipelines.text.phrases import read_table
 
-_ATTRIBUTES = re.compile(r"\s*\{:?\s*#([\w:.-]+)[^{}]*\}\s*$")
+# `{#id .class key="value"}` at the end of a heading.
+_ATTRIBUTES = re.compile(r"\s*\{:?\s*((?:[.#][\w:.-]+|[\w-]+=(?:\"[^\"{}]*\"|'[^'{}]*'|[^\s{}]+)|[-\s])+)\}\s*$")
+_OWN_ID = re.compile(r"(?:^|\s)(?:#|id=[\"']?)([\w:.-]+)")
+_WIKI_LINK = re.compile(r"(!?)\[\[(?=[^\[\]]*[^\W\d])([^\[\]|#]*)#?\^?([^\[\]|]*)(?:\|([^\[\]]*))?\]\](?![(\[])")
+# What a page of docfx includes, marks and shows between colons.
+_DOCFX = re.compile(
+    r"\[!(?:INCLUDE|code-[\w-]+|div|Video|notebook)(?:[^\[\]\n]|\[[^\[\]\n]*\])*\]|:::[\w-]+([^\n]{0,1000}?):::", re.I
+)
+_ASIDE = re.compile(r"%%(?:(?!%%)[^\n]){0,1000}%%|==(?=\S)([^=\n]{1,500})(?<=\S)==|(?<=\s)\^[\w-]+(?=\s*\Z)")
 _FIELD = re.compile(r"^(title|lang|language)(?::|[ \t]*=)[ \t]*(\S.*)$", re.MULTILINE)
 _BOX_TITLE = re.compile(r"([\w-]+)\s*(?:\[(?P<bracket>.*)\]|\|\s*(?P<bar>.*)|(?P<plain>[^{|\[].*))?")
 # Tags of Liquid (Jekyll, GitBook), shortcodes of Hugo, helpers of mdBook, and what begins an address. Code comes first:
@@ -136,8 +147,15 @@ def _shown_of_tag(match: re.Match[str]) -> str:
         return (match["path"] or "") if match["address"] else text
     if text != match[0]:
         return escapeHtml(text)
-    title = shown_words(match["tag"])
-    return f"\n\n{title}\n\n" if title else "" if match["before"] is None else "\n"
+    title = shown_words(match["tag"]) or _only_value(match["tag"])
+    alone = match["before"] is not None and not match.string[match.end() :].partition("\n")[0].strip()
+    return (f"\n\n{title}\n\n" if title else "\n") if alone else f"{match['before'] or ''}{title}"
+
+
+def _only_value(tag: str) -> str:
+    """Return the value of a shortcode's only attribute if it is a word: a term that the page shows by its name."""
+    values = re.findall(r"\b\w*term\w*=[\"']([\w -]+)[\"']", tag)
+    return values[0] if len(values) == 1 else ""
 
 
 DIALECTS: dict[formats.DocumentFormat, Dialect] = {
@@ -191,10 +209,18 @@ def _parser(dialect: Dialect) -> MarkdownIt:
         container_plugin,
         "box",
         dialect.box,
-        validate=lambda words, *_: bool(_BOX_TITLE.fullmatch(words.strip())),
+        validate=lambda words, *_: bool(_BOX_TITLE.fullmatch(words.strip())) and not words.rstrip().endswith(":::"),
         render=_render_box,
     )
+    parser.use(dollarmath_plugin, allow_digits=False, allow_space=False, double_inline=True)
     parser.inline.ruler.after("link", "label_elsewhere", _label_elsewhere)
+    parser.inline.ruler.before("link", "wiki_link", _wiki_link)
+    parser.inline.ruler.before("wiki_link", "docfx", _docfx)
+    parser.core.ruler.push("docfx_tabs", _label_docfx_tabs)
+    for name in ("math_inline", "math_inline_double", "math_block"):
+        parser.add_render_rule(name, _render_math)
+    for name in ("html_inline", "html_block"):
+        parser.add_render_rule(name, _render_html)
     parser.add_render_rule("footnote_anchor", lambda *_: "")
     parser.add_render_rule("text", _render_text)
     parser.add_render_rule("fence", _render_fence)
@@ -208,6 +234,7 @@ def _render_box(_renderer: Any, tokens: Sequence[Token], place: int, *_: Any) ->
     name = match[1] if match else ""
     label = "" if "-" in name else name.capitalize()  # `code-group` is for the generator, `note` for readers
     title = (match["bracket"] or match["bar"] or match["plain"] if match else "") or label
+    title = shown_words(title) if '="' in title else title
     return f'<div class="admonition"><p>{escapeHtml(title.strip())}</p>\n'
 
 
@@ -226,8 +253,54 @@ def _label_elsewhere(state: StateInline, silent: bool) -> bool:
     return True
 
 
+def _wiki_link(state: StateInline, silent: bool) -> bool:
+    """Read `[[Page|words]]` as its words, else as the names of the page and of its part; `![[file]]` shows a file."""
+    found = _WIKI_LINK.match(state.src, state.pos)
+    if found is None or state.src[state.pos - 1 : state.pos].isalnum():
+        return False
+    if not silent:
+        shown, page, part, words = found.groups()
+        state.push("text", "", 0).content = "" if shown else words or " > ".join(filter(None, (page.strip(), part)))
+    state.pos = found.end()
+    return True
+
+
+def _docfx(state: StateInline, silent: bool) -> bool:
+    """Read `:::image … alt-text="words":::` as its words; what docfx includes from other files is not there."""
+    found = _DOCFX.match(state.src, state.pos)
+    if found is None:
+        return False
+    if not silent:
+        state.push("text", "", 0).content = shown_words(found[1] or "")
+    state.pos = found.end()
+    return True
+
+
+def _label_docfx_tabs(state: StateCore) -> None:
+    """Make a label of each heading that is a link to a tab: `# [Linux](#tab/linux)`."""
+    for opening, inline, closing in zip(state.tokens, state.tokens[1:], state.tokens[2:], strict=False):
+        first = inline.children[0] if opening.type == "heading_open" and inline.children else None
+        if first is not None and str(first.attrGet("href") or "").startswith("#tab/"):
+            for token, kind in ((opening, "paragraph_open"), (closing, "paragraph_close")):
+                token.type, token.tag = kind, "p"
+            inline.children = [Token("text", "", 0, content=f"{_words(inline)}:")]
+
+
+def _render_math(_renderer: Any, tokens: Sequence[Token], place: int, *_: Any) -> str:
+    """Write a formula as it stands in its source."""
+    token = tokens[place]
+    sign = "$" if token.type == "math_inline" else "$$"
+    formula = f"<{MATH}>{escapeHtml(f'{sign}{token.content}{sign}')}</{MATH}>"
+    return f"<p>{formula}</p>\n" if token.type == "math_block" else formula
+
+
+def _render_html(_renderer: Any, tokens: Sequence[Token], place: int, *_: Any) -> str:
+    return without_components(tokens[place].content)
+
+
 def _render_text(_renderer: Any, tokens: Sequence[Token], place: int, *_: Any) -> str:
-    shown = escapeHtml(_ATTRIBUTE_LIST.sub("", tokens[place].content))
+    shown = _ASIDE.sub(lambda aside: aside[1] or "", _ATTRIBUTE_LIST.sub("", tokens[place].content))
+    shown = escapeHtml(shown)
     alert = re.fullmatch(r"\[!(\w+)\][+-]? ?(.*)", shown)  # GitHub's box, and Obsidian's, which may have a title
     if alert is None or place or any(token.type != "softbreak" for token in tokens[1:2]):
         return shown
@@ -260,7 +333,8 @@ def _own_id(inline: Token) -> str | None:
     if last is None or match is None:
         return None
     last.content = last.content[: match.start()]
-    return match.group(1)
+    own = _OWN_ID.search(match[1])
+    return own[1] if own else None
 
 
 def _words(inline: Token) -> str:

@@ -5,6 +5,7 @@ One scan of the text; code in fences and backticks stays as it is. An element th
 
 import re
 from collections.abc import Iterator, Mapping
+from html import escape
 
 _FENCE = re.compile(r"^[ \t]*(?:[-*+>]\s+)*(`{3,}|~{3,})")
 _MODULE = re.compile(
@@ -12,10 +13,19 @@ _MODULE = re.compile(
 )
 _TAG = re.compile(r"<(?P<close>/?)(?P<name>[A-Za-z][\w.:-]*|(?=>))")
 _ATTRIBUTE = re.compile(r"""([A-Za-z][\w-]*)\s*=\s*(?:"([^"]*)"|'([^']*)'|\{\s*["'`]([^"'`${}]*)["'`]\s*\})""")
+_COMPONENT = re.compile(r"</?(?:[A-Z][\w.]*|[a-z]+-[\w-]+|sup(?=\s[^<>]*/>))((?:\s[^<>]*)?)/?>")
+_MATH = re.compile(r"\$\$[^$]{1,5000}\$\$|\$(?=[^\s$])(?=[^$\n]*[\\^_{<])[^$\n]{1,500}(?<!\s)\$(?!\d)")
 _COMMENT_ID = re.compile(r"\{/\*\s*(#[\w:.-]+)\s*\*/\}")
 _TEXT = re.compile(r"""\s*(?:"([^"]*)"|'([^']*)'|`([^`$]*)`)\s*""", re.DOTALL)
-# Attributes of components whose value a reader sees.
-_SHOWN = ("title", "label", "heading", "header", "summary", "caption", "tab", "description", "alt")
+# Attributes of components whose value a reader sees, and some that hold several words which none sees.
+_SHOWN = (
+    "title", "label", "heading", "header", "summary", "caption", "tab", "description", "alt", "alt-text", "text",
+    "content", "message", "question", "answer", "data-text",
+)  # fmt: skip
+_UNSEEN = frozenset(
+    ("class", "className", "style", "d", "id", "src", "href", "url", "sizes", "media", "on", "if", "when", "keywords")
+)
+_PHRASE = 3  # words that a value of another name has at least
 _KEPT = {"id": "id", "name": "name", "href": "href", "alt": "alt", "className": "class", "class": "class"}
 _INLINE = frozenset(
     ("a", "abbr", "b", "br", "cite", "code", "del", "em", "i", "img", "ins", "kbd", "mark", "q", "s", "small", "span",
@@ -61,7 +71,7 @@ def _plain(text: str) -> str:
     done: list[str] = []
     place = 0
     while place < len(text):
-        sign = re.compile(r"[\\`<{]").search(text, place)
+        sign = re.compile(r"[\\`<{$]").search(text, place)
         if sign is None:
             break
         done.append(text[place : sign.start()])
@@ -83,6 +93,9 @@ def _replaced(text: str, place: int) -> tuple[str, int]:
         return text[place:stop], stop
     if sign == "{":
         return _expression(text, place)
+    if sign == "$":
+        formula = _MATH.match(text, place)
+        return (formula[0], formula.end()) if formula else (sign, place + 1)
     return _element(text, place)
 
 
@@ -119,7 +132,20 @@ def shown_words(attributes: str) -> str:
 
 
 def _shown(attributes: Mapping[str, str]) -> str:
-    return " ".join(attributes[key] for key in _SHOWN if attributes.get(key))
+    """Return what a reader sees of an element that nobody knows: the values that are named so, or read as a phrase."""
+    named = [attributes[key] for key in _SHOWN if attributes.get(key)]
+    others = (value for key, value in attributes.items() if key not in _SHOWN and key not in _UNSEEN)
+    return " ".join([*named, *filter(_is_phrase, others)])
+
+
+def _is_phrase(value: str) -> bool:
+    words = value.split()
+    return len(words) >= _PHRASE and all(any(map(str.isalpha, word)) for word in words[:_PHRASE]) and value[0].isupper()
+
+
+def without_components(html: str) -> str:
+    """Return HTML with what a reader sees of components in the place of their tags."""
+    return _COMPONENT.sub(lambda tag: escape(_shown(_attributes(tag[1] or "")), quote=False), html)
 
 
 def _attributes(text: str) -> dict[str, str]:

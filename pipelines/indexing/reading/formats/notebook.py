@@ -2,13 +2,13 @@
 
 import re
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import nbformat
 from markdown_it.token import Token
 
-from pipelines.indexing.reading.formats import TEXT
+from pipelines.indexing.reading.formats import HTML, MARKDOWN, TEXT
 from pipelines.indexing.reading.formats.html import document_of_html
 from pipelines.indexing.reading.formats.markdown import dialect_of, render
 from pipelines.indexing.reading.text import UnreadablePage, text_of_page
@@ -18,6 +18,7 @@ from pipelines.records import Page
 # Characters of the outputs of one cell: a table of pandas has about 2,000, a log of a training run 100,000.
 MAX_OUTPUT = 2_000
 _REMOVED = frozenset(("remove-cell", "remove_cell"))
+_OBJECT = re.compile(r"<[\w. ]+(?: (?:object|at) ?.*)?>|")  # `<IPython.core.display.HTML object>`
 _ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
@@ -49,23 +50,35 @@ def _parts(cell: Mapping[str, Any]) -> Iterator[str | Token]:
     if cell.get("cell_type") == "markdown":
         yield source
     elif cell.get("cell_type") == "code":
-        yield from (Token("fence", "code", 0, content=text) for text in (source, _output(cell)) if text.strip())
+        shown = [*map(_shown_by, cell.get("outputs") or ())]
+        printed = _printed([text for kind, text in shown if kind == "code"])
+        yield from (Token("fence", "code", 0, content=text) for text in (source, printed) if text.strip())
+        yield from (text for kind, text in shown if kind == "markdown" and text.strip())
+        yield from (Token("html_block", "", 0, content=text) for kind, text in shown if kind == "html")
 
 
-def _output(cell: Mapping[str, Any]) -> str:
-    text = "\n".join(filter(None, (_text_of(output).rstrip() for output in cell.get("outputs") or ())))
-    text = _ESCAPES.sub("", text)
+def _printed(texts: Sequence[str]) -> str:
+    text = _ESCAPES.sub("", "\n".join(filter(None, map(str.rstrip, texts))))
     return text if len(text) <= MAX_OUTPUT else f"{text[:MAX_OUTPUT].rpartition(chr(10))[0] or text[:MAX_OUTPUT]}\n…"
 
 
-def _text_of(output: Mapping[str, Any]) -> str:
-    """Return what an output shows as text; "" for a picture, whose text only names its object."""
+def _shown_by(output: Mapping[str, Any]) -> tuple[str, str]:
+    """Return the best that a reader can read of an output, and whether it is code, Markdown or HTML.
+
+    That is "" for a picture, and for an object whose text only names it.
+    """
     kind = output.get("output_type")
     if kind == "stream":
-        return str(output.get("text") or "")[: 2 * MAX_OUTPUT]
+        return "code", str(output.get("text") or "")[: 2 * MAX_OUTPUT]
     if kind == "error":
-        return f"{output.get('ename')}: {output.get('evalue')}"
+        return "code", f"{output.get('ename')}: {output.get('evalue')}"
     data = output.get("data") or {}
-    if any(name.startswith(("image/", "application/")) for name in data):
-        return ""
-    return str(data.get(TEXT.media_type) or "")[: 2 * MAX_OUTPUT]
+    text = str(data.get(TEXT.media_type) or "")[: 2 * MAX_OUTPUT]
+    if MARKDOWN.media_type in data:
+        return "markdown", str(data[MARKDOWN.media_type])[: 2 * MAX_OUTPUT]
+    if any(name.startswith("image/") for name in data):
+        return "code", ""
+    if _OBJECT.fullmatch(text.strip()):  # its HTML is all that can be read
+        html = str(data.get(HTML.media_type) or "")
+        return ("html", f"<div>{html}</div>") if len(html) <= 10 * MAX_OUTPUT else ("code", "")
+    return "code", text

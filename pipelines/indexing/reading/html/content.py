@@ -3,7 +3,7 @@
 What generators write in a way of their own becomes plain HTML first. Knows nothing of sections.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import islice
 
 from lxml import etree
@@ -14,14 +14,13 @@ from pipelines.indexing.reading.generators import BOXES, GENERATORS, NOISE
 from pipelines.indexing.reading.html.elements import HEADINGS
 from pipelines.indexing.reading.html.mend import mend_entries, mend_grids, mend_headings
 from pipelines.indexing.reading.html.page_kind import FRAME_SIZE, prose_size
+from pipelines.indexing.reading.html.shown import drop, show, show_controls
 from pipelines.indexing.reading.html.soup import rewritten
 from pipelines.indexing.reading.html.tabs import label_tabs
-from pipelines.indexing.reading.text import LINE_BREAK, as_paragraph
+from pipelines.indexing.reading.text import as_paragraph
 from pipelines.text.phrases import read_names, read_phrases
 
 _NAMES = read_names(__name__)
-_REPLACED = ("br", "img", "math")
-_DROPPED = "raydex-dropped"  # no page has such an element
 _NOISE = NOISE | _NAMES["noise"]
 _OUTSIDE = _NOISE | _NAMES["outside"]
 _SIGNS = frozenset(["", "¶", "#", "🔗", "§", "⚓", "∞", "link", "permalink", "anchor"])
@@ -32,7 +31,6 @@ _NOISY_PARTS = etree.XPath(
 )
 _PHRASES = read_phrases(__name__)
 _LAST, _LAST_PARTS = 40, 12  # elements in which the ending is looked for, and the most that one consists of
-_NEAR = 20  # elements behind an image in which its words may stand again
 _ARTICLES = "article"
 _MAIN = (
     "[role=main], main",
@@ -41,9 +39,7 @@ _MAIN = (
     "#content, #main, #main-content",
 )
 _MAIN_SHARE = 0.15  # an element with a smaller share of the page's text is not its main content
-_FOOTNOTES = etree.XPath(".//sup/a[starts-with(@href,'#fn') or starts-with(@href,'#user-content-fn')]")
 _LENGTH = etree.XPath("string-length(.)")
-_TEX = etree.XPath(".//*[local-name()='annotation'][@encoding='application/x-tex']")
 
 
 def main_content(root: Element, names: frozenset[str], generators: Sequence[Generator], *, listed: bool) -> Element:
@@ -54,14 +50,17 @@ def main_content(root: Element, names: frozenset[str], generators: Sequence[Gene
     """
     root = _plain_html(root, generators, names, listed)
     main, marked = _own_main(root, generators[-1]) or _find_main(root, next(root.iter("body"), root))
+    show_controls(main, names)
     _drop_noise(main, marked)
+    show(main)
+    _drop_endings(main)
     return main
 
 
 def _plain_html(root: Element, generators: Sequence[Generator], names: frozenset[str], listed: bool) -> Element:
     """Return the page without what `generators` hide, and in plain HTML: sections, boxes, tables, labels of tabs."""
     for generator in generators:
-        _drop(root, found(generator.hidden, root))
+        drop(root, found(generator.hidden, root))
         for box in found(generator.boxed, root):
             box.tag = "div"
             box.set("class", f"{box.get('class', '')} {min(BOXES)}")
@@ -121,17 +120,13 @@ def _drop_noise(main: Element, marked: bool) -> None:
     boxes = [element for element in main.iter(*_NOISY) if element is not main and _is_noise(element, noise, marked)]
     # A box with the title and most of the text is the page: its end tag is missing, or in a wrong place.
     doomed += [box for box in boxes if marked or box.find(".//h1") is None or 2 * prose_size(box) < prose_size(main)]
-    _drop(main, doomed)
-    for mark in _FOOTNOTES(main):
-        mark.text = f" [{' '.join(''.join(mark.itertext()).split()).strip('[]')}]"
-        del mark[:]
-    replaced = list(main.iter(*_REPLACED))
-    for element in replaced:
-        element.tail = _shown(element) + (element.tail or "")
-    _drop(main, replaced)
+    drop(main, doomed)
+
+
+def _drop_endings(main: Element) -> None:
     for element in list(main.iter("p", "div"))[:-_LAST:-1]:
         if _is_ending(element):
-            _drop(main, [element])
+            drop(main, [element])
 
 
 def _is_ending(element: Element) -> bool:
@@ -185,43 +180,3 @@ def _lend_id(link: Element, anchor: str) -> None:
         if holder is not None and holder.tag in HEADINGS and not holder.get("id"):
             holder.set("id", anchor)
             return
-
-
-def _shown(element: Element) -> str:
-    """Return what a reader sees in the place of an element without text of its own."""
-    if element.tag == "br":
-        return LINE_BREAK
-    if element.tag == "img":
-        words = element.get("alt") or ""
-        said = _letters(words)  # again beside an icon, or in the caption of a figure
-        repeated = bool(said) and said == _letters(_text_after(element))
-        # docutils writes the address where no words are given
-        return " " if repeated or words == element.get("src") else f" {words} "
-    notes = _TEX(element)
-    return (notes[0].text if notes else None) or element.get("alttext") or "".join(element.itertext())
-
-
-def _text_after(element: Element) -> str:
-    """Return the next text behind an element, as far as it stands in one piece; "" where none is near."""
-    place: Element | None = element
-    for _ in range(_NEAR):
-        if place is None:
-            break
-        if text := (place.tail or "").strip():
-            return text
-        following = place.getnext()
-        if text := next(filter(str.strip, islice(following.itertext(), _NEAR)), "") if following is not None else "":
-            return text
-        place = place.getparent() if following is None else following
-    return ""
-
-
-def _letters(text: str) -> str:
-    return "".join(filter(str.isalnum, text.casefold()))
-
-
-def _drop(root: Element, elements: Iterable[Element]) -> None:
-    """Remove `elements` from `root`, but keep the text after each."""
-    for element in elements:
-        element.tag = _DROPPED
-    etree.strip_elements(root, _DROPPED, with_tail=False)

@@ -51,8 +51,10 @@ def _fill_spans(table: Element) -> None:
                 filler.text = plain(spans_in(cell)) if heads else ""
                 cell.addnext(filler)
         for place, cell in enumerate(row):
-            for below in rows[number + 1 : number + _span(cell, "rowspan")]:
-                below.insert(place, cell.makeelement(cell.tag))
+            count = len(rows) if cell.get("rowspan") == "0" else _span(cell, "rowspan")
+            for below in rows[number + 1 : number + count]:
+                if below.getparent() is row.getparent():
+                    below.insert(place, cell.makeelement(cell.tag))
 
 
 def _span(cell: Element, name: str) -> int:

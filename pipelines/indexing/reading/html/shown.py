@@ -1,0 +1,386 @@
+"""Puts what a reader sees of a page into its tree: raised numbers, names of icons, states of boxes, lines of code.
+
+What no reader sees is dropped. Knows no generator, and nothing of sections.
+"""
+
+import re
+from collections.abc import Iterable
+from itertools import islice
+
+from lxml import etree
+from lxml.etree import _Element as Element
+
+from pipelines.indexing.reading.html.elements import HEADINGS, IMAGE, LOWERED, MATH, RAISED, holds_words
+from pipelines.indexing.reading.html.page_kind import prose_size
+from pipelines.indexing.reading.html.tabs import LABEL
+from pipelines.indexing.reading.text import LINE_BREAK
+from pipelines.text.cleaning import clean_page
+from pipelines.text.phrases import read_names, read_phrases
+
+_NAMES, _PHRASES = read_names(__name__), read_phrases(__name__)
+_DROPPED = "raydex-dropped"  # no page has such an element
+_MAYBE_HIDDEN = etree.XPath(".//*[@hidden or @aria-hidden='true' or @style]")
+_CLASSED = etree.XPath(".//*[@class]")
+_CONTROLS = etree.XPath("//@aria-controls | //@data-target | //@data-bs-target | //@aria-labelledby | //label/@for")
+_LINKS = etree.XPath("//a[starts-with(@href, '#')]/@href")
+_TEX = etree.XPath(".//*[local-name()='annotation'][@encoding='application/x-tex']")
+_NAMED = etree.XPath("string((@aria-label | *[local-name()='title'] | @title)[1])")
+_HOLDS_LINK = etree.XPath("boolean(.//a[@href])")
+_LINES = etree.XPath(".//*[self::div or self::span][contains(concat(' ', @class, ' '), ' line ')]")
+_NEAR = 20  # elements behind an image in which its words may stand again
+_MOST = 0.5  # of the text of a page: what holds as much is the page, whatever its script does with it
+_EXPONENT = re.compile(r"[-+−–]?[\w.,/]*\d[\w.,/+−–-]*|[A-Za-z]|(?=.*\w)[\w+*/ −–-]*[+*/−–-][\w+*/ −–-]*")
+_SHORT = 12  # characters of an exponent or an index
+
+
+def show_controls(main: Element, names: frozenset[str]) -> None:
+    """Drop what no reader sees of a page's content, and keep what its buttons, boxes and icons say.
+
+    `names` are those of all its elements.
+    """
+    _drop_hidden(main, names)
+    _show_questions(main)
+    _show_boxes(main)
+    _show_icons(main)
+
+
+def show(main: Element) -> None:
+    """Put what a reader sees into the tree of a page's content: lines of code, exponents, images, formulas."""
+    _show_listings(main)
+    _show_scripts(main)
+    _replace(main)
+
+
+def drop(root: Element, elements: Iterable[Element]) -> None:
+    """Remove `elements` from `root`, but keep the text after each."""
+    for element in elements:
+        element.tag = _DROPPED
+    etree.strip_elements(root, _DROPPED, with_tail=False)
+
+
+# ---------------------------------------------------------------------------------------------- what is hidden
+
+
+def _drop_hidden(main: Element, names: frozenset[str]) -> None:
+    """Drop what is hidden, but no part that a control of the page opens, and nothing that is most of the page."""
+    hidden = [element for element in _MAYBE_HIDDEN(main) if _is_hidden(element)]
+    if not _NAMES["hidden"].isdisjoint(names):
+        hidden += [element for element in _CLASSED(main) if _hides(_classes(element))]
+    if not hidden:
+        return
+    opened = frozenset(" ".join((*_CONTROLS(main), *_LINKS(main))).replace("#", "").split())
+    doomed = [element for element in hidden if not _opens(element, opened)]
+    size = prose_size(main)
+    drop(main, [element for element in doomed if prose_size(element) <= _MOST * size or not size])
+
+
+def _is_hidden(element: Element) -> bool:
+    if element.get("hidden") is not None and element.get("hidden") != "until-found":
+        return True
+    if element.get("aria-hidden") == "true" and next(element.iterancestors("pre"), None) is None:
+        return not (_says_state(element) or _is_label(element))
+    style = element.get("style")
+    return bool(style and _PHRASES["hiding"].search(style))
+
+
+def _is_label(element: Element) -> bool:
+    """Return whether screen readers hear the words of `element` as the label of the box around it."""
+    words = " ".join(_text(element).split())
+    return bool(words) and any(words == one.get("aria-label") for one in islice(element.iterancestors(), 3))
+
+
+def _hides(names: list[str]) -> bool:
+    return not _NAMES["hidden"].isdisjoint(names) and not any(map(_PHRASES["showing"].fullmatch, names))
+
+
+def _opens(element: Element, opened: frozenset[str]) -> bool:
+    """Return whether a click shows `element`: it is a panel, a control names it, or it stands below one."""
+    around = [element, *islice(element.iterancestors(), 4)]
+    if element.tag in ("td", "th", "tr", "body", "main", "article"):
+        return True
+    if any(one.get(LABEL) or one.get("role") == "tabpanel" or one.tag == "details" for one in around):
+        return True
+    if element.get("id") in opened:
+        return True
+    before = element.getprevious()
+    if element.tag not in ("div", "section", "ul", "ol", "dd", "p", "table", "tr") or before is None:
+        return False
+    if not _NAMES["opened"].isdisjoint(_parts_of(element)):
+        return True
+    return any(_is_control(one) for one in islice(before.iter(), _NEAR))
+
+
+def _is_control(element: Element) -> bool:
+    return (
+        element.tag in ("button", "summary")
+        or element.get("aria-expanded") is not None
+        or (element.get("role") == "button")
+    )
+
+
+# ---------------------------------------------------------------------------------------------- listings
+
+
+def _show_listings(main: Element) -> None:
+    """Give listings that are set by other elements than `<pre>` their lines, and drop the numbers of lines."""
+    for table in list(main.iter("table")):
+        cells = [cell for cell in table.iter("td") if not _NAMES["code_cells"].isdisjoint(_classes(cell))]
+        if cells and next(table.iter("pre", "th"), None) is None:
+            _become_listing(table, "\n".join(_lines_of(cell) for cell in cells))
+    for items in main.iter("ol"):
+        holder = items.getparent()
+        if holder is not None and not _NAMES["code_lists"].isdisjoint((*_classes(items), *_classes(holder))):
+            _become_listing(items, "\n".join(map(_text, items.iter("li"))))
+    for element in main.iter("div", "p", "span"):
+        if (
+            "white-space" in (style := element.get("style") or "")
+            and _PHRASES["kept"].search(style)
+            and ("\n" in _text(element).strip() and next(element.iter("pre", "p"), None) is None)
+        ):
+            element.tag = "pre"
+    for code in main.iter("code"):
+        if code.find("br") is not None and _stands_alone(code):
+            code.tag = "pre"
+    for pre in main.iter("pre"):
+        if len(pre):
+            _show_lines(pre)
+
+
+def _stands_alone(code: Element) -> bool:
+    holder = code.getparent()
+    return (
+        holder is not None and holder.tag in ("p", "div", "td", "dd", "li") and len(holder) == 1
+        and not (holder.text or "").strip() and not (code.tail or "").strip() and len(list(code.iter("br"))) > 1
+    )  # fmt: skip
+
+
+def _show_lines(pre: Element) -> None:
+    """Drop the numbers of lines, and mark those that are removed and added."""
+    doomed = [
+        one
+        for one in pre.iterdescendants()
+        if not _NAMES["numbers"].isdisjoint(_classes(one)) and not any(map(str.isalpha, _text(one)))
+    ]
+    drop(pre, doomed)
+    changed = {one: sign for one in pre.iterdescendants("div", "span") if (sign := _change(_classes(one)))}
+    lines = [one for one in pre.iterdescendants("div", "span") if not _NAMES["lines"].isdisjoint(_classes(one))]
+    if changed.keys() & set(lines):
+        for line in lines:
+            line.text = changed.get(line, " ") + (line.text or "")
+
+
+def _change(names: list[str]) -> str:
+    if not _NAMES["removed"].isdisjoint(names):
+        return "-"
+    return "" if _NAMES["added"].isdisjoint(names) else "+"
+
+
+def _become_listing(element: Element, text: str) -> None:
+    tail = element.tail
+    names = element.get("class")
+    element.clear()
+    element.tag, element.text, element.tail = "pre", text, tail
+    if names:
+        element.set("class", names)
+
+
+def _lines_of(cell: Element) -> str:
+    lines = _LINES(cell)
+    return "\n".join(map(_text, lines)) if lines else _text(cell).strip("\n")
+
+
+# ---------------------------------------------------------------------------------------------- icons and boxes
+
+
+def _show_questions(main: Element) -> None:
+    """Make a paragraph of each button that opens the text after it: it asks what that answers."""
+    for button in list(main.iter("button")):
+        holder = button.getparent()
+        is_title = holder is not None and holder.tag in HEADINGS
+        following = button.getnext()
+        if following is None and holder is not None and len(holder) == 1:
+            following = holder.getnext()
+        opens = button.get("aria-expanded") is not None or not _NAMES["opened"].isdisjoint(_parts_of(button))
+        if opens and not is_title and following is not None and _text(button).strip() and holds_words(following):
+            button.tag = "p"
+
+
+def _parts_of(element: Element) -> list[str]:
+    """Return the words of the classes of an element."""
+    return re.split(r"[\s_-]", (element.get("class") or "").lower())
+
+
+def _show_boxes(main: Element) -> None:
+    """Show whether a box in a list or a table is ticked; those of forms are not for reading."""
+    for box in main.iter("input"):
+        if (
+            box.get("type") == "checkbox"
+            and next(box.iterancestors("li", "td"), None) is not None
+            and (box.get("disabled") is not None)
+        ):
+            box.tag, box.text = "span", "[x]" if box.get("checked") is not None else "[ ]"
+            box.tail = f" {(box.tail or '').lstrip()}"
+
+
+def _show_icons(main: Element) -> None:
+    """Give icons their names, and drop the words that only a font makes an icon of."""
+    doomed: list[Element] = []
+    for element in list(main.iter("i", "span", "em", "b", "abbr", "mat-icon", "svg")):
+        names = _classes(element)
+        if element.tag == "mat-icon" or any(map(_PHRASES["ligatures"].match, names)):
+            element.text = ""
+        if element.tag == "svg" or _is_icon(element):
+            name = _name_of(element)
+            if name and not _is_beside_words(element):
+                element[:] = []
+                element.tag, element.text = IMAGE, name
+                element.attrib.clear()
+            elif element.tag == "svg":
+                doomed.append(element)
+    drop(main, doomed)
+    for cell in main.iter("td"):
+        if len(cell) and not holds_words(cell) and next(cell.iter("img", IMAGE), None) is None:
+            cell.text = next(filter(None, (_state(_classes(icon)) for icon in cell.iter())), "")
+
+
+def _is_icon(element: Element) -> bool:
+    """Return whether an element holds nothing, or an icon alone."""
+    if (element.text or "").strip() or len(element) > 1:
+        return False
+    return not len(element) or (element.tag == "abbr" and not holds_words(element))
+
+
+def _name_of(element: Element) -> str:
+    """Return the name of an icon, "" if it has none; one that is hidden from screen readers has none."""
+    if element.get("aria-hidden") == "true":
+        return ""
+    return " ".join(clean_page(str(_NAMED(element))).split())
+
+
+def _is_beside_words(element: Element) -> bool:
+    """Return whether an icon only decorates: words of its link or heading, or a listing."""
+    holder = next(element.iterancestors("a", "pre", "button", *HEADINGS), None)
+    return holder is not None and (holder.tag == "pre" or holds_words(holder))
+
+
+def _says_state(element: Element) -> bool:
+    """Return whether an icon without words is all that its cell shows."""
+    cell = next(element.iterancestors("td"), None)
+    if cell is None or not _state(_classes(element)) or next(islice(cell.iter(), _NEAR, None), None) is not None:
+        return False
+    return not holds_words(cell)
+
+
+def _state(names: Iterable[str]) -> str:
+    """Return a tick or a cross, as the last words of an icon's classes say."""
+    words = {name.rpartition("-")[2] for name in names if "-" in name}
+    return "✗" if words & _NAMES["crosses"] else "✓" if words & _NAMES["ticks"] else ""
+
+
+# ---------------------------------------------------------------------------------------------- scripts
+
+
+def _show_scripts(main: Element) -> None:
+    """Tell exponents and indices from marks of footnotes and ordinals; leave out how a word is read."""
+    drop(main, list(main.iter("rt", "rp", "rtc")))
+    for element in list(main.iter("sup", "sub")):
+        text = _text(element).strip()
+        before = _text_before(element)
+        if element.tag == "sup" and _is_note(element):
+            element.text, element[:] = (f" [{' '.join(text.split()).strip('[]')}]" if text else ""), []
+        elif not text or len(text) > _SHORT or not (before[-1:].isalnum() or before[-1:] in ")]}"):
+            continue
+        elif element.tag == "sup" and _EXPONENT.fullmatch(text) and element.find(".//a") is None:
+            element.tag = RAISED
+        elif element.tag == "sub" and text.isalnum() and not text.isdigit() and before[-1:].isalpha():
+            element.tag = LOWERED
+    for pre in main.iter("pre"):
+        for raised in pre.iter(RAISED):
+            raised.text = f"^{raised.text or ''}"
+
+
+def _is_note(element: Element) -> bool:
+    """Return whether a raised text is the mark of a footnote: it is a link, or its class says so."""
+    if _HOLDS_LINK(element) or not _NAMES["marks"].isdisjoint(_classes(element)):
+        return True
+    holder = element.getparent()
+    if holder is None or holder.tag != "a" or not (holder.get("href") or "").startswith("#"):
+        return False
+    alone = element.getprevious() is None and element.getnext() is None
+    return alone and not (holder.text or "").strip() and not (element.tail or "").strip()
+
+
+def _text_before(element: Element) -> str:
+    """Return the text right before an element, within its parent."""
+    before = element.getprevious()
+    if before is None:
+        parent = element.getparent()
+        return "" if parent is None else parent.text or ""
+    return before.tail or _text(before)
+
+
+# ---------------------------------------------------------------------------------------------- images, formulas
+
+
+def _replace(main: Element) -> None:
+    """Put the words of images and the TeX of formulas in their places, and a sign for each line break."""
+    for element in list(main.iter("br", "img", "math")):
+        text = _shown(element)
+        if element.tag == "br":
+            element.tail = text + (element.tail or "")
+            element.tag = _DROPPED
+            continue
+        if element.tag == "img" and not text.strip():
+            element.tail, element.tag = f" {element.tail or ''}", _DROPPED
+            continue
+        element.tag = MATH if element.tag == "math" else IMAGE
+        element[:] = []
+        element.attrib.clear()
+        element.text = text
+    etree.strip_elements(main, _DROPPED, with_tail=False)
+
+
+def _shown(element: Element) -> str:
+    """Return what a reader sees in the place of an element without text of its own."""
+    if element.tag == "br":
+        return LINE_BREAK
+    if element.tag == "img":
+        words = element.get("alt") or (_alone(element) and element.get("title")) or ""
+        said = _letters(words)  # again beside an icon, or in the caption of a figure
+        repeated = bool(said) and said == _letters(_text_after(element))
+        # docutils writes the address where no words are given
+        return " " if repeated or words == element.get("src") else f" {words} "
+    notes = _TEX(element)
+    return (notes[0].text if notes else None) or element.get("alttext") or "".join(element.itertext())
+
+
+def _alone(element: Element) -> bool:
+    parent = element.getparent()
+    return parent is not None and not holds_words(parent)
+
+
+def _text_after(element: Element) -> str:
+    """Return the next text behind an element, as far as it stands in one piece; "" where none is near."""
+    place: Element | None = element
+    for _ in range(_NEAR):
+        if place is None:
+            break
+        if text := (place.tail or "").strip():
+            return text
+        following = place.getnext()
+        if text := next(filter(str.strip, islice(following.itertext(), _NEAR)), "") if following is not None else "":
+            return text
+        place = place.getparent() if following is None else following
+    return ""
+
+
+def _letters(text: str) -> str:
+    return "".join(filter(str.isalnum, text.casefold()))
+
+
+def _classes(element: Element) -> list[str]:
+    return (element.get("class") or "").split()
+
+
+def _text(element: Element) -> str:
+    return "".join(element.itertext())

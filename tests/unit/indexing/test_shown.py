@@ -1,0 +1,162 @@
+"""What a reader sees of a page is read: exponents, ticks, lines of code; what none sees is not."""
+
+import pytest
+
+from pipelines.indexing.reading.read import read_page
+from pipelines.page.plain import plain
+from pipelines.page.tree import Paragraph, Span
+from pipelines.records import Page
+from tests.kit.sectioning import read_html, text_of
+
+HIDDEN = "secret words"
+
+
+def text(body: str) -> str:
+    return text_of(*read_html(f"<html><body><main><h1>Title</h1>{body}</main></body></html>").sections)
+
+
+@pytest.mark.parametrize(
+    ("html", "shown"),
+    [
+        ("2<sup>32</sup> rows", "2^32 rows"),
+        ("10<sup>-6</sup> s", "10^-6 s"),
+        ("x<sub>i</sub><sup>2</sup>", "x_i^2"),
+        ("2<sup>n-1</sup>", "2^(n-1)"),
+        ("(a+b)<sup>2</sup>", "(a+b)^2"),
+        ("H<sub>2</sub>O", "H2O"),
+        ("the 1<sup>st</sup> of Acme<sup>TM</sup>", "the 1st of AcmeTM"),
+        ("see it<sup><a href='/notes'>3</a></sup>.", "see it [3]."),
+        ("see it<a href='#n'><sup>4</sup></a>.", "see it [4]."),
+        ("see it<sup class='footnote'>[a]</sup>.", "see it [a]."),
+        ("<a href='#pop'>pop: Object<sup>?</sup></a>", "pop: Object?"),
+    ],
+)
+def test_a_raised_number_is_an_exponent_and_a_mark_of_a_footnote_is_none(html, shown):
+    assert text(f"<p>{html}</p>") == shown
+
+
+def test_an_exponent_is_one_in_code_cells_and_headings_too():
+    assert text("<pre>2<sup>8</sup> = 256</pre>") == "2^8 = 256"
+    assert text("<table><tr><th>A<th>B<tr><td>int<td>2<sup>31</sup>-1</table>").endswith("2^31-1")
+    (section,) = read_html("<main><h1>Up to 2<sup>32</sup></h1><p>Words.</p></main>").sections
+    assert section.headings == ("Up to 2^32",)
+
+
+@pytest.mark.parametrize("tag", ["s", "del", "strike"])
+def test_struck_text_is_marked_as_struck(tag):
+    (section,) = read_html(f"<main><h1>T</h1><p>It costs <{tag}>20</{tag}> 25 euros.</p></main>").sections
+    (paragraph,) = section.content
+    assert isinstance(paragraph, Paragraph) and paragraph.spans[1] == Span("20", style="strike")
+    assert plain(paragraph.spans) == "It costs ~~20~~ 25 euros."
+
+
+@pytest.mark.parametrize(
+    "attributes",
+    ["hidden", "style='display:none'", "style='display: none !important'", "aria-hidden='true'", "class='hidden'",
+     "class='d-none'", "style='position:absolute; left:-9999px'", "style='visibility: hidden'"],
+)  # fmt: skip
+def test_hidden_text_is_left_out(attributes):
+    assert text(f"<p>Seen words.</p><p>More words.</p><div {attributes}>{HIDDEN}</div>") == "Seen words.\n\nMore words."
+
+
+@pytest.mark.parametrize(
+    "html",
+    [
+        f"<button aria-expanded='false'>Why?</button><div hidden>{HIDDEN}</div>",
+        f"<p><a href='#x'>More</a></p><div id='x' style='display:none'>{HIDDEN}</div>",
+        f"<button aria-controls='y'>More</button><p>a</p><div id='y' class='hidden'>{HIDDEN}</div>",
+        f"<div role='tabpanel' hidden>{HIDDEN}</div>",
+        f"<details><summary>More</summary><div aria-hidden='true'>{HIDDEN}</div></details>",
+        f"<div class='hidden md:block'>{HIDDEN}</div>",
+        f"<aside aria-label='{HIDDEN}'><p aria-hidden='true'>{HIDDEN}</p><p>Mind it.</p></aside>",
+    ],
+)
+def test_what_a_click_opens_or_a_label_repeats_is_read(html):
+    assert HIDDEN in text(f"<p>Seen words of the page.</p>{html}")
+
+
+def test_a_page_that_its_script_shows_is_read():
+    assert HIDDEN in text(f"<div style='visibility:hidden'><p>{HIDDEN}</p></div>")
+
+
+def test_a_question_on_a_button_stands_before_its_answer():
+    html = "<button class='accordion'>How long?</button><div class='panel'><p>An hour.</p></div><button>Copy</button>"
+    assert text(html) == "How long?\n\nAn hour."
+
+
+@pytest.mark.parametrize(
+    ("cell", "shown"),
+    [
+        ("<i class='fa fa-times' aria-hidden='true'></i>", "✗"),
+        ("<i class='bi bi-check'></i>", "✓"),
+        ("<svg aria-label='No' role='img'><path/></svg>", "No"),
+        ("<svg role='img'><title>Yes</title><path/></svg>", "Yes"),
+        ("<span class='icon' title='Available'></span>", "Available"),
+        ("<abbr title='Full'><span class='icon-yes'></span></abbr> 52", "Full 52"),
+        ("<img src='no.svg' title='None'>", "None"),
+        ("<input type='checkbox' checked disabled>", "[x]"),
+        ("<input type='checkbox' disabled>", "[ ]"),
+        ("<i class='fa fa-check' aria-hidden='true'></i> In Europe", "In Europe"),
+    ],
+)
+def test_a_cell_says_what_its_icon_says(cell, shown):
+    assert text(f"<table><tr><th>A<th>B<tr><td>x<td>{cell}</table>") == f"x | {shown}"
+
+
+def test_the_words_of_which_a_font_makes_icons_are_no_text():
+    html = "<p><i class='material-icons'>info</i> It is <a href='/x'>here <mat-icon>open_in_new</mat-icon></a>.</p>"
+    assert text(html) == "It is here ."
+
+
+CHANGED = (
+    "<span class='line'>a {</span>\n<span class='line diff remove'>  b</span>\n<span class='line diff add'>  c</span>"
+)
+
+
+def test_lines_that_are_removed_and_added_have_their_signs_and_numbers_of_lines_are_none():
+    assert text(f"<pre><code>{CHANGED}</code></pre>") == " a {\n-  b\n+  c"
+    numbered = "<pre><code><div class='ec-line'><div class='gutter'><div class='ln'>1</div></div><div>x = 1</div></div>"
+    assert text(f"{numbered}</code></pre>") == "x = 1"
+    assert text("<pre><span class='line-number'>7</span>go()</pre>") == "go()"
+
+
+@pytest.mark.parametrize(
+    "html",
+    [
+        (
+            "<table class='highlight'><tr><td class='blob-num'></td><td class='blob-code'>a</td></tr>"
+            "<tr><td class='blob-num'></td><td class='blob-code'>  b</td></tr></table>"
+        ),
+        (
+            "<div class='syntaxhighlighter'><table><tr><td class='gutter'><div class='line'>1</div></td>"
+            "<td class='code'><div class='line'>a</div><div class='line'>  b</div></td></tr></table></div>"
+        ),
+        "<div class='geshi'><ol><li><div>a</div></li><li><div>  b</div></li></ol></div>",
+        "<div style='white-space: pre'>a\n  b</div>",
+        "<p><code>a<br>  b<br></code></p>",
+    ],
+)
+def test_code_that_is_no_pre_keeps_its_lines(html):
+    assert text(f"<p>Words.</p>{html}") == "Words.\na\n  b"
+
+
+def test_a_cell_that_reaches_to_the_end_of_its_table_keeps_the_columns():
+    rows = "<tr><th>A<th>B<tr><td rowspan='0'>x<td>1<tr><td>2<tr><td>3"
+    assert text(f"<table>{rows}</table>") == "x | 1\n | 2\n | 3"
+
+
+def test_how_a_word_is_read_is_left_out():
+    assert text("<p><ruby>環境<rp>(</rp><rt>かんきょう</rt><rp>)</rp></ruby>です。</p>") == "環境です。"
+
+
+def test_joiners_are_kept_where_they_are_spelling():
+    assert text("<p>می\u200cخواهید a\u200cb क्\u200dष</p>") == "می\u200cخواهید ab क्\u200dष"
+
+
+def test_xhtml_has_its_sections_of_data_and_its_empty_elements():
+    page = (
+        '<?xml version="1.0"?><html xmlns="http://www.w3.org/1999/xhtml"><body><h1>T</h1><pre><![CDATA[<a b="1"/>]]>'
+        '</pre><p>One.</p><a id="e"/><p>Two.</p><div class="spacer"/><p>Three.</p></body></html>'
+    )
+    read = read_page(Page("https://x.org/p.xhtml", page.encode(), "application/xhtml+xml"))
+    assert text_of(*read.sections) == '<a b="1"/>\nOne.\n\nTwo.\n\nThree.'

@@ -1,0 +1,122 @@
+"""What templates, components, notes and notebooks hold for a reader is read; what is for programs is not."""
+
+import json
+
+import pytest
+
+from pipelines.indexing.reading.read import read_page
+from pipelines.page.tree import Document
+from pipelines.records import Page
+from tests.kit.sectioning import text_of
+
+
+def read(text: str, kind: str = "text/markdown") -> Document:
+    return read_page(Page("https://x.org/p", text.encode(), kind))
+
+
+def shown(text: str, kind: str = "text/markdown") -> str:
+    return text_of(*read(text, kind).sections)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('A {{< glossary_tooltip text="Pod" term_id="pod" >}} is small.', "A Pod is small."),
+        ('{{< glossary_tooltip text="Pod" >}} is small.', "Pod is small."),
+        ('The {{< glossary_tooltip term_id="kubelet" >}} runs.', "The kubelet runs."),
+        ('{{< button text="Get the agent" url="/x" >}}', "Get the agent"),
+        ('{% include note.html content="Restart the **server** now." %}', "Restart the server now."),
+        ('{% include tip.html message="Keep it." type="danger" %}', "Keep it."),
+        ("{{< skew currentVersion >}} is new.", "is new."),
+    ],
+)
+def test_a_shortcode_leaves_its_readable_attributes_in_their_place(text, words):
+    assert shown(f"Words.\n\n{text}\n") == f"Words.\n\n{words}"
+
+
+@pytest.mark.parametrize("kind", ["text/markdown", "text/x-vue-markdown", "text/mdx"])
+def test_a_component_that_nobody_knows_leaves_its_readable_attributes(kind):
+    text = 'Called first. <Badge type="danger" text="deprecated" />\n\n<Notice body="Do not run it twice." />\n'
+    assert shown(text, kind) == "Called first. deprecated\n\nDo not run it twice."
+
+
+def test_a_component_leaves_no_classes_and_no_paths():
+    assert (
+        shown('Words <Icon className="flex items center" path="M0 0 L1 1" src="/a b c.png" /> here.') == "Words here."
+    )
+
+
+@pytest.mark.parametrize(
+    ("attributes", "anchor"),
+    [
+        (".unnumbered #own", "own"), ("#own .hidden", "own"), ('id="own"', "own"), (": #own", "own"),
+        ('#own data-toc-label="Copy"', "own"), (".tabset", "install-it"),
+    ],
+)  # fmt: skip
+def test_a_heading_has_the_id_among_its_attributes_and_none_of_them_in_its_title(attributes, anchor):
+    (section,) = read(f"# Guide\n\n## Install it {{{attributes}}}\n\nText.\n").sections
+    assert (section.anchor, section.headings) == (anchor, ("Guide", "Install it"))
+
+
+@pytest.mark.parametrize("kind", ["text/markdown", "text/mdx"])
+@pytest.mark.parametrize(
+    "formula",
+    [r"$\frac{a}{b}$", r"$w_i * x_i * y_i$", r"$a_1<b and c>d$", r"$\{w_i\}$", r"$10^{-6}$", r"$\mathbf{x}_1^*$"],
+)
+def test_a_formula_is_read_as_it_is_written(kind, formula):
+    assert shown(f"It is {formula} now.\n", kind) == f"It is {formula} now."
+
+
+@pytest.mark.parametrize("kind", ["text/markdown", "text/mdx"])
+def test_a_formula_of_several_lines_keeps_its_signs_and_a_price_is_none(kind):
+    assert shown("$$\na & b \\\\ c\n$$\n", kind) == r"$$ a & b \\ c $$"
+    assert shown("It costs $5 or $6, *not* $7.\n", kind) == "It costs $5 or $6, not $7."
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("Read [[Restore Guide|how to restore]] and [[Keys#Rotate]].", "Read how to restore and Keys > Rotate."),
+        ("It is so. %%ask whether it is%%", "It is so."),
+        ("It is ==important==. ^block-id", "It is important."),
+        ("![[diagram.png]] Words.", "Words."),
+        ("Set a[[0]] to `[[x]]` if a == b and c == d.", "Set a[[0]] to [[x]] if a == b and c == d."),
+    ],
+)
+def test_links_comments_and_marks_of_notes_are_read_as_their_app_shows_them(text, words):
+    assert shown(text) == words
+
+
+def test_tabs_and_images_of_docfx_are_read_and_what_it_includes_is_not():
+    text = (
+        "# Install\n\n[!INCLUDE [preview](a.md)]\n\n# [Linux](#tab/linux)\n\nRun `apt`.\n\n"
+        "# [Windows](#tab/windows)\n\nRun `winget`.\n\n---\n\n"
+        ':::image type="content" source="a.png" alt-text="The portal.":::\n\nLast.\n'
+    )
+    (section,) = read(text).sections
+    assert text_of(section) == "Linux:\n\nRun apt.\n\nWindows:\n\nRun winget.\n\nThe portal.\n\nLast."
+
+
+def test_asciidoc_has_raised_lowered_and_struck_text_and_tables_of_values():
+    text = "= T\n\nUp to 2^32^ of H~2~O. [line-through]#Old price 5#, new 7.\n\n,===\nName,Port\nweb,80\n,===\n"
+    assert shown(text, "text/asciidoc") == "Up to 2^32 of H2O. ~~Old price 5~~, new 7.\nName | Port\nweb | 80"
+
+
+def test_a_block_in_an_entry_of_asciidoc_is_code_if_it_says_so():
+    text = "= T\n\nLinux::\n+\n--\n[source,bash]\n----\napt install\n----\n--\nWindows:: Run it.\n"
+    assert shown(text, "text/asciidoc") == "Linux:\napt install\nWindows:\nRun it."
+
+
+def notebook(**data: str) -> str:
+    output = {"output_type": "execute_result", "metadata": {}, "data": data, "execution_count": 1}
+    cell = {"cell_type": "code", "source": "show()", "metadata": {}, "outputs": [output], "execution_count": 1}
+    page = {"nbformat": 4, "nbformat_minor": 4, "metadata": {}, "cells": [cell]}
+    return shown(json.dumps(page), "application/x-ipynb+json")
+
+
+def test_the_best_that_a_reader_can_read_of_an_output_is_read():
+    named = "<IPython.core.display.Markdown object>"
+    assert notebook(**{"text/plain": "'4.2'", "application/vnd.colab+json": "{}"}) == "show()\n'4.2'"
+    assert notebook(**{"text/plain": named, "text/markdown": "It is **7**."}) == "show()\nIt is 7."
+    assert notebook(**{"text/plain": "<X object at 0x1>", "text/html": "<p>Quota: <b>5</b></p>"}) == "show()\nQuota: 5"
+    assert notebook(**{"text/plain": "<Figure size 1x1>", "image/png": "abc"}) == "show()"
