@@ -21,7 +21,7 @@ RECORDED = {
     "javadoc-8": "2427aa3188cd",
     "javadoc": "97d43e8e22be",
     "mdbook": "7bd543dc0810",
-    "mkdocs-material": "dabb241e73c5",
+    "mkdocs-material": "821b6e3cfdaf",
     "pdoc": "6ad71c4f3266",
     "rustdoc": "a914a8bd20c2",
     "sphinx-pydata": "390ba61d4713",

@@ -38,7 +38,9 @@ from pipelines.text.phrases import read_table
 # `{#id .class key="value"}` at the end of a heading.
 _ATTRIBUTES = re.compile(r"\s*\{:?\s*((?:[.#][\w:.-]+|[\w-]+=(?:\"[^\"{}]*\"|'[^'{}]*'|[^\s{}]+)|[-\s])+)\}\s*$")
 _OWN_ID = re.compile(r"(?:^|\s)(?:#|id=[\"']?)([\w:.-]+)")
-_WIKI_LINK = re.compile(r"(!?)\[\[(?=[^\[\]]*[^\W\d])([^\[\]|#]*)#?\^?([^\[\]|]*)(?:\|([^\[\]]*))?\]\](?![(\[])")
+_WIKI_LINK = re.compile(
+    r"(!?)\[\[(?!(?i:toc)\])(?=[^\[\]]*[^\W\d])([^\[\]|#]*)#?\^?([^\[\]|]*)(?:\|([^\[\]]*))?\]\](?![(\[])"
+)
 # What a page of docfx includes, marks and shows between colons.
 _DOCFX = re.compile(
     r"\[!(?:INCLUDE|code-[\w-]+|div|Video|notebook)(?:[^\[\]\n]|\[[^\[\]\n]*\])*\]|:::[\w-]+([^\n]{0,1000}?):::", re.I
@@ -56,6 +58,7 @@ _TEMPLATE = re.compile(
     r"(?P<quote>[\"'])(?P<path>[^\"'{}\n]*)(?P=quote)[ \t]*\|[ \t]*\w+_url)[ \t]*-?\}\})",
     re.MULTILINE | re.DOTALL,
 )
+_IN_LINE, _NEAR = re.compile(r"\b(?:text|\w*term\w*)="), 200  # a tag in a sentence, though a line begins with it
 _TAB = re.compile(r'^([ \t]*)===[!+]?([ \t]+".*")[ \t]*$', re.MULTILINE)
 _FORMS: list[list[str]] = read_table(__name__)["forms"]
 # A label that no `[label]: target` of the page names; numbers in brackets are an index.
@@ -148,8 +151,10 @@ def _shown_of_tag(match: re.Match[str]) -> str:
     if text != match[0]:
         return escapeHtml(text)
     title = shown_words(match["tag"]) or _only_value(match["tag"])
-    alone = match["before"] is not None and not match.string[match.end() :].partition("\n")[0].strip()
-    return (f"\n\n{title}\n\n" if title else "\n") if alone else f"{match['before'] or ''}{title}"
+    in_line = match["before"] is None or (
+        match.string[match.end() : match.end() + _NEAR].partition("\n")[0].strip() and _IN_LINE.search(match["tag"])
+    )
+    return f"{match['before'] or ''}{title}" if in_line else f"\n\n{title}\n\n" if title else "\n"
 
 
 def _only_value(tag: str) -> str:

@@ -1,4 +1,4 @@
-"""Puts what a reader sees of a page into its tree: raised numbers, names of icons, states of boxes, lines of code.
+"""Puts what a reader sees of a page into its elements: exponents, icons, ticks, lines of code.
 
 What no reader sees is dropped. Knows no generator, and nothing of sections.
 """
