@@ -194,6 +194,14 @@ READ: dict[str, tuple[bytes, str]] = {
     "100,000 open comments": (b"<!--" * 100_000, "text/html"),
     "100,000 open tags": (b"<a" * 100_000, "text/html"),
     "a table of 100,000 cells": (b"<table><tr>" + b"<td>x" * 100_000, "text/html"),
+    "100,000 exponents": (b"<main><p>" + b"2<sup>3</sup>" * 100_000, "text/html"),
+    "100,000 ticks in a cell": (
+        b"<table><tr><th>a<th>b<tr><td>c<td>" + b"<i class=fa-check aria-hidden=true></i>" * 100_000, "text/html"
+    ),
+    "100,000 hidden parts": (b"<main><h1>a</h1>" + b"<button>a</button><div hidden>b</div>" * 100_000, "text/html"),
+    "a listing of 100,000 changed lines": (b"<pre>" + b"<span class='line add'>a</span>" * 100_000, "text/html"),
+    "100,000 struck words in links": (b"<main><p>" + b"<a href=/x><s>a</s> b</a>" * 100_000, "text/html"),
+    "100,000 sections of data": (b"<?xml version='1.0'?><html>" + b"<![CDATA[" * 100_000, "application/xhtml+xml"),
     "20,000 items of rustdoc": (
         b"<body class=rustdoc>" + b"<section id=x><h4 class=code-header>f</h4></section><p>w" * 20_000, "text/html"
     ),
@@ -209,6 +217,10 @@ READ: dict[str, tuple[bytes, str]] = {
     "Markdown, 20,000 backticks in a line": (b"a " + b"`" * 20_000 + b"a", "text/markdown"),
     "Markdown, 50,000 stars": (b"**a " * 50_000, "text/markdown"),
     "Markdown, 50,000 tags of templates": (b"{{< " * 50_000, "text/markdown"),
+    "Markdown, 50,000 formulas": (b"$a_ " * 50_000, "text/markdown"),
+    "Markdown, 50,000 components": (b"<Badge text='a' " * 50_000, "text/markdown"),
+    "Markdown, 50,000 links of a wiki": (b"[[a|b" * 50_000, "text/markdown"),
+    "MDX, 50,000 formulas": (b"$\\a{b " * 50_000, "text/mdx"),
     "MDX, 50,000 braces": (b"{/* \n" * 50_000, "text/mdx"),
     "MkDocs, 100,000 blank lines": (b"x" + b" \n" * 100_000, "text/x-mkdocs"),
     "Markdown, 20,000 listings": (b"{% highlight a %}\n" * 20_000, "text/markdown"),
