@@ -111,10 +111,11 @@ def _with_repeated(parts: list[Part], repeated: Repeated) -> list[Part]:
     if repeated.overlap:
         *before, last = repeated.overlap.split("\n")
         lines = [Part("prose", text_spans(line), gap) for gap, line in _lines(before)]
+        gap = GAP if before[-1:] == [""] else "\n"
         if last:
-            first = first._replace(spans=(Span(last + first.lead), *first.spans), lead="", item=False)
+            first = first._replace(spans=(Span(last + first.lead), *first.spans), gap=gap, lead="", item=False)
         else:
-            first = first._replace(gap=GAP if repeated.overlap.endswith(GAP) else "\n")
+            first = first._replace(gap=gap)
         return [*lines, first, *rest]
     if repeated.text and first.kind == "table":
         first = first._replace(head=repeated.head if repeated.scope else first.head, gap="\n")

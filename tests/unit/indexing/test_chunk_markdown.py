@@ -7,6 +7,7 @@ import pytest
 
 from pipelines.answering.retrieval.neighbours import join_chunks
 from pipelines.indexing.chunking.page_cutter import PageCutter
+from pipelines.page.stored import plain_text
 from pipelines.records import IndexSettings, Page, digest
 
 URL = "https://docs.example/guide/page.html"
@@ -42,6 +43,15 @@ def test_ids_and_vectors_are_those_of_the_plain_text(name: str) -> None:
     page = Page(f"https://docs.example/{name}.html", (PAGES / f"{name}.html").read_bytes())
     chunks = PageCutter(IndexSettings(model="hash:16", dimension=16))(page).chunks
     assert digest(*(chunk.id for chunk in chunks), *(chunk.embed_hash for chunk in chunks))[:12] == RECORDED[name]
+
+
+def test_words_that_are_repeated_from_two_paragraphs_stay_two_paragraphs() -> None:
+    words = " ".join(f"word{n}" for n in range(60))
+    html = f"<main><h1>T</h1><p>{words} last</p><p>A short one follows here. {words}</p></main>"
+    cut = PageCutter(IndexSettings(model="hash:16", dimension=16, chunk_size=90, chunk_overlap=12))
+    chunks = cut(Page(URL, html.encode())).chunks
+    assert any("last\n\nA short" in chunk.text for chunk in chunks[1:])
+    assert all(chunk.embed_text.endswith(plain_text(chunk.text)) for chunk in chunks)
 
 
 def test_a_listing_that_is_cut_is_closed_and_opened_again_with_its_language() -> None:

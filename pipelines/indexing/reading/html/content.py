@@ -52,7 +52,7 @@ def main_content(root: Element, names: frozenset[str], generators: Sequence[Gene
     main, marked = _own_main(root, generators[-1]) or _find_main(root, next(root.iter("body"), root))
     show_controls(main, names)
     _drop_noise(main, marked)
-    show(main)
+    show(main, names)
     _drop_endings(main)
     return main
 

@@ -41,12 +41,12 @@ def show_controls(main: Element, names: frozenset[str]) -> None:
     _drop_hidden(main, names)
     _show_questions(main)
     _show_boxes(main)
-    _show_icons(main)
+    _show_icons(main, names)
 
 
-def show(main: Element) -> None:
+def show(main: Element, names: frozenset[str]) -> None:
     """Put what a reader sees into the tree of a page's content: lines of code, exponents, images, formulas."""
-    _show_listings(main)
+    _show_listings(main, names)
     _show_scripts(main)
     _replace(main)
 
@@ -121,13 +121,13 @@ def _is_control(element: Element) -> bool:
 # ---------------------------------------------------------------------------------------------- listings
 
 
-def _show_listings(main: Element) -> None:
+def _show_listings(main: Element, names: frozenset[str]) -> None:
     """Give listings that are set by other elements than `<pre>` their lines, and drop the numbers of lines."""
-    for table in list(main.iter("table")):
+    for table in [] if names.isdisjoint(_NAMES["code_cells"]) else list(main.iter("table")):
         cells = [cell for cell in table.iter("td") if not _NAMES["code_cells"].isdisjoint(_classes(cell))]
         if cells and next(table.iter("pre", "th"), None) is None:
             _become_listing(table, "\n".join(_lines_of(cell) for cell in cells))
-    for items in main.iter("ol"):
+    for items in [] if names.isdisjoint(_NAMES["code_lists"]) else list(main.iter("ol")):
         holder = items.getparent()
         if holder is not None and not _NAMES["code_lists"].isdisjoint((*_classes(items), *_classes(holder))):
             _become_listing(items, "\n".join(map(_text, items.iter("li"))))
@@ -141,7 +141,9 @@ def _show_listings(main: Element) -> None:
     for code in main.iter("code"):
         if code.find("br") is not None and _stands_alone(code):
             code.tag = "pre"
-    for pre in main.iter("pre"):
+    numbered = not names.isdisjoint(_NAMES["numbers"])
+    changed = not names.isdisjoint(_NAMES["lines"]) and not names.isdisjoint(_NAMES["removed"] | _NAMES["added"])
+    for pre in main.iter("pre") if numbered or changed else ():
         if len(pre):
             _show_lines(pre)
 
@@ -222,12 +224,14 @@ def _show_boxes(main: Element) -> None:
             box.tail = f" {(box.tail or '').lstrip()}"
 
 
-def _show_icons(main: Element) -> None:
+def _show_icons(main: Element, names: frozenset[str]) -> None:
     """Give icons their names, and drop the words that only a font makes an icon of."""
     doomed: list[Element] = []
+    has_ligatures = any(map(_PHRASES["ligatures"].match, names))
+    for element in main.iter("mat-icon"):
+        element.text = ""
     for element in list(main.iter("i", "span", "em", "b", "abbr", "mat-icon", "svg")):
-        names = _classes(element)
-        if element.tag == "mat-icon" or any(map(_PHRASES["ligatures"].match, names)):
+        if has_ligatures and any(map(_PHRASES["ligatures"].match, _classes(element))):
             element.text = ""
         if element.tag == "svg" or _is_icon(element):
             name = _name_of(element)
