@@ -14,11 +14,11 @@ from typing import Any
 
 import httpx
 from rich.console import Console
-from rich.markdown import Markdown
 from rich.markup import escape
 
 from jobs.cli import DONE, BadInput, Words, add_collection, add_json, check_range, command, finish, main, say
 from jobs.environment import home, locale_language, open_store, read_configuration, service_key
+from jobs.markdown import ShownMarkdown
 from pipelines.answering.engine import QueryEngine
 from pipelines.answering.events import Delta
 from pipelines.answering.factory import make_engine, make_retriever
@@ -248,7 +248,7 @@ def show(reply: Mapping[str, Any], language: str = ENGLISH) -> None:
     console = Console(highlight=False, soft_wrap=True, emoji=False)
     console.print(f"[bold]{escape(reply['question'])}[/bold]\n")
     if console.is_terminal:
-        console.print(Markdown(reply["answer"], hyperlinks=False), soft_wrap=False)
+        console.print(ShownMarkdown(reply["answer"]), soft_wrap=False)
     else:
         console.print(reply["answer"], markup=False)
     console.print()

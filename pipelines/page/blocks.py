@@ -3,12 +3,12 @@
 A plain text, as indexes of earlier versions hold it, is prose of several lines. Knows no question and no answer.
 """
 
+import itertools
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
-from itertools import pairwise
 
 from markdown_it.token import Token
 
@@ -68,21 +68,37 @@ class MarkdownBlock:
 def read_blocks(markdown: str) -> tuple[MarkdownBlock, ...]:
     """Return the blocks of a text in order; those of a list that begins within an item are lists of their own."""
     lines = markdown.replace("\r\n", "\n").replace("\r", "\n").split("\n")  # as the parser counts them
-    return tuple(_blocks(lines))
+    return tuple(_blocks(_Lines(lines), _PARSER.parse("\n".join(lines))))
 
 
-def _blocks(lines: Sequence[str], depth: int = 0) -> Iterator[MarkdownBlock]:
-    tokens = _PARSER.parse("\n".join(lines))
-    begins = [n for n, token in enumerate(tokens) if token.map and not token.level]
-    for n, following in pairwise([*begins, len(tokens)]):
-        yield from _block(lines, tokens[n:following], depth)
+@dataclass(frozen=True, slots=True)
+class _Lines:
+    """The lines of a text, or of an item in it, without the item's marker and indent.
+
+    `above` is the number of the text's lines before the item, as tokens count from the first line of the text.
+    """
+
+    lines: Sequence[str]
+    above: int = 0
+    depth: int = 0  # items of lists that these lie in
+
+    def of(self, token: Token) -> Sequence[str]:
+        """Return the lines of a token."""
+        begin, end = token.map or (0, 0)
+        return self.lines[begin - self.above : end - self.above]
 
 
-def _block(lines: Sequence[str], tokens: Sequence[Token], depth: int) -> Iterator[MarkdownBlock]:
-    """Yield the block of `tokens`, the first of which opens it; it lies in `depth` items of lists."""
+def _blocks(lines: _Lines, tokens: Sequence[Token]) -> Iterator[MarkdownBlock]:
+    """Yield the blocks of `tokens`, which stand beside each other on the level of the first."""
+    begins = [n for n, token in enumerate(tokens) if token.map and token.level == tokens[0].level]
+    for n, following in itertools.pairwise([*begins, len(tokens)]):
+        yield from _block(lines, tokens[n:following])
+
+
+def _block(lines: _Lines, tokens: Sequence[Token]) -> Iterator[MarkdownBlock]:
+    """Yield the block of `tokens`, the first of which opens it."""
     first = tokens[0]
-    begin, end = first.map or (0, 0)
-    kind, text = _KINDS.get(first.type, BlockKind.PROSE), _join(lines[begin:end])
+    kind, text = _KINDS.get(first.type, BlockKind.PROSE), _join(lines.of(first))
     has_code = any(_KINDS.get(token.type) is BlockKind.CODE for token in tokens)
     if kind in (BlockKind.PROSE, BlockKind.NOTE):
         yield MarkdownBlock(kind, text, has_code=has_code)
@@ -92,20 +108,26 @@ def _block(lines: Sequence[str], tokens: Sequence[Token], depth: int) -> Iterato
     elif kind is BlockKind.TABLE:
         yield MarkdownBlock(kind, text, rows=tuple(text.split("\n")))
     else:
-        yield from _lists(lines, tokens, depth)
+        yield from _lists(lines, tokens)
 
 
-def _lists(lines: Sequence[str], tokens: Sequence[Token], depth: int) -> Iterator[MarkdownBlock]:
+def _lists(lines: _Lines, tokens: Sequence[Token]) -> Iterator[MarkdownBlock]:
     """Yield the lists that begin within the first items, and the list of the items that are left."""
-    items = [n for n, token in enumerate(tokens) if token.level == 1 and token.type == "list_item_open"]
-    begin, end = tokens[0].map or (0, 0)
-    while items and depth < DEEPEST and _opens_another(tokens[items[0] : items[0] + 2]):
-        first, begin = tokens[items.pop(0)].map or (begin, end)
-        yield from _blocks(_within(lines[first:begin]), depth + 1)
-    if items:
-        has_code = any(_KINDS.get(token.type) is BlockKind.CODE for token in tokens[items[0] :])
-        texts = (_join(lines[slice(*tokens[item].map or (0, 0))]) for item in items)
-        yield MarkdownBlock(BlockKind.LIST, _join(lines[begin:end]), items=tuple(texts), has_code=has_code)
+    level = tokens[0].level + 1
+    items = [n for n, token in enumerate(tokens) if token.level == level and token.type == "list_item_open"]
+    ends = [n for n, token in enumerate(tokens) if token.level == level and token.type == "list_item_close"]
+    opening = list(itertools.takewhile(lambda item: _opens_another(tokens[item : item + 2]), items))
+    if lines.depth >= DEEPEST:
+        opening = []
+    for item, end in zip(opening, ends, strict=False):
+        above = (tokens[item].map or (0, 0))[0]
+        inner = _Lines(_within(lines.of(tokens[item])), above, lines.depth + 1)
+        yield from _blocks(inner, tokens[item + 1 : end])
+    if left := items[len(opening) :]:
+        has_code = any(_KINDS.get(token.type) is BlockKind.CODE for token in tokens[left[0] :])
+        texts = tuple(_join(lines.of(tokens[item])) for item in left)
+        before = sum(len(lines.of(tokens[item])) for item in opening)
+        yield MarkdownBlock(BlockKind.LIST, _join(lines.of(tokens[0])[before:]), items=texts, has_code=has_code)
 
 
 def _within(lines: Sequence[str]) -> list[str]:

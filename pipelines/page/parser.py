@@ -3,10 +3,15 @@
 markdown-it fills each row up to the columns of the head, so that 1,200 characters may have 30,000 cells.
 """
 
-from markdown_it import MarkdownIt
+from types import SimpleNamespace
+
+from markdown_it import MarkdownIt, helpers
 from markdown_it.common.utils import mdTrim
 from markdown_it.rules_block import StateBlock, table
 from markdown_it.rules_block.table import escapedSplit
+from markdown_it.rules_inline import StateInline
+
+_LAST_TARGET = "last target"  # the text that was read last, and where the last target of a link begins in it
 
 
 def block_parser() -> MarkdownIt:
@@ -20,6 +25,27 @@ def keep_short_rows(parser: MarkdownIt) -> MarkdownIt:
     """Let each row of a table have the cells that are written, as `td` in the head too, and return the parser."""
     parser.block.ruler.at("table", _table_of_rows, {"alt": ["paragraph", "reference"]})
     return parser
+
+
+def skip_labels_without_target(parser: MarkdownIt) -> MarkdownIt:
+    """Look for the end of a label only where a target can follow, and return the parser.
+
+    The library tries each of many open brackets, and looks at some forty signs behind it, to find no link.
+    """
+    known = {**vars(helpers), "parseLinkLabel": _label_end}
+    parser.helpers = SimpleNamespace(**known)  # type: ignore[assignment]
+    return parser
+
+
+def _label_end(state: StateInline, start: int, disableNested: bool = False) -> int:
+    """Return where the label of a link ends, -1 if no link can end behind its beginning."""
+    if not state.env.get("references"):
+        text, last = state.env.get(_LAST_TARGET, ("", -1))
+        if text is not state.src:
+            text, last = state.env[_LAST_TARGET] = state.src, state.src.rfind("](")
+        if last < start:
+            return -1
+    return helpers.parseLinkLabel(state, start, disableNested)
 
 
 def _whole_table(state: StateBlock, start: int, end: int, silent: bool) -> bool:
@@ -45,9 +71,9 @@ def _table(state: StateBlock, start: int, end: int, silent: bool, *, cells: bool
         after += 1
     state.push("table_open", "table", 1).map = [start, after]
     if cells:
-        columns = len(_cells(state, start))
+        styles = [_style(rule) for rule in _cells(state, start + 1)]
         for line in (start, *range(start + 2, after)):
-            _push_row(state, _cells(state, line)[:columns])
+            _push_row(state, _cells(state, line), styles)
     state.push("table_close", "table", -1)
     state.parentType, state.line = parent, after
     return True
@@ -65,10 +91,18 @@ def _cells(state: StateBlock, line: int) -> list[str]:
     return cells[:-1] if cells[-1:] == [""] else cells
 
 
-def _push_row(state: StateBlock, cells: list[str]) -> None:
+def _style(rule: str) -> dict[str, str | int | float]:
+    """Return the attributes of the cells below a cell of the rule, such as `:-:`."""
+    begins, ends = rule.strip().startswith(":"), rule.strip().endswith(":")
+    side = "center" if begins and ends else "right" if ends else "left"
+    return {"style": f"text-align:{side}"} if begins or ends else {}
+
+
+def _push_row(state: StateBlock, cells: list[str], styles: list[dict[str, str | int | float]]) -> None:
+    """Push a row with as many cells as the rule has at most; each has its style from there."""
     state.push("tr_open", "tr", 1)
-    for cell in cells:
-        state.push("td_open", "td", 1)
+    for cell, style in zip(cells, styles, strict=False):
+        state.push("td_open", "td", 1).attrs = dict(style)
         inline = state.push("inline", "", 0)
         inline.content, inline.children = mdTrim(cell), []
         state.push("td_close", "td", -1)

@@ -13,10 +13,12 @@ from markdown_it.tree import SyntaxTreeNode
 from rich.cells import cell_len
 
 from pipelines.answering.writing.stages.text import Number, Piece, read_text, shown
-from pipelines.page.parser import keep_short_rows
+from pipelines.page.parser import keep_short_rows, skip_labels_without_target
 from serve.chat.packing import FENCE, Fragment
 
-_PARSER = keep_short_rows(MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"]))
+_PARSER = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
+_PARSER = skip_labels_without_target(keep_short_rows(_PARSER))
+WORDS = ("text", "softbreak")
 MARKS = {"strong": "*", "em": "_", "s": "~"}
 # Together, escaped, they fit into a section. A longer address is left out, a longer label cut.
 MOST_URL, MOST_LABEL = 2_000, 150
@@ -96,21 +98,26 @@ class _Renderer:
             yield from (replace(fragment, gap="\n") for fragment in fragments[1:])
 
     def _inline(self, node: SyntaxTreeNode, bold: bool = False) -> str:
-        text = "".join(self._span(child, bold) for child in node.children).strip()
-        return _NEEDLESS.sub("", text)
+        return _NEEDLESS.sub("", self._spans(node.children, bold).strip())
+
+    def _spans(self, nodes: list[SyntaxTreeNode], bold: bool) -> str:
+        """Return spans; texts in lines that follow each other are one, and read once."""
+        runs = itertools.groupby(nodes, key=lambda node: node.type in WORDS)
+        return "".join(
+            self._text("".join(map(plain, run))) if words else "".join(self._span(node, bold) for node in run)
+            for words, run in runs
+        )
 
     def _span(self, node: SyntaxTreeNode, bold: bool = False) -> str:
         match node.type:
-            case "text":
-                return self._text(node.content)
-            case "softbreak" | "hardbreak":
-                return " " if node.type == "softbreak" else "\n"
+            case "hardbreak":
+                return "\n"
             case "code_inline":
                 return f"`{escape(node.content.replace('`', GRAVE))}`" if node.content.strip() else node.content
             case "link" | "image":
                 url = str(node.attrs.get("href") or node.attrs.get("src") or "")
                 return link(url, plain(node) or url)
-        inner = "".join(self._span(child, bold or node.type == "strong") for child in node.children)
+        inner = self._spans(node.children, bold or node.type == "strong")
         needless = node.type not in MARKS or (bold and node.type == "strong")
         return inner if needless else _mark(MARKS[node.type], inner)
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from pipelines.page.blocks import BlockKind, read_blocks
-from pipelines.page.parser import block_parser
+from pipelines.page.parser import block_parser, skip_labels_without_target
 
 NESTED = "- one\n    1. inner\n\n        ```sh\n        ls\n        ```\n- two\\\n    more"
 
@@ -42,6 +42,19 @@ def test_lists_within_lists_are_read_however_deep_and_many(opens: str) -> None:
     assert block.kind is BlockKind.LIST and block.text.startswith(opens) and block.text.endswith("a")
     blocks = read_blocks(f"{opens}{opens}a\n" * 2_000)
     assert sum(block.text.count("a") for block in blocks) == 2_000 and len(blocks) == 2_000
+
+
+@pytest.mark.parametrize("marker", ["- ", "-   ", "1. ", "10) "])
+@pytest.mark.parametrize(
+    "inner", ["- a\n- b", "1. a\n\n   more\n2. b", "* > note\n* - c\n  - d", "- ```py\n  x = 1\n  ```"]
+)
+def test_a_list_within_an_item_is_read_as_it_would_be_alone(marker: str, inner: str) -> None:
+    within = (marker + inner).replace("\n", "\n" + " " * len(marker))
+    assert read_blocks(f"{within}\n\nprose\n\n{within}") == (
+        *read_blocks(inner),
+        *read_blocks("prose"),
+        *read_blocks(inner),
+    )
 
 
 def test_a_table_ends_where_its_rows_do() -> None:
@@ -84,3 +97,9 @@ def test_indented_code_of_an_earlier_version_is_fenced() -> None:
 def test_no_letter_is_lost_whatever_the_text(text: str) -> None:
     written = "".join(block.text for block in read_blocks(text))
     assert [sign for sign in written if sign.isalnum()] == [sign for sign in text if sign.isalnum()]
+
+
+@given(st.text("ab[]()!`\\\n<>:", max_size=60), st.sampled_from(["", "\n\n[a]: https://d.test", "](b)"]))
+def test_labels_are_found_where_the_library_finds_them(text: str, end: str) -> None:
+    library, ours = MarkdownIt("commonmark"), skip_labels_without_target(MarkdownIt("commonmark"))
+    assert ours.render(text + end) == library.render(text + end)

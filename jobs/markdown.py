@@ -1,0 +1,54 @@
+"""Shows the Markdown of an answer in a terminal, by rich; a table that is too wide for columns is shown as lines."""
+
+from typing import ClassVar
+
+from markdown_it import MarkdownIt
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.markdown import (
+    Markdown,
+    MarkdownContext,
+    MarkdownElement,
+    TableBodyElement,
+    TableElement,
+    TableHeaderElement,
+    TableRowElement,
+)
+from rich.text import Text
+
+from pipelines.page.parser import keep_short_rows
+
+LEAST_COLUMN = 5  # of the width: two signs and what lies between columns; narrower ones can't be read
+
+
+class ShownTable(TableElement):
+    """A table whose rows have the cells that were written; the first row is its head."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.rows: list[TableRowElement] = []
+
+    def on_child_close(self, context: MarkdownContext, child: MarkdownElement) -> bool:
+        assert isinstance(child, TableRowElement)
+        self.rows.append(child)
+        return False
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        head, *rows = self.rows
+        if len(head.cells) * LEAST_COLUMN > options.max_width:
+            for row in self.rows:
+                yield Text(" | ").join(cell.content for cell in row.cells)
+            return
+        self.header, self.body = TableHeaderElement(), TableBodyElement()
+        self.header.row, self.body.rows = head, rows
+        yield from super().__rich_console__(console, options)
+
+
+class ShownMarkdown(Markdown):
+    """The Markdown of an answer, in time that grows like its length."""
+
+    elements: ClassVar[dict[str, type[MarkdownElement]]] = {**Markdown.elements, "table_open": ShownTable}
+
+    def __init__(self, markup: str) -> None:
+        super().__init__("", hyperlinks=False)
+        self.markup = markup
+        self.parsed = keep_short_rows(MarkdownIt().enable(["strikethrough", "table"])).parse(markup)
