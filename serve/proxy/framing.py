@@ -23,8 +23,9 @@ SINGLE = (b"host", b"content-length", b"transfer-encoding")
 class OneByOne(HttpToolsProtocol):
     """A connection whose requests are parsed as they are answered.
 
-        No upgrade is made: the body of a request that asks for one is read as every body (RFC 9110, 7.8). What is wrong
-    X"""
+    No upgrade is made: the body of a request that asks for one is read as every body (RFC 9110, 7.8). A request that is
+    wrong is refused, and ends the connection.
+    """
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)

@@ -76,6 +76,10 @@ def variables(service: Service, n: int) -> None:
     _count(service, service.send("127.0.0.9", "POST", "/query", body)[0])
 
 
+def announced(service: Service, n: int) -> None:
+    unknown_fields(f"/v1/collections/{service.docs}/changes")(service, n)
+
+
 def pipelined(service: Service, n: int) -> None:
     one = b"GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
     _send_and_read(service, "127.0.0.9", one * 4_500)
@@ -142,7 +146,7 @@ def _quietly(send: Callable[[bytes], None], sent: bytes) -> None:
 
 FLOODS: dict[str, tuple[int, Flood]] = {
     f"{FIELDS:,} unknown fields to /feedback, 4 at once": (4, unknown_fields("/feedback", rating=1)),
-    f"{FIELDS:,} unknown fields to /changes, wrong signature, 4 at once": (4, unknown_fields("/changes")),
+    f"{FIELDS:,} unknown fields to /changes, wrong signature, 4 at once": (4, announced),
     f"a question with {FIELDS:,} variables, 4 at once": (4, variables),
     "4,500 pipelined requests from 16 connections": (16, pipelined),
     "12,000 header lines, 16 connections": (16, header_lines),

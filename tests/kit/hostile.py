@@ -17,9 +17,10 @@ from dataclasses import dataclass
 Shape = Callable[[int], str]
 Reader = Callable[[str], object]
 
-LENGTHS = (2_000, 8_000, 32_000, 128_000)
+LENGTHS = (2_000, 8_000, 32_000, 64_000, 128_000)
 MOST_S, MOST_GROWTH = 1.0, 1.2  # at the greatest length; the power of the length that the time grows with
 TELLING_S = 0.04  # growth from less is noise
+TOLD_AT, TOLD_S = 8_000, 0.0005  # who takes less for so long a text does not read it again and again: that takes ms
 MOST_BYTES = 4 << 30  # of memory that a reader may take
 
 
@@ -312,20 +313,21 @@ def in_deltas(feed: Callable[[str], object], close: Callable[[], object], size: 
 
 @dataclass(frozen=True, slots=True)
 class Timed:
-    """How many seconds of a processor a reader takes by length; None where it was killed."""
+    """How many seconds of a processor a reader takes by the lengths that were tried; None where it was killed."""
 
     seconds: Mapping[int, float | None]
     error: str = ""
 
     @property
     def growth(self) -> float:
-        """The power of the length with which the time grew over the last lengths, 0 where it is too short to tell."""
+        """The power of the length with which the time grew up to the longest text, 0 where it is too short to tell."""
         told = [(length, took) for length, took in self.seconds.items() if took is not None]
         if len(told) < len(self.seconds):
             return math.inf
         if len(told) < 2 or told[-1][1] < TELLING_S:
             return 0.0
-        (short, before), (long, after) = told[-2:]
+        long, after = told[-1]
+        short, before = next((one for one in reversed(told) if one[0] * 4 <= long), told[0])  # a double tells little
         return math.log(after / max(before, 1e-4)) / math.log(long / short)
 
     @property
@@ -350,7 +352,9 @@ def timed(
     while left:
         rows = _of_a_copy(read, [(title, shapes[title]) for title in left], lengths, limit_s, runs)
         for title, length, seconds, error in rows:
-            if error:
+            if seconds < 0:
+                del found[title][length]
+            elif error:
                 errors[title] = error
             else:
                 found[title][length] = seconds
@@ -374,7 +378,7 @@ def _of_a_copy(
 
 
 def _measure(
-    read: Reader, shapes: Iterable[tuple[str, Shape]], lengths: Iterable[int], limit_s: float, runs: int, sink: int
+    read: Reader, shapes: Iterable[tuple[str, Shape]], lengths: Sequence[int], limit_s: float, runs: int, sink: int
 ) -> None:
     """Write title, length, seconds and error of each text to `sink`, and end this process."""
     signal.signal(signal.SIGPROF, signal.SIG_DFL)
@@ -383,6 +387,11 @@ def _measure(
     gc.freeze()  # what was imported is no part of what a reader does
     try:
         for (title, shape), length in itertools.product(shapes, lengths):
+            if length == lengths[0]:
+                took = dict[int, float]()
+            if any(short >= TOLD_AT and took[short] < TOLD_S for short in took):
+                os.write(sink, f"{title}\t{length}\t-1\t\n".encode())
+                continue
             signal.setitimer(signal.ITIMER_PROF, limit_s)
             text, least, error = shape(length), math.inf, ""
             try:
@@ -394,6 +403,7 @@ def _measure(
                         break
             except Exception as failed:
                 least, error = 0.0, f"{type(failed).__name__}: {str(failed)[:200]!r}"
+            took[length] = math.inf if error else least
             os.write(sink, f"{title}\t{length}\t{max(least, 1e-6):.6f}\t{error}\n".encode())
     finally:
         os._exit(0)
