@@ -53,9 +53,11 @@ def show(main: Element, names: frozenset[str]) -> None:
 
 def drop(root: Element, elements: Iterable[Element]) -> None:
     """Remove `elements` from `root`, but keep the text after each."""
-    for element in elements:
+    doomed = list(elements)
+    for element in doomed:
         element.tag = _DROPPED
-    etree.strip_elements(root, _DROPPED, with_tail=False)
+    if doomed:  # to look through the whole tree takes as long as for many
+        etree.strip_elements(root, _DROPPED, with_tail=False)
 
 
 # ---------------------------------------------------------------------------------------------- what is hidden
