@@ -16,7 +16,7 @@ from typing import Any
 from pipelines.answering import Synthesizer, Task, make_synthesizer
 from pipelines.indexing import read_page
 from pipelines.llm import LLM, ChatModel, Completion, LLMSession
-from pipelines.page.flow import flat_blocks
+from pipelines.page import section_text
 from pipelines.records import Message, Page
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "freshness.md"
@@ -65,7 +65,7 @@ async def answer_at_once(llm: ChatModel, texts: list[str]) -> list[str]:
 def main() -> None:
     """Print an answer of each kind."""
     document = read_page(Page(PAGE.as_uri(), PAGE.read_bytes(), "text/markdown"))
-    texts = ["\n".join(block.text for block in flat_blocks(section.content)) for section in document.sections[:4]]
+    texts = [section_text(section) for section in document.sections[:4]]
     llm = choose_model()
     print("refine:", make_synthesizer("refine", llm=llm).synthesize(QUESTION, texts), sep="\n")
     print("tree:", make_synthesizer("tree_summarize", num_children=2, llm=llm).synthesize(QUESTION, texts), sep="\n")

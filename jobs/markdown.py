@@ -1,4 +1,4 @@
-"""Shows the Markdown of an answer in a terminal, by rich; a table that is too wide for columns is shown as lines."""
+"""Shows the Markdown of an answer in a terminal, by rich; a table too wide for columns becomes lines."""
 
 from typing import ClassVar
 

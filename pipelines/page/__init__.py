@@ -41,3 +41,7 @@ keep their markers, each level of lists is indented by two spaces instead of fou
 Rows have their cells divided by ` | `. A text that was never written here (an index of an earlier version) is read as
 far as it is such Markdown, and nothing of it fails.
 """
+
+from pipelines.page.flow import section_text
+
+__all__ = ["section_text"]

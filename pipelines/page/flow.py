@@ -20,6 +20,7 @@ from pipelines.page.tree import (
     Node,
     Note,
     Paragraph,
+    Section,
     Span,
     Spans,
     Tab,
@@ -32,6 +33,11 @@ LIST = 0  # in TextLine.within: a level of lists; notes have numbers from 1 on
 GAP = "\n\n"  # between blocks, and between paragraphs
 _STOPS = (".", "!", "?", "…", "。", "！", "？")
 _CLOSING = " \t\n)]}»”’\"'*`"
+
+
+def section_text(section: Section) -> str:
+    """Return the plain text of a section, a line for each block."""
+    return "\n".join(block.text for block in flat_blocks(section.content))
 
 
 def introduces(paragraph: str) -> bool:
