@@ -84,6 +84,6 @@ class Chromium:
             await page.goto(url, wait_until="load", timeout=LOAD_S * 1000)
             await page.wait_for_timeout(SETTLE_MS)
             found: dict[str, Any] = await asyncio.wait_for(page.evaluate(self.script), LOAD_S)
-            return found
+            return found if page.url.partition("#")[0] == url else {"error": f"forwards to {page.url}"}
         except (Error, TimeoutError) as error:
             return {"error": str(error).splitlines()[0][:200] if str(error) else f"no answer in {LOAD_S:.0f} s"}

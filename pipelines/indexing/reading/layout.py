@@ -8,13 +8,13 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from operator import itemgetter
-from typing import Any
+from typing import Any, TypeGuard
 
 from pydantic import TypeAdapter
 
 from pipelines.indexing.reading.links import origin
 from pipelines.page.flow import GAP, flat_blocks
-from pipelines.page.tree import Code, Definitions, Document, Group, Node, Note, Section, Tab
+from pipelines.page.tree import Box, Code, Definitions, Document, Group, Item, List, Node, Note, Section, Tab
 from pipelines.records import digest
 
 # Of 100 pages each, Django's and SQLite's layout stands on nearly all; Ray's, PostgreSQL's and Python's documentation
@@ -25,7 +25,7 @@ LEAST_PAGES, SHARE, KEPT_SHARE = 8, 0.5, 0.35
 LABEL_SHARE = 0.9
 # Characters under a heading that many pages share ("Last update:"): a licence or a warning there is longer.
 LONGEST_BESIDE = 100
-_OPEN = Group | Note | Tab | Definitions  # boxes of which a part may be layout
+_OPEN = Group | Note | Tab | Definitions | Item  # boxes of which a part may be layout
 _SEPARATORS = " \t\n-–—|·•:»/"
 
 
@@ -72,7 +72,7 @@ class Layout:
         kept: list[Node] = []
         changed = False
         for node in nodes:
-            if not isinstance(node, _OPEN):
+            if not _is_open(node):
                 is_line = self._is_line(node, longest)
                 changed |= is_line
                 kept += [] if is_line else [node]
@@ -169,10 +169,17 @@ def _outside_lines(page: Document, outside: Iterable[str]) -> Iterator[str]:
 def _paragraphs(nodes: Sequence[Node]) -> Iterator[str]:
     """Yield the texts that may be layout: paragraphs, lists, entries and tables as a whole, but no code."""
     for node in nodes:
-        if isinstance(node, _OPEN):
+        if _is_open(node):
             yield from _paragraphs(node.blocks)
         elif not isinstance(node, Code):
             yield _text_of(node)
+
+
+def _is_open(node: Node) -> TypeGuard[Box]:
+    """Return whether a part of a node may be layout: of a menu of menus, all but the contents of the page."""
+    if isinstance(node, List):
+        return any(isinstance(item, Box) and len(item.blocks) > 1 for item in node.blocks)
+    return isinstance(node, _OPEN)
 
 
 def _text_of(node: Node) -> str:

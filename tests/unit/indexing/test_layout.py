@@ -40,6 +40,24 @@ def test_banners_and_pagers_are_left_out():
     assert not any("Acme. Fast" in texts(document) or "back" in texts(document) for document in stripped)
 
 
+def test_a_menu_is_left_out_though_another_part_of_it_is_the_pages_own():
+    entries = "".join(f"<li><a href='{name}'>{name} of Acme</a></li>" for name in ("Modules", "Buffers", "Timers"))
+    index = f"<li>Index<hr><ul>{entries}</ul></li>"
+    documents = [
+        page(
+            number,
+            f"<h1>Acme 3.2</h1><ul>{index}<li>Contents<hr><ul><li>Part {number}</li></ul></li></ul>"
+            f"<h2>Topic {number}</h2><p>Words about topic {number}.</p>",
+            f"Topic {number}",
+        )
+        for number in range(20)
+    ]
+    stripped = [texts(document) for document in map(learn_layout(documents).strip, documents)]
+    assert all("Buffers of Acme" in texts(document) for document in documents)
+    assert not any("Buffers of Acme" in text for text in stripped)
+    assert all(f"Words about topic {n}." in text for n, text in enumerate(stripped))
+
+
 def test_what_repeats_under_a_pages_own_heading_stays():
     documents = site(20)
     for document in map(learn_layout(documents).strip, documents):
