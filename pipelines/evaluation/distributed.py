@@ -61,8 +61,7 @@ def ask_over_ray(
             return
         actors, cpus = plan_actors(nodes)
         held = held_by_others(ray.cluster_resources(), nodes)  # type: ignore[no-untyped-call]
-        options = quiet_context().execution_options
-        options.exclude_resources = ray.data.ExecutionResources(cpu=held["CPU"], gpu=held["GPU"])
+        quiet_context(held)
         rows = [{"question": e.question, "sources": list(e.sources), "answer": e.answer} for e in examples]
         counts = ray.data.from_items(rows, override_num_blocks=batches).map_batches(
             EvaluationActor,

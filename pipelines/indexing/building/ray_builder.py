@@ -12,7 +12,7 @@ from typing import Any, cast
 
 import pyarrow as pa
 import ray.data
-from ray.data import ActorPoolStrategy, Dataset, ExecutionResources, TaskPoolStrategy
+from ray.data import ActorPoolStrategy, Dataset, TaskPoolStrategy
 from ray.exceptions import ActorUnschedulableError, StreamingGeneratorReplayInconsistentError
 
 from pipelines.cluster import quiet_context
@@ -121,16 +121,8 @@ def _in_tasks(source: Dataset, function: Any, cpus: float, most: int | None, **a
 
 
 def configure(slow_source: bool, held: Node) -> None:
-    """Set the options of Ray Data's context: block size, no time-out for a slow source, quiet output.
-
-    What others hold is left out: Ray Data plans with all of a cluster, and would start actors where tasks are to run.
-    """
-    context = quiet_context()
-    # Ray will drop it in 2027 for `label_selector`, which can't say it: a service and a run share nodes. Nor can
-    # `resource_limits`, a fixed number: nodes that join later would stay idle.
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # known, see above: no line of each job's log
-        context.execution_options.exclude_resources = ExecutionResources(cpu=held["CPU"], gpu=held["GPU"])
+    """Set the options of Ray Data's context: block size, no time-out for a slow source, quiet output."""
+    context = quiet_context(held)
     context.target_max_block_size = steps.BLOCK_BYTES
     context.execution_no_progress_timeout_s = -1 if slow_source else 1800
     # An actor that has a batch and another one waiting is enough work to start one more, where a node has room.
