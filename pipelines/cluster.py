@@ -180,7 +180,7 @@ def own_error(error: Exception) -> Exception:
     return cause
 
 
-def quiet_context(held: Mapping[str, float]) -> Any:
+def quiet_context(held: Mapping[str, float] | None = None) -> Any:
     """Return the options of Ray Data, with which it prints nothing: its caller reports progress, and errors once.
 
     What others hold (`CPU`, `GPU`) is left out: Ray Data plans with all of a cluster, and would start actors where
@@ -195,10 +195,11 @@ def quiet_context(held: Mapping[str, float]) -> Any:
     warnings.filterwarnings("ignore", "The minimum number of concurrent actors")  # the input is short: no problem
     # Ray will drop it in 2027 for `label_selector`, which can't say it: a service and a run share nodes. Nor can
     # `resource_limits`, a fixed number: nodes that join later would stay idle.
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # known, see above: no line of each job's log
-        others = ray.data.ExecutionResources(cpu=held["CPU"], gpu=held["GPU"])
-        context.execution_options.exclude_resources = others
+    if held:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # known, see above: no line of each job's log
+            others = ray.data.ExecutionResources(cpu=held["CPU"], gpu=held["GPU"])
+            context.execution_options.exclude_resources = others
     return context
 
 
