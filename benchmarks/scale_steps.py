@@ -118,9 +118,9 @@ def run_unchanged(store: Store, synthetic: Synthetic) -> Figures:
                 store.save_pages(COLLECTION, record.run, [FetchedPage(page.staged.url, "ok") for page in batch])
         with watch("unchanged"):
             store.mark_unseen(COLLECTION, record.run, SITE, "gone")
-            store.mark_duplicates(COLLECTION, record.run)
+            store.mark_duplicates(COLLECTION, record.run, {})
             store.ranges_to_index(COLLECTION, record.run, index.id, "", 200)
-            store.mark_duplicates(COLLECTION, record.run)
+            store.mark_duplicates(COLLECTION, record.run, {})
             store.page_counts(COLLECTION, record.run)
             store.deletable_pages(COLLECTION, index.id)
             made = publish(store, lock, record.run, index.settings)

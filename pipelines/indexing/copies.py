@@ -4,24 +4,33 @@ A page with a text of its own is a page of its own, whatever it names as canonic
 page.
 """
 
+import math
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
+from queue import SimpleQueue
 from urllib.parse import unquote, urlsplit
 
+from pipelines.embedding.cpu import count_cpus
 from pipelines.indexing.reading.child_process import Child
 from pipelines.indexing.reading.read import PageReader
 from pipelines.indexing.reading.sketch import is_same, sketch_page
 from pipelines.indexing.reading.text import UnreadablePage
+from pipelines.records import Page
 from pipelines.store import Store
+from pipelines.text.progress import Passing, Progress
 
 UNREAD = "-"  # stands for the sketch of a page that can't be read
 SKETCHED = 64  # pages whose sketches are saved at once
-# Default documents, and suffixes that servers add by themselves or that name a twin in Markdown.
+MOST_CHILDREN = 8  # processes that read pages at once: each may take as much memory as a page needs
+# Default documents, and suffixes that servers add by themselves or that mark a Markdown version.
 _DEFAULT = re.compile(r"/(?:index|default|README)(?:\.(?:html?|xhtml|php|aspx?|jsp|mdx?))*\Z")
 _SUFFIX = re.compile(r"(?:\.(?:html?|mdx?))+\Z")
+
+SameText = Callable[[str, str], bool]  # whether the pages at two URLs have one text
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,89 +43,135 @@ class NamedPage:
     is_html: bool
 
 
-def find_copies(store: Store, collection: str, child: Child) -> dict[str, str]:
+def find_copies(store: Store, collection: str, child: Child, tell: Progress) -> dict[str, str]:
     """Return the pages of a collection that are copies, with the URLs of their originals.
 
-    Pages that may be are read in `child`, once for each text that they have.
+    Pages that may be are read once for each text that they have: few in `child`, many in several processes.
     """
-    pages = [NamedPage(**row) for row in store.page_names(collection)]
-    pairs = may_be_copies(pages)
-    hashes = {page.url: page.content_hash for page in pages}
-    unequal = {url for pair in pairs for url in pair if len({hashes[each] for each in pair}) > 1}
-    sketches = _sketches(store, collection, sorted(unequal), child)
+    candidates = CopyCandidates.among(NamedPage(**row) for row in store.page_names(collection))
+    sketches = _sketches(store, collection, candidates.to_sketch(), child, tell)
+    hashes = {url: page.content_hash for url, page in candidates.pages.items()}
 
     def same(one: str, other: str) -> bool:
-        both = [sketches.get(url, UNREAD) for url in (one, other)]
-        return hashes[one] == hashes[other] or (UNREAD not in both and is_same(*both))
+        if hashes[one] == hashes[other]:
+            return True
+        both = sketches.get(one, UNREAD), sketches.get(other, UNREAD)
+        return UNREAD not in both and is_same(*both)
 
-    return copies_of(pages, same)
+    return candidates.copies(same)
 
 
-def _sketches(store: Store, collection: str, urls: Sequence[str], child: Child) -> dict[str, str]:
+def _sketches(store: Store, collection: str, urls: Sequence[str], child: Child, tell: Progress) -> dict[str, str]:
     known = store.page_sketches(collection, urls)
     todo = [url for url in urls if url not in known]
-    read = PageReader(sketch_page, child=child)
-    for start in range(0, len(todo), SKETCHED):
-        fresh: dict[str, str] = {}
-        for page in store.page_bodies(collection, todo[start : start + SKETCHED]):
-            fresh[page.url] = UNREAD
-            with suppress(UnreadablePage):
-                fresh[page.url] = read(page)
-        store.save_sketches(collection, fresh)
-        known |= fresh
+    children = min(count_cpus(), MOST_CHILDREN, math.ceil(len(todo) / SKETCHED))
+    with ExitStack() as stack:
+        readers = SimpleQueue[PageReader[str]]()
+        for number in range(children):
+            own = stack.enter_context(closing(Child())) if number else child
+            readers.put(PageReader(sketch_page, child=own))
+        threads = stack.enter_context(ThreadPoolExecutor(max(1, children)))
+        for start in range(0, len(todo), SKETCHED):
+            tell(Passing(f"comparing {len(todo):,} pages that may be copies of others, {start:,} done"))
+            pages = store.page_bodies(collection, todo[start : start + SKETCHED])
+            sketches = threads.map(lambda page: _sketch(page, readers), pages)
+            fresh = {page.url: sketch for page, sketch in zip(pages, sketches, strict=True)}
+            store.save_sketches(collection, fresh)
+            known |= fresh
     return known
 
 
-def may_be_copies(pages: Iterable[NamedPage]) -> list[tuple[str, str]]:
-    """Return the pairs of pages that are one if their texts are the same."""
-    by_url = {page.url: page for page in pages}
-    named = [(page.url, page.canonical) for page in by_url.values() if page.canonical in by_url]
-    pairs = [(url, target) for url, target in named if target and target != url]
-    for group in _spelt_alike(by_url.values()):
-        pairs += [(page.url, group[0].url) for page in group[1:]]
-    return pairs
+def _sketch(page: Page, readers: "SimpleQueue[PageReader[str]]") -> str:
+    """Return the sketch of a page that one of `readers` makes, UNREAD if it can't be read."""
+    read = readers.get()
+    try:
+        return read(page)
+    except UnreadablePage:
+        return UNREAD
+    finally:
+        readers.put(read)
 
 
-def copies_of(pages: Iterable[NamedPage], same: Callable[[str, str], bool]) -> dict[str, str]:
-    """Return the originals of the copies among `pages`, by URL; `same` tells whether two URLs have one text.
+@dataclass(frozen=True)
+class CopyCandidates:
+    """Pages by their URLs, and which of them may have one text.
 
-    Where the pages that name each other form a circle, the one with the best URL is the original.
+    `named` are pages with those that they name as canonical, `plain` pages with those at their URLs without the query
+    that have the same bytes, `spelt` groups whose URLs differ only in how they are spelt, the best URL first.
     """
-    by_url = {page.url: page for page in pages}
-    leads: dict[str, str] = {}
-    for page in by_url.values():
-        if (
-            page.canonical
-            and page.canonical != page.url
-            and page.canonical in by_url
-            and same(page.url, page.canonical)
-        ):
-            leads[page.url] = page.canonical
-    for group in _spelt_alike(by_url.values()):
-        best = next((page.url for page in group if page.url not in leads), group[0].url)
-        for page in group:
-            if page.url != best and page.url not in leads and same(page.url, best):
-                leads[page.url] = best
-    ends = {url: _end(url, leads, by_url) for url in leads}
-    return {url: end for url, end in ends.items() if end != url}
+
+    pages: Mapping[str, NamedPage]
+    named: Mapping[str, str]
+    plain: Mapping[str, str]
+    spelt: Sequence[Sequence[str]]
+
+    @classmethod
+    def among(cls, pages: Iterable[NamedPage]) -> "CopyCandidates":
+        """Return the candidates among the stored pages of a collection."""
+        by_url = {page.url: page for page in pages}
+        named, plain = dict[str, str](), dict[str, str]()
+        groups: defaultdict[str, list[NamedPage]] = defaultdict(list)
+        for url, page in by_url.items():
+            groups[spelling_key(url)].append(page)
+            if page.canonical and page.canonical != url and page.canonical in by_url:
+                named[url] = page.canonical
+            short = by_url.get(url.partition("?")[0])
+            if short and short is not page and short.content_hash == page.content_hash:
+                plain[url] = short.url
+        spelt = [[page.url for page in sorted(group, key=_rank)] for group in groups.values() if len(group) > 1]
+        return cls(by_url, named, plain, spelt)
+
+    def to_sketch(self) -> list[str]:
+        """Return the pages whose sketches are compared: candidates with different bytes."""
+        urls = set[str]()
+        for group in (*self.named.items(), *self.spelt):
+            if len({self.pages[url].content_hash for url in group}) > 1:
+                urls.update(group)
+        return sorted(urls)
+
+    def copies(self, same: SameText) -> dict[str, str]:
+        """Return the originals of the pages that are copies, by URL.
+
+        Of pages that lead to each other, the original is the one that names no other; where all do, the best URL of
+        those that are named.
+        """
+        named = {url: to for url, to in self.named.items() if same(url, to)}
+        texts = [text for group in self.spelt for text in _texts(group, same)]
+        copies = {*named, *self.plain}
+        for text in texts:  # a page with the text of one that is a copy is a copy, too
+            if any(named.get(url, url) not in text for url in text):
+                copies.update(text)
+        links = [*named.items(), *self.plain.items(), *((text[0], url) for text in texts for url in text)]
+        targets = set(named.values())
+
+        def rank(url: str) -> tuple[object, ...]:
+            return url in copies, url in copies and url not in targets, *_rank(self.pages[url])
+
+        originals = ((min(joined, key=rank), joined) for joined in _joined(links))
+        return {url: original for original, joined in originals for url in joined if url != original}
 
 
-def _end(url: str, leads: Mapping[str, str], pages: Mapping[str, NamedPage]) -> str:
-    """Return where `leads` lead from `url`: their end, or the best page of a circle."""
-    way = [url]
-    while (following := leads.get(way[-1])) is not None:
-        if following in way:
-            return min(way[way.index(following) :], key=lambda each: _rank(pages[each]))
-        way.append(following)
-    return way[-1]
+def _texts(urls: Iterable[str], same: SameText) -> list[list[str]]:
+    """Return `urls` in groups of one text each."""
+    texts: list[list[str]] = []
+    for url in urls:
+        text = next((text for text in texts if same(text[0], url)), None)
+        if text is None:
+            texts.append([url])
+        else:
+            text.append(url)
+    return texts
 
 
-def _spelt_alike(pages: Iterable[NamedPage]) -> list[list[NamedPage]]:
-    """Return groups of pages whose URLs differ in how they are spelt alone, each with the best URL first."""
-    groups: defaultdict[str, list[NamedPage]] = defaultdict(list)
-    for page in pages:
-        groups[plain_url(page.url)].append(page)
-    return [sorted(group, key=_rank) for group in groups.values() if len(group) > 1]
+def _joined(links: Iterable[tuple[str, str]]) -> list[list[str]]:
+    """Return all that `links` join, directly or through others, as groups."""
+    groups: dict[str, list[str]] = {}
+    for pair in links:
+        smaller, larger = sorted((groups.setdefault(url, [url]) for url in pair), key=len)
+        if smaller is not larger:
+            larger += smaller
+            groups |= dict.fromkeys(smaller, larger)
+    return list({id(group): group for group in groups.values()}.values())
 
 
 def _rank(page: NamedPage) -> tuple[bool, bool, bool, int, str]:
@@ -125,8 +180,8 @@ def _rank(page: NamedPage) -> tuple[bool, bool, bool, int, str]:
     return not page.is_html, parts.scheme != "https", "//" in parts.path, len(page.url), page.url
 
 
-def plain_url(url: str) -> str:
-    """Return what the URLs of one page have in common, however they are spelt: no page is known by it."""
+def spelling_key(url: str) -> str:
+    """Return the same key for URLs that differ only in how they are spelt. It is never shown or stored."""
     parts = urlsplit(url)
     path = re.sub(r"/{2,}", "/", unquote(parts.path))
     path = _SUFFIX.sub("", _DEFAULT.sub("/", path)).rstrip("/")

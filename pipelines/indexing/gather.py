@@ -185,7 +185,7 @@ class Gatherer:
 
     def _leave_out_copies(self) -> None:
         with self._log.timed("find_copies"):
-            copies = find_copies(self._store, self._name, self._child)
+            copies = find_copies(self._store, self._name, self._child, self._log.tell)
             self._store.mark_duplicates(self._name, self._run, copies)
 
     def _learn_layouts(self) -> None:
@@ -382,7 +382,7 @@ class Gatherer:
             listing = limit_files(settings, listing, spellings(self._changes.changed))
         pages, drafts = save_files(settings, listing, self._store, self._name, self._run, self._options.read_all)
         self._log.count_files(listing.skipped, listing.excluded + drafts)
-        self._log.tell(f"{pages:,} files under {folder.path}")
+        self._log.tell(f"{pages:,} {'file' if pages == 1 else 'files'} under {folder.path}")
 
     def _choose_hosts(self) -> list[CrawlSettings]:
         """Return the crawls to do. With new settings the stored pages are enough: only a new site is crawled."""

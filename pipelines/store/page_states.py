@@ -94,13 +94,14 @@ class Pages(Database):
             self._do(lambda connection: self._for_each(connection, statement("save_sketch"), rows))
 
     def mark_duplicates(self, collection: str, run: int, copies: Mapping[str, str]) -> None:
-        """Leave out `copies` (URLs of their originals by URL), pages whose URL gives the same bytes without its query,
-        and what `run` has staged of them; no other page is a duplicate any more.
+        """Leave out `copies` (URLs of their originals by URL), and what `run` has staged of them.
+
+        No other page is a duplicate any more.
         """
         values = {"collection": collection, "run": run, "copies": list(copies), "originals": list(copies.values())}
 
         def work(connection: Connection) -> None:
-            for name in ("unmark_duplicates", "mark_duplicates", "mark_same_content", "drop_staged_duplicates"):
+            for name in ("unmark_duplicates", "mark_duplicates", "drop_staged_duplicates"):
                 connection.execute(statement(name), values)
 
         self._do(work)

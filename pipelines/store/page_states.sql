@@ -104,13 +104,8 @@ update page set sketch = content_hash || ' ' || %(sketch)s where collection = %(
 -- name: mark_duplicates
 update page p set state = 'duplicate', error = 'same text as ' || copied.original, copy_of = copied.original
 from unnest(%(copies)s::text[], %(originals)s::text[]) as copied (url, original)
-where p.collection = %(collection)s and p.url = copied.url and p.state in ('ok', 'duplicate');
-
--- name: mark_same_content
-update page p set state = 'duplicate', error = 'same text as ' || target.url, copy_of = target.url
-from page target
-where p.collection = %(collection)s and p.state = 'ok' and strpos(p.url, '?') > 0 and target.collection = p.collection
-  and target.url = split_part(p.url, '?', 1) and target.state = 'ok' and target.content_hash = p.content_hash;
+where p.collection = %(collection)s and p.url = copied.url and p.state in ('ok', 'duplicate')
+  and (p.state, p.copy_of) is distinct from ('duplicate', copied.original);
 
 -- name: unmark_duplicates
 update page set copy_of = null, state = case when state = 'duplicate' then 'ok' else state end,

@@ -12,7 +12,7 @@ select url from indexed_page where index = %(index)s order by url;
 select url from indexed_page where index = %(index)s and url = any(%(urls)s)
 union
 select i.url from page p
-join indexed_page i on i.index = %(index)s and i.url = coalesce(p.copy_of, case when p.state = 'duplicate' then p.canonical end)
+join indexed_page i on i.index = %(index)s and i.url = p.copy_of
 where p.collection = %(collection)s and p.url = any(%(urls)s);
 
 -- name: indexed_body

@@ -117,11 +117,38 @@ def test_an_old_database_is_indexed_further_and_what_a_dead_run_embedded_is_used
         assert workshop.embedded == 1
 
 
+def remove_from(folder: Path, number: int) -> None:
+    """Leave the migrations before `number`."""
+    for path in folder.glob("*.sql"):
+        if path.name[:3].isdigit() and int(path.name[:3]) >= number:
+            path.unlink()
+
+
+def test_copies_of_before_their_originals_were_kept_are_not_read_again(old_database_url: str, folder: Path) -> None:
+    """The reasons are those that the version before wrote."""
+    remove_from(folder, 17)
+    copies = {"p00?ref=x": f"same content as {BASE}p00", "p00-copy": f"same page as {BASE}p00"}
+    with Store(old_database_url) as store:
+        store.migrate(folder)
+        with psycopg.connect(old_database_url) as connection:
+            for url, error in copies.items():
+                connection.execute(
+                    "insert into page (collection, url, state, error, canonical, content_hash, body, run, first_run, "
+                    "changed_run) values ('docs', %s, 'duplicate', %s, %s, 'h', '', 1, 1, 1)",
+                    (BASE + url, error, None if "?" in url else f"{BASE}p00"),
+                )
+        store.migrate()
+        workshop = Workshop(store, "docs", "hash:8")
+        live = workshop.live()
+        assert [store.find_pages(live, [BASE + url]) for url in copies] == [[f"{BASE}p00"]] * 2
+        with psycopg.connect(old_database_url) as connection:  # a crawl finds them as they were
+            connection.execute("update page set state = 'ok' where state = 'duplicate'")
+        assert store.pages_to_index("docs", 99, live.id, "other rules", [BASE + url for url in copies]) == []
+
+
 def test_answers_of_before_they_were_documents_are_read_as_they_were(empty_database_url: str, folder: Path) -> None:
     """The rows are those that the version before wrote: an answer, one that does not know, a failure."""
-    for path in folder.glob("*.sql"):
-        if path.name[:3].isdigit() and int(path.name[:3]) >= 12:
-            path.unlink()
+    remove_from(folder, 12)
     rows = json.loads((DATA / "questions_before_documents.json").read_text())
     with Store(empty_database_url) as store:
         store.migrate(folder)
