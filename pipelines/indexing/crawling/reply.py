@@ -26,6 +26,7 @@ _GZIP_MAGIC = b"\x1f\x8b"
 # Control bytes that no text holds (WHATWG, MIME Sniffing 3, "binary data byte", and DEL), looked for in so many bytes.
 _BINARY = re.compile(rb"[\0-\x08\x0b\x0e-\x1a\x1c-\x1f\x7f]")
 _SNIFFED = 1445
+_BYTE_ORDER_MARKS = (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")  # of a text, says the same section
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,9 +146,13 @@ def _sniff(kind: str, reply: HttpReply) -> str:
         return kind
     tagged = reply.body[:1024].lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"<")
     entry = format_of_body(reply.body) or (HTML if tagged else None)
-    if entry is None and reply.body and not _BINARY.search(reply.body, 0, _SNIFFED):
+    if entry is None and _is_text(reply.body):
         entry = TEXT
     return entry.media_type if entry else "application/octet-stream"
+
+
+def _is_text(body: bytes) -> bool:
+    return body.startswith(_BYTE_ORDER_MARKS) or (body != b"" and not _BINARY.search(body, 0, _SNIFFED))
 
 
 def _redirect(reply: HttpReply, known: KnownPage | None) -> FetchedPage:

@@ -59,7 +59,13 @@ def test_a_page_is_its_raw_bytes():
 
 @pytest.mark.parametrize(
     ("body", "state", "kind"),
-    [(b" \n<!doctype html>", "ok", "text/html"), (b"%PDF-1.7", "ok", "application/pdf"), (b"\x7fELF", "skipped", "")],
+    [
+        (b" \n<!doctype html>", "ok", "text/html"),
+        (b"%PDF-1.7", "ok", "application/pdf"),
+        (b"\x7fELF", "skipped", ""),
+        (b"\xff\xfeh\0i\0", "ok", "text/plain"),
+        (b"\xef\xbb\xbf\0", "ok", "text/plain"),
+    ],
 )
 def test_without_a_type_the_first_bytes_speak(body, state, kind):
     page = page_from_reply(HttpReply(URL, 200, {}, body), None)
