@@ -86,7 +86,7 @@ class BoundedConnection(OneByOne):
     def on_message_begin(self) -> None:
         super().on_message_begin()
         self._wait_for_head()
-        self._head_bytes = 1
+        self._head_bytes, self._body_bytes = 1, 0
 
     def on_headers_complete(self) -> None:
         self._stop_waiting()

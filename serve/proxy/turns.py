@@ -27,7 +27,7 @@ class Asker:
 
 
 class AddressTurns:
-    """AddressTurns of each address: `a_second`, and `at_once` where it did not ask for a while.
+    """The turns of each address: `a_second`, and `at_once` where it did not ask for a while.
 
     Whoever is beyond that waits, with up to `most_waiting` others of the address. A connection that asks for the first
     time goes before those that were there: many that wait keep no question waiting. Who has had more turns goes later,

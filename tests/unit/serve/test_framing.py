@@ -6,6 +6,7 @@ import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from kit.api import serving
@@ -269,6 +270,16 @@ async def test_large_bodies_count_as_several_requests(chunked: bool):
         passed = asyncio.get_running_loop().time() - began
     assert [len(read) for _, read in app.seen] == [len(body)] * 4
     assert passed > 1.0  # 33 turns before the last one, of which 10 were there
+
+
+async def test_small_bodies_of_one_connection_do_not_add_up():
+    body = b"x" * (BYTES_OF_TURN - 1)
+    turns = AddressTurns(20.0, 10.0, 1_000)
+    turns.charge = Mock()  # type: ignore[method-assign]
+    async with listening(turns=turns) as (port, app):
+        request = post(b"Content-Length: %d\r\n" % len(body)) + body
+        await ask(port, request + request + post(b"Content-Length: 1\r\n", b"Connection: close\r\n") + b"x")
+    assert len(app.seen) == 3 and not turns.charge.called
 
 
 async def test_where_too_many_wait_the_first_of_them_is_refused():
