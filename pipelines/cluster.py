@@ -180,12 +180,8 @@ def own_error(error: Exception) -> Exception:
     return cause
 
 
-def quiet_context(held: Mapping[str, float] | None = None) -> Any:
-    """Return the options of Ray Data, with which it prints nothing: its caller reports progress, and errors once.
-
-    What others hold (`CPU`, `GPU`) is left out: Ray Data plans with all of a cluster, and would start actors where
-    tasks are to run.
-    """
+def quiet_context() -> Any:
+    """Return the options of Ray Data, with which it prints nothing: its caller reports progress, and errors once."""
     import ray.data
 
     context = ray.data.DataContext.get_current()
@@ -193,14 +189,18 @@ def quiet_context(held: Mapping[str, float] | None = None) -> Any:
     context.print_on_execution_start = False
     logging.getLogger("ray.data").setLevel(logging.CRITICAL)
     warnings.filterwarnings("ignore", "The minimum number of concurrent actors")  # the input is short: no problem
-    # Ray will drop it in 2027 for `label_selector`, which can't say it: a service and a run share nodes. Nor can
-    # `resource_limits`, a fixed number: nodes that join later would stay idle.
-    if held:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DeprecationWarning)  # known, see above: no line of each job's log
-            others = ray.data.ExecutionResources(cpu=held["CPU"], gpu=held["GPU"])
-            context.execution_options.exclude_resources = others
     return context
+
+
+def leave_to_others(context: Any, held: Mapping[str, float]) -> None:
+    """Have Ray Data plan without what others hold (`CPU`, `GPU`) of a cluster: it would start actors there."""
+    from ray.data import ExecutionResources
+
+    # Ray removes `exclude_resources` in 2027 for `label_selector`, which can't say this: a service and a run share
+    # nodes. Nor can `resource_limits`, a fixed number: nodes that join later would stay idle.
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # one line in the log of each job
+        context.execution_options.exclude_resources = ExecutionResources(cpu=held["CPU"], gpu=held["GPU"])
 
 
 def is_connected() -> bool:

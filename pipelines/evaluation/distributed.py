@@ -7,7 +7,7 @@ import contextlib
 from collections.abc import Sequence
 from typing import Any
 
-from pipelines.cluster import JOB_NICENESS, check_reach, connect_ray, quiet_context
+from pipelines.cluster import JOB_NICENESS, check_reach, connect_ray, leave_to_others, quiet_context
 from pipelines.evaluation.dataset import Example
 from pipelines.evaluation.worker import EvaluationJob, EvaluationProgress, ask_here, open_worker
 from pipelines.indexing.building.pools import Node, has_room, held_by_others
@@ -61,7 +61,7 @@ def ask_over_ray(
             return
         actors, cpus = plan_actors(nodes)
         held = held_by_others(ray.cluster_resources(), nodes)  # type: ignore[no-untyped-call]
-        quiet_context(held)
+        leave_to_others(quiet_context(), held)
         rows = [{"question": e.question, "sources": list(e.sources), "answer": e.answer} for e in examples]
         counts = ray.data.from_items(rows, override_num_blocks=batches).map_batches(
             EvaluationActor,

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import Any
 
-from pipelines.logs import with_ids
+from pipelines.logs import as_began, with_ids
 from pipelines.store import CollectionBusy, RunLock, Store, StoreUnavailable, run_began
 from pipelines.text.progress import describe_wait
 
@@ -60,7 +60,7 @@ def record_run(lock: RunLock, kind: str, settings: Mapping[str, Any] | None) -> 
     """Begin a run of `kind` and record how it ends: done, interrupted by a person, or failed with the body's error."""
     record = RunRecord(lock.begin(kind, settings))
     try:
-        with with_ids(run=record.run, collection=lock.collection, began=run_began(lock.store, record.run)):
+        with with_ids(run=record.run, collection=lock.collection, began=as_began(run_began(lock.store, record.run))):
             yield record
     except BaseException as error:
         interrupted = isinstance(error, KeyboardInterrupt | SystemExit)  # Ctrl-C, SIGTERM

@@ -15,7 +15,7 @@ import ray.data
 from ray.data import ActorPoolStrategy, Dataset, TaskPoolStrategy
 from ray.exceptions import ActorUnschedulableError, StreamingGeneratorReplayInconsistentError
 
-from pipelines.cluster import quiet_context
+from pipelines.cluster import leave_to_others, quiet_context
 from pipelines.indexing.building import steps
 from pipelines.indexing.building.pools import Node, held_by_others
 from pipelines.indexing.chunking.page_cutter import PageChunks, PageCutter
@@ -122,7 +122,8 @@ def _in_tasks(source: Dataset, function: Any, cpus: float, most: int | None, **a
 
 def configure(slow_source: bool, held: Node) -> None:
     """Set the options of Ray Data's context: block size, no time-out for a slow source, quiet output."""
-    context = quiet_context(held)
+    context = quiet_context()
+    leave_to_others(context, held)
     context.target_max_block_size = steps.BLOCK_BYTES
     context.execution_no_progress_timeout_s = -1 if slow_source else 1800
     # An actor that has a batch and another one waiting is enough work to start one more, where a node has room.
