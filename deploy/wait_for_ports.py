@@ -6,13 +6,21 @@ port without a word, or ends in a traceback.
 
 import argparse
 import contextlib
-import errno
-import socket
 import sys
 import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from pipelines.ray_ports import RAYS_OWN_LISTEN, is_free
 
 # Flags of `ray start` and their defaults.
-PORTS = {"port": 6379, "dashboard-port": 8265, "ray-client-server-port": 10001, "dashboard-agent-listen-port": 52365}
+PORTS = {
+    "port": 6379,
+    "dashboard-port": 8265,
+    "ray-client-server-port": 10001,
+    "dashboard-agent-listen-port": RAYS_OWN_LISTEN,
+}
 PATIENCE_S = 40.0
 
 
@@ -22,17 +30,6 @@ def read_ports(words: list[str]) -> dict[str, int]:
     for name, default in PORTS.items():
         parser.add_argument(f"--{name}", dest=name, type=int, default=default)
     return vars(parser.parse_known_args(words)[0])
-
-
-def is_free(port: int) -> bool:
-    """Return whether a process can listen on a port of the loopback address."""
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind(("127.0.0.1", port))
-        except OSError as error:
-            return error.errno != errno.EADDRINUSE
-    return True
 
 
 def main() -> None:

@@ -5,6 +5,7 @@ or slow machine the agent's Python takes longer than that. Ray offers no way to 
 """
 
 import contextlib
+import errno
 import random
 import re
 import socket
@@ -53,10 +54,11 @@ def unused_ports() -> Iterator[int]:
 
 
 def is_free(port: int) -> bool:
-    """Return whether a process of this machine can listen on a port."""
+    """Return whether nothing of this machine listens on a port; a connection that has just ended holds none."""
     with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind(("", port))
-        except OSError:
-            return False
+        except OSError as error:
+            return error.errno != errno.EADDRINUSE
     return True

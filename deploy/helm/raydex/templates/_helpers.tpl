@@ -80,6 +80,7 @@ spec:
         # As deploy/start-cluster: a replica that dies costs a 503, and a node that was killed is known within a second.
         - {name: RAY_SERVE_HTTP_PROXY_CALLBACK_IMPORT_PATH, value: "serve.proxy:middlewares"}
         - {name: RAY_health_check_period_ms, value: "300"}
+        - {name: RAY_agent_register_timeout_ms, value: "120000"}
         - {name: RAY_health_check_failure_threshold, value: "3"}
         {{- if $values.database.cloudnativepg.enabled }}
         - name: DATABASE_URL
