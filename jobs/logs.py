@@ -8,12 +8,12 @@ import json
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from datetime import UTC
 from typing import Any
 
 from jobs.cli import DONE, FAILED, BadInput, add_json, command, main, say
 from jobs.environment import open_store, ray_address, ray_folders
 from pipelines.cluster import as_it_is, send_token, why_unreachable
+from pipelines.logs import as_began
 
 FOLLOW_S = 2.0
 OF_PROCESSES = "worker-*"  # what a task or an actor writes; other files are Ray's own
@@ -66,7 +66,7 @@ def read_line(line: str) -> dict[str, Any]:
 
 def is_of(run: Mapping[str, Any], entry: Mapping[str, Any]) -> bool:
     """Return whether a line is of the run; a run of another database may have its number, but began at another time."""
-    names = run["id"], run["collection"], run["started"].astimezone(UTC).isoformat()
+    names = run["id"], run["collection"], as_began(run["started"])
     return (entry.get("run"), entry.get("collection"), entry.get("began")) == names
 
 

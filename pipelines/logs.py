@@ -74,6 +74,11 @@ def log_as_json(stream: IO[str] | None = None, level: int = logging.INFO, **own:
         logger.propagate = False
 
 
+def as_began(started: datetime) -> str:
+    """Return the start of a run as the lines of its log have it (`began`)."""
+    return started.astimezone(UTC).isoformat()
+
+
 def log_work_of(run: int, collection: str, began: str) -> None:
     """Write this process's log as JSON lines that name the run that it works for, and say so.
 

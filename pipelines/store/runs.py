@@ -6,7 +6,7 @@ the run, which the next run marks as abandoned before it begins.
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, Literal, TypeVar, cast
 
 import psycopg
@@ -28,12 +28,12 @@ class LostCollection(RuntimeError):
     """The run no longer holds its collection, and another run may have changed it: it must not publish."""
 
 
-def run_began(store: ChunkTables, run: int) -> str:
-    """Return when a run began, in UTC to the microsecond: it tells runs of two databases apart."""
-    row = store._one("find_run", {"run": run})
+def run_began(store: ChunkTables, run: int) -> datetime:
+    """Return when a run began, to the microsecond: it tells runs of two databases apart."""
+    row = store._one("run_began", {"run": run})
     assert row is not None
     began: datetime = row["started"]
-    return began.astimezone(UTC).isoformat()
+    return began
 
 
 class RunLock:

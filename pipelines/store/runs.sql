@@ -52,6 +52,9 @@ select id, collection, kind, state, started, ended, error, state = 'running' and
       and (classid::bigint << 32 | objid::bigint) = hashtextextended('raydex collection ' || collection, 0)) as alive
 from run where id = %(run)s;
 
+-- name: run_began
+select started from run where id = %(run)s;
+
 -- name: running_run
 select id, kind, started from run where collection = %(collection)s and state = 'running' order by id desc limit 1;
 

@@ -12,6 +12,7 @@ import pytest
 from kit.reindexing import Jobs, html_page, site_sections
 
 from pipelines.indexing.lock import hold_collection
+from pipelines.logs import as_began
 from pipelines.store import Store, run_began
 
 pytestmark = pytest.mark.slow
@@ -30,11 +31,11 @@ def test_lines_of_another_run_are_left_out(jobs: Jobs, tmp_path: Path, monkeypat
     now = datetime.now(UTC)
     with Store(jobs.url) as store:
         began = run_began(store, run)
-    at_once_after = datetime.fromisoformat(began) + timedelta(microseconds=1)
-    said = {"time": now.isoformat(), "collection": "docs", "began": began}
+    at_once_after = began + timedelta(microseconds=1)
+    said = {"time": now.isoformat(), "collection": "docs", "began": as_began(began)}
     own, other = (said | {"message": f"of {number}", "run": number} for number in (run, run + 1))
     # Of another database: its runs have numbers too.
-    elsewhere = [own | {"collection": "other"}, own | {"began": at_once_after.isoformat()}]
+    elsewhere = [own | {"collection": "other"}, own | {"began": as_began(at_once_after)}]
     plain = ("Segmentation fault", "[]", '"no message"')
     (logs / "worker-1.err").write_text("\n".join([json.dumps(own), json.dumps(other), *plain]))
     (logs / "worker-2.err").write_text(json.dumps(other))
