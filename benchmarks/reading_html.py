@@ -4,8 +4,9 @@
     python -m benchmarks.reading_html --site postgresql --show 3
 
 Chromium renders each page of the corpus (`reading_sites.yaml`) from disk, served on loopback, with styles and scripts.
-Raydex reads the same file as a run does, without the layout that it learns from a sample of the site. The truth is
-what a reader sees in the main part of the page, by rules that know no site, no generator and nothing of Raydex:
+Raydex reads the same file as a run does, and leaves out the layout that it learns from a sample of the site. The
+truth is what a reader sees in the main part of the page, by rules that know no site, no generator and nothing of
+Raydex:
 
 **The main part** is the largest `main` or `[role=main]`, else the only `article`; else the walk starts at the body and
 goes down into the child with the page's highest headings, as long as what it leaves is links, a landmark, or stands

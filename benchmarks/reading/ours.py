@@ -1,4 +1,4 @@
-"""Reads pages as a span reads them: the reader of their format in a child process, without the layout of their site.
+"""Reads pages as a run does: in a child process, then without what the layout of their site repeats.
 
 It is the only module of this benchmark that knows what a page is to Raydex.
 """
@@ -17,7 +17,7 @@ from pipelines.page.tree import Document, Section
 from pipelines.records import Page
 
 _TARGET = attrgetter("target")
-SAMPLE = 32  # pages that a layout is learnt from; a span takes 64, which costs minutes over all sites
+SAMPLE = 32  # pages that a layout is learnt from; a run takes 64, which costs minutes over all sites
 
 
 class SiteReader:

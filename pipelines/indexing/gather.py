@@ -45,6 +45,7 @@ from pipelines.indexing.reading.text import TOO_SLOW
 from pipelines.indexing.settings import ReindexOptions
 from pipelines.indexing.summary import RunLog, trace_tasks
 from pipelines.indexing.watch import RunWatch
+from pipelines.logs import as_began
 from pipelines.occupancy import who_holds_cpus
 from pipelines.records import Index, IndexSettings
 from pipelines.store import READ_ATTEMPTS, Store, run_began
@@ -358,7 +359,7 @@ class Gatherer:
             self._store.url,
             self._name,
             self._run,
-            run_began(self._store, self._run),
+            as_began(run_began(self._store, self._run)),
             self._base.id if self._base else None,
             self._settings,
             self._collection.rules(),

@@ -12,7 +12,7 @@ from functools import cached_property
 
 from markdown_it.token import Token
 
-from pipelines.page.markdown import ticks_around
+from pipelines.page.markdown import fence
 from pipelines.page.parser import block_parser
 from pipelines.page.stored import plain_text
 
@@ -104,7 +104,7 @@ def _block(lines: _Lines, tokens: Sequence[Token]) -> Iterator[MarkdownBlock]:
         yield MarkdownBlock(kind, text, has_code=has_code)
     elif kind is BlockKind.CODE:
         language = first.info.strip()
-        yield MarkdownBlock(kind, fence(first.content, language), language, has_code=True)
+        yield MarkdownBlock(kind, fence(first.content.rstrip(), language), language, has_code=True)
     elif kind is BlockKind.TABLE:
         yield MarkdownBlock(kind, text, rows=tuple(text.split("\n")))
     else:
@@ -145,9 +145,3 @@ def _opens_another(tokens: Sequence[Token]) -> bool:
 
 def _join(lines: Sequence[str]) -> str:
     return "\n".join(lines).rstrip()
-
-
-def fence(code: str, language: str = "") -> str:
-    """Return code as a fenced block, with a longer fence than any run of backticks in it."""
-    mark = ticks_around(code, 3)
-    return f"{mark}{language}\n{code.rstrip()}\n{mark}"

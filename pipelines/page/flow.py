@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
-from pipelines.page.plain import LINE, joined, plain, row_spans
+from pipelines.page.plain import NEW_LINE, joined, plain, row_spans
 from pipelines.page.tree import (
     Code,
     Definitions,
@@ -60,6 +60,30 @@ class TextLine(NamedTuple):
     within: tuple[int, ...] = ()
     tight: bool = False
     below: bool = False
+
+
+class Part(NamedTuple):
+    """What is written as one: a line of prose, a listing in `language`, or the rows of a table below its `head`.
+
+    `gap` is what stands before it: an empty line, or a line break. It stands `within` lists and notes. A line stands
+    behind its `lead`, its indentation and marker; that of an `item` is one of Markdown. What is `below` a paragraph is
+    one of its own, though no empty line divides them.
+    """
+
+    kind: BlockKind
+    spans: Spans
+    gap: str = GAP
+    head: Spans = ()
+    language: str = ""
+    within: tuple[int, ...] = ()
+    lead: str = ""
+    item: bool = False
+    below: bool = False
+
+    @property
+    def text(self) -> str:
+        """The plain text of the part, of a table without its head."""
+        return self.lead + plain(self.spans)
 
 
 @dataclass(frozen=True)
@@ -128,9 +152,7 @@ class _Flow:
     def _list(self, box: List) -> None:
         within, tight = self._within, self._tight
         self._within += (LIST,)
-        lead = self._last() if box.led else self._lead()
-        with self._group(lead) if lead else nullcontext():
-            self.write(box.blocks)
+        self._under_lead(box)
         self._within, self._tight, self._marker = within, tight, ""
 
     def _item(self, box: Item) -> None:
@@ -152,7 +174,7 @@ class _Flow:
         with self._group():
             self.write(box.blocks)
 
-    def _definitions(self, box: Definitions) -> None:
+    def _under_lead(self, box: List | Definitions) -> None:
         lead = self._lead()
         with self._group(lead) if lead else nullcontext():
             self.write(box.blocks)
@@ -184,9 +206,6 @@ class _Flow:
         del self._heads[place - 1 :]
 
     # -- text
-
-    def _last(self) -> TextLine | None:
-        return self._lines[-1] if self._lines else None
 
     def _lead(self) -> TextLine | None:
         """Return the paragraph before, if it introduces what follows and is not the head of its group."""
@@ -232,7 +251,7 @@ class _Flow:
 
     def _table(self, table: Table) -> None:
         head, rows = (table.head, table.rows) if table.rows else ((), [table.head])
-        self._add_block("table", joined([row_spans(row) for row in rows], LINE), row_spans(head))
+        self._add_block("table", joined([row_spans(row) for row in rows], NEW_LINE), row_spans(head))
 
     def _under(self) -> tuple[TextLine, ...]:
         return tuple([head for head in self._heads if head is not None])
@@ -253,6 +272,6 @@ _WRITERS: dict[type, Callable[[_Flow, Any], None]] = {
     Note: _Flow._note,
     Group: _Flow._grouped,
     Tab: _Flow._tab,
-    Definitions: _Flow._definitions,
+    Definitions: _Flow._under_lead,
     Term: _Flow._entry,
 }

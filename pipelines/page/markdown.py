@@ -6,10 +6,19 @@ What it writes is described in the package's docstring; `stored.plain_text` give
 import re
 from collections.abc import Iterable, Sequence
 from itertools import groupby
-from typing import NamedTuple
 
-from pipelines.page.flow import GAP, LIST, BlockKind
-from pipelines.page.plain import CELL, STRUCK, cells_of, cut_spans, lines_of, merged, plain, raw, stripped, styled
+from pipelines.page.flow import GAP, LIST, BlockKind, Part
+from pipelines.page.plain import (
+    CELL,
+    STRUCK,
+    cells_of,
+    cut_spans,
+    lines_of,
+    merged,
+    raw,
+    stripped,
+    without_scripts,
+)
 from pipelines.page.tree import Span, Spans, text_spans
 
 # What would mean something in a line; underscores within words and stars between spaces do not. Each choice begins
@@ -24,30 +33,6 @@ _BEGINS = re.compile(r"[-+](?=\s|$)|>|#(?=#{0,5}(?:\s|$))|[-=](?=[-=]*\s*$)|\d{1
 _NOT_IN_URL = str.maketrans({sign: f"%{ord(sign):02X}" for sign in " ()<>|\\`"})
 
 
-class Part(NamedTuple):
-    """A line of prose, a listing in `language`, or the rows of a table below its `head`.
-
-    `gap` is what stands before it: an empty line, or a line break. It stands `within` lists and notes. A line stands
-    behind its `lead`, its indentation and marker; that of an `item` is one of Markdown. What is `below` a paragraph is
-    one of its own, though no empty line divides them.
-    """
-
-    kind: BlockKind
-    spans: Spans
-    gap: str = GAP
-    head: Spans = ()
-    language: str = ""
-    within: tuple[int, ...] = ()
-    lead: str = ""
-    item: bool = False
-    below: bool = False
-
-    @property
-    def text(self) -> str:
-        """The plain text of the part, of a table without its head."""
-        return self.lead + plain(self.spans)
-
-
 def write(parts: Iterable[Part]) -> str:
     """Return `parts` as Markdown."""
     page = _Page()
@@ -55,7 +40,8 @@ def write(parts: Iterable[Part]) -> str:
         if part.kind == "prose":
             page.add_line(part)
         else:
-            page.add_box(_fenced(part) if part.kind == "code" else _table(part), part)
+            text = fence(raw(part.spans), part.language) if part.kind == "code" else _table(part)
+            page.add_box(text.split("\n"), part)
     return "".join(page.written)
 
 
@@ -162,20 +148,21 @@ def _inline(spans: Spans, *, cell: bool = False) -> str:
         inner = stripped(spans)
         before, _, after = text.partition(raw(inner)) if inner else (text, "", "")
         spans = tuple(span for span in (Span(before), *inner, Span(after)) if span.text)
-    for (struck, target), group in groupby(spans, lambda span: (span.style == "strike", span.target)):
-        shown = "".join(_shown(span, cell=cell) for span in merged(group))
-        if target:
-            written = f"{written[:-1]}\\!" if written.endswith("!") else written
-            shown = f"[{shown}]({target.translate(_NOT_IN_URL)})"
-        written += f"{STRUCK}{shown}{STRUCK}" if struck else shown
+    for struck, group in groupby(without_scripts(spans), lambda span: span.style == "strike"):
+        written += STRUCK if struck else ""
+        for target, linked in groupby(group, lambda span: span.target):
+            shown = "".join(_shown(span, cell=cell) for span in merged(linked))
+            if target:
+                written = f"{written[:-1]}\\!" if written.endswith("!") else written
+                shown = f"[{shown}]({target.translate(_NOT_IN_URL)})"
+            written += shown
+        written += STRUCK if struck else ""
     return written
 
 
 def _shown(span: Span, *, cell: bool) -> str:
-    """Return a span without its link."""
-    if span.code:
-        return _code(span.text, cell=cell)
-    return _escape(styled(span.text, span.style) if span.style != "strike" else span.text, link=span.target != "")
+    """Return a span without its link and its style."""
+    return _code(span.text, cell=cell) if span.code else _escape(span.text, link=span.target != "")
 
 
 def _escape(text: str, *, link: bool = False) -> str:
@@ -199,18 +186,18 @@ def ticks_around(text: str, least: int) -> str:
 # ---------------------------------------------------------------------------------------------- boxes
 
 
-def _fenced(part: Part) -> list[str]:
-    text = raw(part.spans)
-    ticks = ticks_around(text, 3)
-    language = "".join(sign for sign in part.language if sign.isalnum() or sign in "_+#.-")
-    return [ticks + language, *text.split("\n"), ticks]
+def fence(code: str, language: str = "") -> str:
+    """Return code as a fenced block, with a longer fence than any run of backticks in it."""
+    ticks = ticks_around(code, 3)
+    info = "".join(sign for sign in language if sign.isalnum() or sign in "_+#.-")
+    return f"{ticks}{info}\n{code}\n{ticks}"
 
 
-def _table(part: Part) -> list[str]:
+def _table(part: Part) -> str:
     rows = [_cells(row) for row in lines_of(part.spans)] if part.spans else []
     head = _cells(part.head) if part.head else [""]
     count = max(map(len, [head, *rows]))
-    return [_row(head) + "|" * (count - len(head)), "|" + " --- |" * count, *map(_row, rows)]
+    return "\n".join([_row(head) + "|" * (count - len(head)), "|" + " --- |" * count, *map(_row, rows)])
 
 
 def _row(cells: Sequence[str]) -> str:

@@ -10,7 +10,7 @@ from operator import itemgetter
 from pipelines.page.tree import Row, Span, Spans
 
 CELL = Span(" | ", style="cell")  # between the cells of a row
-LINE = Span("\n")  # between the rows of a table
+NEW_LINE = Span("\n")  # between the rows of a table
 STRUCK = "~~"
 _TEXT, _KIND, _STYLE = itemgetter(0), itemgetter(1, 2, 3), itemgetter(3)
 
@@ -27,12 +27,34 @@ def plain(spans: Spans) -> str:
 
 def styled(text: str, style: str) -> str:
     """Return a text as its style shows in a line without type."""
+    before, after = _signs(text, style)
+    return f"{before}{text}{after}"
+
+
+def without_scripts(spans: Spans) -> Spans:
+    """Return spans in which signs (2^32, x_i) show what is raised or lowered, so that only STRUCK text has a style."""
+    if not any(map(_STYLE, spans)):
+        return spans
+    found: list[Span] = []
+    for style, group in groupby(spans, _STYLE):
+        run = list(group)
+        if style != "strike":
+            before, after = _signs("".join(map(_TEXT, run)), style)
+            run[0] = run[0]._replace(text=before + run[0].text)
+            run[-1] = run[-1]._replace(text=run[-1].text + after)
+            run = [span._replace(style="") for span in run]
+        found += run
+    return tuple(found)
+
+
+def _signs(text: str, style: str) -> tuple[str, str]:
+    """Return the signs before and after a text that show its style."""
     if style == "strike":
-        return f"{STRUCK}{text}{STRUCK}"
+        return STRUCK, STRUCK
     if style in ("sup", "sub"):
         sign = "^" if style == "sup" else "_"
-        return sign + (text if text.lstrip("+-−").isalnum() else f"({text})")
-    return text
+        return (sign, "") if text.lstrip("+-−").isalnum() else (f"{sign}(", ")")
+    return "", ""
 
 
 def raw(spans: Spans) -> str:

@@ -5,8 +5,9 @@ from bisect import bisect_right
 from collections import defaultdict
 
 from pipelines.page.flow import GAP
+from pipelines.page.plain import CELL
 
-CELLS = " | "  # between the cells of a row, as they are embedded and hashed
+CELLS = CELL.text  # between the cells of a row, as they are embedded and hashed
 READ_CELLS = " · "  # as a person reads them, in a line that is no table any more
 _PREFIX = re.compile(r"(?:    |[*-]   |> ?)*")
 _TOKEN = re.compile(r"\\([!-/:-@\[-`{-~])|&#(\d{1,7});|(`+)|(\[)|\]\([^\s()]*\)")

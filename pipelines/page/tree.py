@@ -60,12 +60,12 @@ class Box:
 
 @dataclass(slots=True)
 class Group(Box):
-    """What belongs together without a sign of it: a row of a layout, the parts of a card."""
+    """What belongs together with no visible marker: a row of a layout, the parts of a card."""
 
 
 @dataclass(slots=True)
 class Note(Box):
-    """A note, a warning or a quotation, which shows where it ends."""
+    """A note, a warning or a quotation, set off from the text around it."""
 
 
 @dataclass(slots=True)
@@ -77,9 +77,7 @@ class Tab(Box):
 
 @dataclass(slots=True)
 class List(Box):
-    """A list of items. One that is `led` belongs to the paragraph before it, whatever that says."""
-
-    led: bool = False
+    """A list of items."""
 
 
 @dataclass(slots=True)

@@ -56,7 +56,7 @@ from pipelines.insights import masking
 from pipelines.lexical import terms
 from pipelines.llm import marks, protocol, replies, tokens, window
 from pipelines.page.blocks import read_blocks
-from pipelines.page.markdown import Part, write
+from pipelines.page.markdown import markdown_of
 from pipelines.page.stored import plain_text
 from pipelines.records import Index, IndexSettings, Route
 from pipelines.text import cleaning, detection
@@ -262,7 +262,7 @@ REPLIES: Mapping[str, Reader] = {
 PASSAGES: Mapping[str, Reader] = {
     "blocks": read_blocks,
     "plain": plain_text,
-    "written as Markdown": lambda text: write([Part("prose", text)]),
+    "written as Markdown": markdown_of,
     "passages": split_passages,
     "sentences": lambda text: list(split_sentences(text)),
     "quotation": quote_page,

@@ -20,8 +20,8 @@ from pipelines.answering.synthesis.passages import (
     split_passages,
     split_sentences,
 )
-from pipelines.page.blocks import LINE_BREAK, BlockKind, MarkdownBlock, fence
-from pipelines.page.markdown import markdown_of
+from pipelines.page.blocks import LINE_BREAK, BlockKind, MarkdownBlock
+from pipelines.page.markdown import fence, markdown_of
 from pipelines.page.stored import plain_text
 from pipelines.records import Hit
 from pipelines.text.languages import ENGLISH, join, say
@@ -243,7 +243,7 @@ def _takes_mark(kind: BlockKind, written: str) -> bool:
 def _write_block(block: MarkdownBlock) -> str:
     is_plain = "\n" in block.text.replace(LINE_BREAK, "") if block.kind is BlockKind.PROSE else block.text[:2] == ">>"
     if is_plain:  # lines of an index of an earlier version, which held no Markdown
-        return block.text.replace("\n", LINE_BREAK) if is_definition(block) else fence(block.text)
+        return block.text.replace("\n", LINE_BREAK) if is_definition(block) else fence(block.text.rstrip())
     return hide_numbers(block.text)
 
 

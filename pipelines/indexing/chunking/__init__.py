@@ -1,5 +1,4 @@
-"""Chunking: cuts the sections of a page into chunks that the embedding model reads whole.
+"""Reads and cuts pages of a run (`page_cutter`); tells tags and versions from URLs (`url_rules`).
 
-`chunker.Chunker` cuts a document, `page_cutter.PageCutter` reads and cuts a page. The splitter is slow to import, so
-nothing is exported here.
+`pipelines.page.cut` cuts. The splitter is slow to import, so nothing is exported here.
 """

@@ -14,7 +14,7 @@ from textwrap import dedent, indent
 from pyarrow.fs import FileSystem, FileType, LocalFileSystem
 
 from pipelines.indexing.reading.formats import ASCIIDOC, MARKDOWN, MDX, RESTRUCTURED_TEXT, TEXT, format_of_name
-from pipelines.page.blocks import fence
+from pipelines.page.markdown import fence
 from pipelines.text.phrases import read_table
 
 PAGES = (ASCIIDOC, MARKDOWN, MDX, RESTRUCTURED_TEXT)

@@ -78,7 +78,7 @@ def reader_of(entry: formats.DocumentFormat, html: Mapping[str, Any] = NO_SELECT
 
 @dataclass(frozen=True)
 class PageReader(Generic[T]):
-    """Spans `read` (read_page, or a function that calls it) in a process of its own.
+    """Runs `read` (read_page, or a function that calls it) in a process of its own.
 
     A page that hangs or crashes it is an UnreadablePage. A page may take `patience` times the limit of its format and
     size. The process starts at the first page (some tenths of a second) and ends with the reader or the program; that

@@ -9,9 +9,8 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from pipelines.page.flow import GAP, BlockKind, FlatBlock, TextLine, introduces
-from pipelines.page.plain import LINE as NEW_LINE
-from pipelines.page.plain import cut_spans, lines_of, plain, raw
+from pipelines.page.flow import GAP, BlockKind, FlatBlock, Part, TextLine, introduces
+from pipelines.page.plain import NEW_LINE, cut_spans, lines_of, plain, raw
 from pipelines.page.tree import Spans
 
 # What a break costs; a further chunk costs A_CHUNK (packing.py). Their order is the one in which a reader of random
@@ -35,28 +34,29 @@ BLANK_LINES = re.compile(r"\A(?:[^\S\n]*\n)+")
 
 
 class Atom(NamedTuple):
-    """A text that is kept whole if it fits into a chunk: `lead` and `spans`.
+    """A part that is kept whole if it fits into a chunk, and its plain text.
 
-    `gap` stands between it and the atom before it, `cost` is that of a break there. A chunk that begins with it may
-    repeat first the paragraphs that it is `under`, and the lines of its `scope`: the head of a table, what a part of
-    a listing stands in. `head` are the spans of a table's head. The rest is as in TextLine and FlatBlock; `joined` are
-    the atoms that it was made of.
+    `cost` is that of a break before it. A chunk that begins with it may repeat first the paragraphs that it is `under`,
+    and the lines of its `scope`: the head of a table, what a part of a listing stands in. `joined` are the atoms that
+    it was made of.
     """
 
-    kind: BlockKind
+    part: Part
     text: str
-    spans: Spans
-    gap: str = GAP
     cost: int = APART
     under: tuple[TextLine, ...] = ()
     scope: tuple[str, ...] = ()
-    head: Spans = ()
-    language: str = ""
-    within: tuple[int, ...] = ()
-    lead: str = ""
-    item: bool = False
-    below: bool = False
     joined: tuple["Atom", ...] = ()
+
+    @property
+    def kind(self) -> BlockKind:
+        """What it is."""
+        return self.part.kind
+
+    @property
+    def gap(self) -> str:
+        """What stands between it and the atom before it."""
+        return self.part.gap
 
     @property
     def parts(self) -> "tuple[Atom, ...]":
@@ -77,7 +77,8 @@ def to_atoms(blocks: Sequence[FlatBlock]) -> list[Atom]:
         found = list(_prose_atoms(block) if block.kind == "prose" else _whole_atom(block))
         if before is not None and found:
             cost = _break_cost(before, block, first=len(atoms) == 1)
-            found[0] = found[0]._replace(cost=cost, gap="\n" if block.tight else GAP)
+            part = found[0].part._replace(gap="\n" if block.tight else GAP)
+            found[0] = found[0]._replace(part=part, cost=cost)
         atoms += found
         before = block if found else before
     return atoms
@@ -104,7 +105,8 @@ def _whole_atom(block: FlatBlock) -> Iterator[Atom]:
         spans = (*block.head, NEW_LINE, *spans) if spans else block.head
         shown = plain(spans).rstrip()
     scope = (header,) if header else ()
-    yield Atom(block.kind, shown, spans, GAP, APART, block.under, scope, block.head, block.language, block.within)
+    part = Part(block.kind, spans, GAP, block.head, block.language, block.within)
+    yield Atom(part, shown, under=block.under, scope=scope)
 
 
 def _prose_atoms(block: FlatBlock) -> Iterator[Atom]:
@@ -117,9 +119,9 @@ def _prose_atoms(block: FlatBlock) -> Iterator[Atom]:
             if before:
                 cost = _line_cost(before, lead + text, gap, grouped=bool(under))
             before = lead + text
-            for part in _sentences(spans, text):
-                shown = lead + plain(part)
-                yield Atom("prose", shown, part, gap, cost, under, (), (), "", line.within, lead, item, below)
+            for sentence in _sentences(spans, text):
+                part = Part("prose", sentence, gap, within=line.within, lead=lead, item=item, below=below)
+                yield Atom(part, part.text, cost, under)
                 gap, cost, lead, item, below = "", SENTENCE, "", False, False
             gap = "\n"
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import NamedTuple
 
-from pipelines.page.flow import LIST, FlatBlock, TextLine, flat_blocks, introduces
+from pipelines.page.flow import GAP, LIST, FlatBlock, TextLine, flat_blocks, introduces
 from pipelines.page.tree import Section, text_spans
 
 # A section of prose with at most this many words is a lead-in to its subsections: two sentences.
@@ -61,7 +61,8 @@ def _only_introduces(blocks: Sequence[FlatBlock], *, short: bool) -> bool:
 def _subsections(sections: Sequence[Section], place: int) -> Iterator[str]:
     """Yield the headings right below those of the section at `place`, each once."""
     path, last = sections[place].headings, ""
-    for section in islice(sections, place + 1, None):
+    for at in range(place + 1, len(sections)):
+        section = sections[at]
         if section.headings[: len(path)] != path or section.headings == path:
             return
         if section.headings[len(path)] != last:
@@ -73,7 +74,7 @@ def _with_titles(whole: FlatSection, titles: Sequence[str]) -> FlatSection:
     if not titles:
         return whole
     last = whole.blocks[-1] if whole.blocks else FlatBlock("prose", (TextLine("", ()),))
-    lead = last.lines[-1] if last.kind == "prose" else TextLine(text := last.text.split("\n\n")[-1], text_spans(text))
+    lead = last.lines[-1] if last.kind == "prose" else TextLine(text := last.text.split(GAP)[-1], text_spans(text))
     lines = (
         TextLine(f"- {title}", text_spans(title), "- ", True, (LIST,), place > 0) for place, title in enumerate(titles)
     )

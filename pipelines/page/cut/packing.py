@@ -118,7 +118,7 @@ class Packer:
         left -= sum(self.weigh(list(scope)))
         leads = [_gist(paragraph) for paragraph in atom.under]
         kept = self._short([lead.text for lead in leads], left)
-        return self._weighed(Repeated(atom.kind, leads[len(leads) - kept :], scope, atom.head if scope else ()))
+        return self._weighed(Repeated(atom.kind, leads[len(leads) - kept :], scope, atom.part.head if scope else ()))
 
     def _weighed(self, head: Repeated) -> Repeated:
         return head._replace(weight=self.weigh([head.text])[0] + self.gap)
@@ -172,14 +172,15 @@ class Packer:
     def _cut(self, atom: Atom) -> list[tuple[Atom, int]]:
         """Cut an atom that is too long at the best places that its kind offers."""
         found: list[Atom] = []
-        scopes, before, lead = Scopes(atom.text, atom.scope), "", atom.lead
-        for spans in cut_spans(atom.spans, self._sizes(atom)):
+        scopes, before, lead = Scopes(atom.text, atom.scope), "", atom.part.lead
+        for spans in cut_spans(atom.part.spans, self._sizes(atom)):
             text = lead + plain(spans)
-            part = atom._replace(text=text, spans=spans)
+            part = atom._replace(part=atom.part._replace(spans=spans), text=text)
             if found:
                 scope = scopes.scope_of(text) if atom.kind == "code" else atom.scope
                 cost = _cut_cost(atom, before, text, scopes)
-                part = part._replace(gap="", cost=cost, scope=scope, lead="", item=False, below=False)
+                rest = part.part._replace(gap="", lead="", item=False, below=False)
+                part = part._replace(part=rest, cost=cost, scope=scope)
             scopes.read(text)
             found.append(part)
             before, lead = text, ""
@@ -187,11 +188,12 @@ class Packer:
 
     def _sizes(self, atom: Atom) -> list[int]:
         """Return the lengths of the parts of an atom's spans; the first one stands behind its marker."""
-        texts = self._parts(atom.lead + raw(atom.spans), BOUNDARIES[atom.kind])
+        lead = atom.part.lead
+        texts = self._parts(lead + raw(atom.part.spans), BOUNDARIES[atom.kind])
         sizes = list(map(len, texts))
-        while len(sizes) > 1 and sizes[0] <= len(atom.lead):  # a budget of less than a marker
+        while len(sizes) > 1 and sizes[0] <= len(lead):  # a budget of less than a marker
             sizes[:2] = [sizes[0] + sizes[1]]
-        return [sizes[0] - len(atom.lead), *sizes[1:]]
+        return [sizes[0] - len(lead), *sizes[1:]]
 
     def _parts(self, text: str, boundaries: tuple[re.Pattern[str], ...]) -> list[str]:
         """Split `text` into parts that fit; joined they are `text` again."""

@@ -8,9 +8,9 @@ from itertools import chain
 from typing import NamedTuple
 
 from pipelines.page.cut.atoms import BLANK_LINES, Atom, join_atoms
-from pipelines.page.flow import GAP, BlockKind, TextLine
-from pipelines.page.markdown import Part, write
-from pipelines.page.plain import LINE, cut_spans, raw
+from pipelines.page.flow import GAP, BlockKind, Part, TextLine
+from pipelines.page.markdown import write
+from pipelines.page.plain import NEW_LINE, cut_spans, raw
 from pipelines.page.tree import Span, Spans, text_spans
 
 OMITTED = "…"  # the line between what a chunk repeats and where it goes on, but in a table
@@ -72,15 +72,13 @@ def _parts(atoms: Iterable[Atom]) -> Iterator[Part]:
 
 
 def _part(run: Sequence[Atom]) -> Part:
-    first = run[0]
-    spans = first.spans if len(run) == 1 else tuple(chain.from_iterable(atom.spans for atom in run))
-    if first.kind == "prose":
-        return Part("prose", spans, first.gap, within=first.within, lead=first.lead, item=first.item, below=first.below)
+    first, part = run[0], run[0].part
+    spans = part.spans if len(run) == 1 else tuple(chain.from_iterable(atom.part.spans for atom in run))
     if first.kind == "table" and first.scope and first.has_header:
-        size = len(raw(first.head))
+        size = len(raw(part.head))
         (_, spans) = cut_spans(spans, (min(size + 1, len(raw(spans))), len(raw(spans))))
-        return Part("table", spans, first.gap, first.head, within=first.within)
-    return Part(first.kind, spans, first.gap, language=first.language, within=first.within)
+        return part._replace(spans=spans)
+    return part._replace(spans=spans, head=())
 
 
 def _without_blank_ends(parts: list[Part]) -> list[Part]:
@@ -127,7 +125,7 @@ def _with_repeated(parts: list[Part], repeated: Repeated) -> list[Part]:
             *rest,
         ]
     elif repeated.text and first.kind == "code":
-        scope = chain.from_iterable((Span(line), LINE) for line in (*repeated.scope, OMITTED))
+        scope = chain.from_iterable((Span(line), NEW_LINE) for line in (*repeated.scope, OMITTED))
         first = first._replace(spans=(*scope, *first.spans), gap=GAP)
     elif repeated.text:
         first = first._replace(gap="\n")
@@ -148,7 +146,5 @@ def _leads(repeated: Repeated) -> Iterator[Part]:
     for lead in repeated.leads:
         yield Part("prose", lead.spans, gap, within=lead.within, lead=lead.lead, item=lead.item, below=lead.below)
         gap = "\n"
-    if (
-        repeated.leads and repeated.kind == "prose"
-    ):  # the sign of what is left out belongs to the item or note before it
+    if repeated.leads and repeated.kind == "prose":  # what is left out belongs to the item or note before it
         yield Part("prose", text_spans(OMITTED), "\n", within=repeated.leads[-1].within)

@@ -101,7 +101,7 @@ class _Renderer:
         return _NEEDLESS.sub("", self._spans(node.children, bold).strip())
 
     def _spans(self, nodes: list[SyntaxTreeNode], bold: bool) -> str:
-        """Return spans; texts in lines that follow each other are one, and read once."""
+        """Return inline nodes as mrkdwn. Adjacent texts are joined first, so that each is searched once."""
         runs = itertools.groupby(nodes, key=lambda node: node.type in WORDS)
         return "".join(
             self._text("".join(map(plain, run))) if words else "".join(self._span(node, bold) for node in run)

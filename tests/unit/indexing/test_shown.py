@@ -37,6 +37,7 @@ def test_a_raised_number_is_an_exponent_and_a_mark_of_a_footnote_is_none(html, s
 
 def test_an_exponent_is_one_in_code_cells_and_headings_too():
     assert text("<pre>2<sup>8</sup> = 256</pre>") == "2^8 = 256"
+    assert text("<pre>x<sub>i</sub> + 2<sup>a+b</sup> + e<sup><b>n</b></sup></pre>") == "x_i + 2^(a+b) + e^n"
     assert text("<table><tr><th>A<th>B<tr><td>int<td>2<sup>31</sup>-1</table>").endswith("2^31-1")
     (section,) = read_html("<main><h1>Up to 2<sup>32</sup></h1><p>Words.</p></main>").sections
     assert section.headings == ("Up to 2^32",)

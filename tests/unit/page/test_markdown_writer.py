@@ -11,7 +11,7 @@ from markdown_it import MarkdownIt
 
 from pipelines.page.flow import LIST
 from pipelines.page.markdown import Part, write
-from pipelines.page.plain import LINE, joined, plain, row_spans
+from pipelines.page.plain import NEW_LINE, joined, plain, row_spans
 from pipelines.page.stored import plain_text
 from pipelines.page.tree import Span, Spans, text_spans
 
@@ -33,7 +33,7 @@ def code(text: str, language: str = "", **more) -> Part:
 
 
 def table(*rows: str, head: str = "", gap: str = "\n\n", within: tuple[int, ...] = ()) -> Part:
-    return Part("table", joined(list(map(row, rows)), LINE), gap, row(head) if head else (), within=within)
+    return Part("table", joined(list(map(row, rows)), NEW_LINE), gap, row(head) if head else (), within=within)
 
 
 def row(text: str) -> Spans:
@@ -107,8 +107,22 @@ def test_a_style_shows_in_markdown_and_in_plain_text():
         Span("32", style="sup"), Span(" or e"), Span("x + 1", style="sup"), Span(" of x"), Span("i", style="sub"),
     )  # fmt: skip
     written = write([Part("prose", spans)])
-    assert written == "It was ~~20~~ ~~`a`~~ 25, 2^32 or e^(x + 1) of x\\_i"
+    assert written == "It was ~~20~~ ~~`a`~~ 25, 2^32 or e^(x + 1) of x_i"
     assert plain(spans) == "It was ~~20~~ ~~a~~ 25, 2^32 or e^(x + 1) of x_i"
+
+
+@pytest.mark.parametrize(("spans", "written"), [
+    ((Span("2", True), Span("32", True, style="sup")), "`2^32`"),
+    ((Span("2"), Span("n", True, style="sup")), "2`^n`"),
+    ((Span("e"), Span("x", True, style="sup"), Span(" + 1", style="sup")), "e`^(x` + 1)"),
+    ((Span("x", True), Span("i", True, style="sub"), Span("y", True)), "`x_iy`"),
+    ((Span("a ", True), Span("key", True, style="image"), Span(" b", True)), "`a key b`"),
+    ((Span("10"), Span("6", target=SITE, style="sup")), f"10[^6]({SITE})"),
+    ((Span("foo ", style="strike"), Span("bar", target=SITE, style="strike"), Span(" baz", style="strike")),
+     f"~~foo [bar]({SITE}) baz~~"),
+])  # fmt: skip
+def test_code_and_links_keep_the_style_they_stand_in(spans, written):
+    assert write([Part("prose", spans)]) == written and plain_text(written) == plain(spans)
 
 
 SIGNS = (
@@ -210,6 +224,23 @@ def letters(found: list[Part]) -> str:
 def test_another_reader_of_markdown_finds_the_same_text(found):
     seen = unescape(re.sub("<[^>]*>", "", html(write(found))))
     assert "".join(seen.replace("|", "").split()) == letters(found)
+
+
+@given(
+    st.lists(
+        st.builds(
+            Span,
+            st.text(st.sampled_from("ab1`|[]()^ "), min_size=1, max_size=5).map(lambda text: text.strip() or "x"),
+            st.booleans(),
+            st.sampled_from(["", SITE]),
+            st.sampled_from(["", "", "sup", "sub", "strike", "image"]),
+        ),
+        min_size=1,
+        max_size=6,
+    )
+)
+def test_the_plain_text_of_styles_is_theirs(spans):
+    assert plain_text(write([Part("prose", tuple(spans))])) == plain(tuple(spans))
 
 
 @given(st.text(st.sampled_from("ab`|[]()\\>-* \n…#1."), max_size=200))

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.llm.tokens import estimate
-from pipelines.page.blocks import fence
+from pipelines.page.markdown import fence
 from serve.mcp.markdown import MarkdownSection, write_sections
 from serve.mcp.quoting import HeadingLine, clean, cut, pack, quote, quote_answer
 

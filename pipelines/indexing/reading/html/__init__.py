@@ -1,1 +1,1 @@
-"""HTML: from a text to the page's own content, as plain HTML that the section writer reads."""
+"""HTML: from a text to the page's own content, and from that to a tree."""

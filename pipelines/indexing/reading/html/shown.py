@@ -10,10 +10,11 @@ from itertools import islice
 from lxml import etree
 from lxml.etree import _Element as Element
 
-from pipelines.indexing.reading.html.elements import HEADINGS, IMAGE, LOWERED, MATH, RAISED, holds_words
+from pipelines.indexing.reading.html.elements import HEADINGS, IMAGE, LOWERED, MATH, RAISED, STYLES, holds_words
 from pipelines.indexing.reading.html.page_kind import prose_size
 from pipelines.indexing.reading.html.tabs import LABEL
 from pipelines.indexing.reading.text import LINE_BREAK
+from pipelines.page.plain import styled
 from pipelines.text.cleaning import clean_page
 from pipelines.text.phrases import read_names, read_phrases
 
@@ -287,7 +288,7 @@ def _state(names: Iterable[str]) -> str:
 
 
 def _show_scripts(main: Element) -> None:
-    """Tell exponents and indices from marks of footnotes and ordinals; leave out how a word is read."""
+    """Tell exponents and indices from marks of footnotes and ordinals; drop ruby annotations."""
     drop(main, list(main.iter("rt", "rp", "rtc")))
     for element in list(main.iter("sup", "sub")):
         text = _text(element).strip()
@@ -300,9 +301,9 @@ def _show_scripts(main: Element) -> None:
             element.tag = RAISED
         elif element.tag == "sub" and text.isalnum() and not text.isdigit() and before[-1:].isalpha():
             element.tag = LOWERED
-    for pre in main.iter("pre"):
-        for raised in pre.iter(RAISED):
-            raised.text = f"^{raised.text or ''}"
+    for pre in main.iter("pre"):  # code has no styles
+        for script in pre.iter(RAISED, LOWERED):
+            script.text, script[:] = styled(_text(script), STYLES[script.tag]), []
 
 
 def _is_note(element: Element) -> bool:

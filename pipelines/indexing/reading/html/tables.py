@@ -17,7 +17,7 @@ from pipelines.page.builder import MUCH
 from pipelines.page.plain import joined, plain, row_spans
 from pipelines.page.tree import Row, Span, Spans, Table
 
-_MOST_CELLS = 100_000  # of a table whose marks are filled: a hostile one would fill the memory
+_MOST_CELLS = 100_000  # of a table whose colspans and rowspans are filled in: a hostile one would fill the memory
 _OWN_BLOCK = ("pre", "table", "dl", *HEADINGS)
 
 
