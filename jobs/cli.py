@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
     M = TypeVar("M", bound=BaseModel)
 
-# NOTHING_DELETED and NOT_ACCEPTED: the work is done, its result needs a look. BUSY is EX_TEMPFAIL of sysexits.h.
-DONE, FAILED, BAD_INPUT, NOTHING_DELETED, NOT_ACCEPTED, BUSY = 0, 1, 2, 3, 4, 75
+# NEEDS_A_LOOK and NOT_ACCEPTED: the work is done, its result needs a look. BUSY is EX_TEMPFAIL of sysexits.h.
+DONE, FAILED, BAD_INPUT, NEEDS_A_LOOK, NOT_ACCEPTED, BUSY = 0, 1, 2, 3, 4, 75
 INTERRUPTED, TERMINATED, PIPE_CLOSED = (128 + number for number in (signal.SIGINT, signal.SIGTERM, signal.SIGPIPE))
 CLEAR_LINE = "\r\x1b[2K"
 

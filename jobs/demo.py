@@ -22,7 +22,7 @@ from urllib.parse import urlsplit
 
 import httpx
 
-from jobs.cli import DONE, NOTHING_DELETED, command, main, say
+from jobs.cli import DONE, NEEDS_A_LOOK, command, main, say
 from jobs.documentation import serve_documentation
 from jobs.environment import child_environment, open_database, variables
 from pipelines.indexing.building.pools import HERE_PAGES
@@ -124,7 +124,7 @@ def shown_command() -> str:
 def run_command(environment: Mapping[str, str], verb: str, *words: str) -> None:
     """Run one command to its end. Raises DemoFailed."""
     done = subprocess.run([sys.executable, "-m", "jobs", verb, *words], env=environment, cwd=ROOT, check=False)
-    if done.returncode not in (DONE, NOTHING_DELETED):
+    if done.returncode not in (DONE, NEEDS_A_LOOK):
         raise DemoFailed(f"`raydex {verb}` ended with exit code {done.returncode}")
 
 

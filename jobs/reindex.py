@@ -24,8 +24,8 @@ from pipelines.store import BuildResources, Store
 
 OPTIONS = ReindexOptions()
 Add = Callable[..., object]  # of a parser or a group of flags
-EXIT_CODES = {Outcome.DONE: cli.DONE, Outcome.NOTHING_DELETED: cli.NOTHING_DELETED,
-              Outcome.MOST_LOST: cli.NOTHING_DELETED, Outcome.NOTHING_INDEXED: cli.FAILED}  # fmt: skip
+EXIT_CODES = {Outcome.DONE: cli.DONE, Outcome.NOTHING_DELETED: cli.NEEDS_A_LOOK,
+              Outcome.TEXT_LOST: cli.NEEDS_A_LOOK, Outcome.NOTHING_INDEXED: cli.FAILED}  # fmt: skip
 CRAWL_FLAGS = ("include", "exclude", "max_pages", "max_depth", "concurrency", "delay_s", "no_parent", "sitemap",
                "allow_private", "ignore_robots", "url_style")  # fmt: skip
 SINGLE_PAGES = ("changed", "deleted", "announced")

@@ -47,7 +47,7 @@ def join(taken: Sequence[Announced]) -> PageChanges:
 def _end_all(store: Store, taken: Sequence[Announced], unread: Mapping[str, str], summary: ReindexSummary) -> None:
     for one in taken:
         failed = "; ".join(f"{url}: {unread[url]}" for url in one.changed if url in unread) or None
-        unpublished = summary.outcome in (Outcome.MOST_LOST, Outcome.NOTHING_INDEXED)
+        unpublished = summary.outcome in (Outcome.TEXT_LOST, Outcome.NOTHING_INDEXED)
         refused = unpublished or (summary.outcome is Outcome.NOTHING_DELETED and one.deleted)
         if failed or not refused:
             _end(store, one, failed)

@@ -213,7 +213,7 @@ class ReindexRun:
                 needs_look = failed or (refused and not stopped_by) or outcome is not Outcome.DONE
                 may_publish = self._may_publish(base, live, refused, needs_look) and outcome is Outcome.DONE
                 publication = None
-                if outcome is Outcome.DONE or (outcome is Outcome.MOST_LOST and base in (None, live)):
+                if outcome is Outcome.DONE or (outcome is Outcome.TEXT_LOST and base in (None, live)):
                     publication = self._publish(base, live, refused, delete, may_publish)
                 if publication:
                     self._warn_of_pins(publication.index)
@@ -241,7 +241,7 @@ class ReindexRun:
         refusal = publish.loss_refusal(before, after, self.collection.max_delete_ratio)
         if refusal:
             self.log.warn(refusal)
-        return Outcome.MOST_LOST if refusal else Outcome.DONE
+        return Outcome.TEXT_LOST if refusal else Outcome.DONE
 
     def _why_nothing(self, pages: dict[str, int], staged: dict[str, int]) -> str:
         """Return how many pages were seen, and why none of them is indexed."""

@@ -12,7 +12,7 @@ from pipelines import tracing
 from pipelines.indexing.building.estimate import Estimate
 from pipelines.text.progress import Progress
 
-COUNTS = ("new", "changed", "unchanged", "duplicate", "failed", "deleted")  # of pages, in the order of the summary
+PAGE_COUNTS = ("new", "changed", "unchanged", "duplicate", "failed", "deleted")  # in the order of the summary
 REASONS_SHOWN = 6
 SHOWN, LAYOUT_SHOWN = 3, 40  # texts of a layout that are shown, and the characters of each
 
@@ -22,7 +22,7 @@ class Outcome(Enum):
 
     DONE = "done"
     NOTHING_DELETED = "done, but nothing was deleted for a reason that needs a look"
-    MOST_LOST = "not published, because most of the text would be lost"
+    TEXT_LOST = "not published, because most of the text would be lost"
     NOTHING_INDEXED = "no page could be indexed"
 
 
@@ -150,7 +150,7 @@ class ReindexSummary:
 
     def __str__(self) -> str:
         pages, chunks = self.pages, self.chunks
-        seen = ", ".join(f"{pages[key]:,} {key}" for key in COUNTS)
+        seen = ", ".join(f"{pages[key]:,} {key}" for key in PAGE_COUNTS)
         made = ", ".join(f"{chunks[key]:,} {key}" for key in ("embedded", "reused", "written", "deleted"))
         seconds = ", ".join(f"{step} {value:.1f}" for step, value in self.seconds.items())
         return f"""collection {self.collection}, run {self.run}
