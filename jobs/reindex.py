@@ -32,8 +32,8 @@ SINGLE_PAGES = ("changed", "deleted", "announced")
 NOT_FOR_CHANGES = ("title", "retry_failed", "no_publish", "dry_run")
 SOURCES = ("target", "start_url", "path", "base_url")
 INDEX_FLAGS = ("model", "chunk_size", "chunk_overlap", "chunk_unit", "vector_type", "query_prefix", "chunk_prefix")
-OPTION_FLAGS = ("wait", "retry_failed", "read_all", "no_ray", "backend", "embedders", "max_embedders",
-                "gpus_per_embedder")  # fmt: skip
+OPTION_FLAGS = ("wait", "retry_failed", "read_all", "max_delete_ratio", "no_ray", "backend", "embedders",
+                "max_embedders", "gpus_per_embedder")  # fmt: skip
 
 
 def arguments() -> argparse.ArgumentParser:
@@ -113,8 +113,8 @@ def add_changes(add: Add) -> None:
 def add_running(add: Add) -> None:
     add("--no-ray", action="store_true", help="do all in this process, as is done with little work anyway")
     add("--read-all", action="store_true", help="read files of unchanged size and time too")
-    add("--max-delete-ratio", type=float, help=f"share of pages that may vanish at once ({MAX_DELETE_RATIO:g}), "
-        f"and of the text ({MAX_LOSS:g}, or this if it is more)")  # fmt: skip
+    add("--max-delete-ratio", type=float, help="share of pages that may vanish in this run (default: the collection "
+        f"file's, {MAX_DELETE_RATIO:g}), and of the text ({MAX_LOSS:g}, or this if it is more)")  # fmt: skip
     add("--no-publish", action="store_true", help="leave a candidate for `raydex publish`")
     add("--dry-run", action="store_true", help="show what would be done, change nothing")
 
@@ -134,6 +134,7 @@ def options_of(flags: dict[str, Any], changes: PageChanges | None) -> ReindexOpt
 def run(args: argparse.Namespace) -> int:
     if args.no_ray and args.embedders is not None:
         raise cli.BadInput("--embedders starts actors on Ray, and --no-ray does without: leave out one of the two")
+    cli.check_range("--max-delete-ratio", args.max_delete_ratio, 0, 1)
     flags = vars(args)
     options = options_of(flags, changes_of(flags))
     again = bool(args.collection) and not any(flags[name] for name in SOURCES)
@@ -184,7 +185,6 @@ def compose(flags: Mapping[str, Any], stored: Mapping[str, Any] | None = None) -
         stored=stored,
         name=flags["collection"],
         title=flags["title"],
-        max_delete_ratio=flags["max_delete_ratio"],
     )
 
 

@@ -238,10 +238,16 @@ class ReindexRun:
             kept = f"; the index of before, {compared.id}, stays as it is" if compared else ""
             self.log.warn(f"no page holds text to cite: nothing is published{kept}. {self._why_nothing(pages, staged)}")
             return Outcome.NOTHING_INDEXED
-        refusal = publish.loss_refusal(before, after, self.collection.max_delete_ratio)
+        refusal = publish.loss_refusal(before, after, self._most_deleted)
         if refusal:
             self.log.warn(refusal)
         return Outcome.TEXT_LOST if refusal else Outcome.DONE
+
+    @property
+    def _most_deleted(self) -> float:
+        """The share of pages and text that may vanish: the run's, or else the collection's."""
+        asked = self.options.max_delete_ratio
+        return self.collection.max_delete_ratio if asked is None else asked
 
     def _why_nothing(self, pages: dict[str, int], staged: dict[str, int]) -> str:
         """Return how many pages were seen, and why none of them is indexed."""
@@ -303,7 +309,7 @@ class ReindexRun:
             return False
         counts = self.store.deletable_pages(self.collection.name, index.id, only)
         lost = counts["deletable"] if stopped_by else counts["lost"]
-        refusal = publish.deletion_refusal(lost, counts["pages"], stopped_by, self.collection.max_delete_ratio)
+        refusal = publish.deletion_refusal(lost, counts["pages"], stopped_by, self._most_deleted)
         if refusal and not stopped_by:
             self.log.warn(refusal)
         return bool(refusal)

@@ -58,7 +58,8 @@ class ReindexOptions:
     Without `publish` the index is left as a candidate. With `most_unjudged` below 1 so is what changes more than that
     share of the live index's pages, what has other settings, and what needs a look. `wait` waits for another run on the
     collection to end. `retry_failed` fetches only pages that failed last time. With `changes` the run reads and deletes
-    these pages alone, in the live index, as the collection was indexed before. `read_all` reads even files whose size
+    these pages alone, in the live index, as the collection was indexed before. `max_delete_ratio` is the share of pages
+    and text that may vanish in this run (None: what the collection allows). `read_all` reads even files whose size
     and times are unchanged. Little work is done in this process unless `embedders` are requested, a Ray is connected or
     `ray_address` names one; with `no_ray` all work. Otherwise it is done by `embedders` actors (None: as many as fit
     the cluster, and as nodes join as many as end in `finish_in_s` seconds, up to `max_embedders`), each with
@@ -72,6 +73,7 @@ class ReindexOptions:
     wait: bool = False
     retry_failed: bool = False
     changes: PageChanges | None = None
+    max_delete_ratio: float | None = None
     read_all: bool = False
     backend: Backend = "auto"
     embedders: int | None = None

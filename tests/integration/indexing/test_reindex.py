@@ -26,7 +26,7 @@ def folder(jobs: Jobs, tmp_path: Path) -> Path:
 
 
 def test_a_folder_is_indexed_and_later_runs_do_only_what_changed(jobs, folder):
-    first = jobs.reindex("--max-delete-ratio", 0.5)
+    first = jobs.reindex("--title", "The docs")
     assert first.code == 0
     summary = first.summary
     assert summary["pages"].items() >= {
@@ -42,7 +42,7 @@ def test_a_folder_is_indexed_and_later_runs_do_only_what_changed(jobs, folder):
     rows = jobs.rows()
 
     again = jobs.verb("reindex").summary  # by its name alone
-    assert jobs.verb("status").summary["collections"]["docs"]["settings"]["max_delete_ratio"] == 0.5
+    assert jobs.verb("status").summary["collections"]["docs"]["settings"]["title"] == "The docs"
     assert again["pages"].items() >= {"seen": 12, "new": 0, "changed": 0, "unchanged": 12}.items()
     assert again["chunks"] == {"total": 36, "embedded": 0, "reused": 0, "written": 0, "deleted": 0}
     assert (again["index"], again["revision"], again["published"]) == (summary["index"], 1, True)
