@@ -24,7 +24,9 @@ def note_ends(
         report = reports.get(url)
         _warn_of_traps(url, report["counts"].get("traps", {}) if report else {}, log)
         for folder in report["counts"].get("below", ()) if report else ():
-            log.tell(f"the crawl of {url} stays in {folder}, where its start page leads (--parent: it does not)")
+            log.tell(
+                f"the crawl of {url} stays in {folder}: its start page leads there (`--parent` allows the whole site)"
+            )
         if report and report["complete"]:
             complete.append(host)
         else:

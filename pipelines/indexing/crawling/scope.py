@@ -100,15 +100,19 @@ class Scope:
         """Whether nothing that a page links to changes the scope any more."""
         return not self._open
 
-    def settle(self, start: str, links: Iterable[str]) -> str:
-        """Return the directory that the scope of `start` is now, "" if it stays as it was.
+    def settle(self, start: str, links: Iterable[str] | None) -> str:
+        """Return the directory in which the pages below `start` turned out to be, "" if they did not.
 
-        It is `start` itself if that links, or redirects, to pages below.
+        It is `start` itself if that links, or redirects, to pages below. If the page could not be read (None), only it
+        and what is below it are left in the scope: those belong to it either way.
         """
         if start not in self._open:
             return ""
         self._open.discard(start)
         folder = f"{urlsplit(start).path}/"
+        if links is None:
+            self._roots[start] = folder
+            return ""
         if not any(site(url) == site(start) and urlsplit(url).path.startswith(folder) for url in links):
             return ""
         self._roots[start] = folder

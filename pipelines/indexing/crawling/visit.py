@@ -28,7 +28,7 @@ from pipelines.records import Page, digest
 READ_S = 20.0
 
 _COOKIES_ASKED = (
-    ", also with the cookies that the site sets: it wants a browser; index the files from which it is made, or a copy"
+    ", even with the cookies that the site sets: it may need a browser. Index the files that it is made from, or a copy"
 )
 _NO_START = {"failed": "could not be fetched", "gone": "is gone", "skipped": "may not be read"}
 
@@ -216,7 +216,8 @@ class SiteCrawl:
             self._redirects[page.url] = page.links[0]
         if entry.url in self._starts and not self._settings.only:
             self._note_start(page)
-            if folder := self._scope.settle(entry.url, map(_normal, page.links)):
+            is_read = page.state in ("ok", "redirect") and not page.error
+            if folder := self._scope.settle(entry.url, map(_normal, page.links) if is_read else None):
                 self._below.append(folder)
 
     def _note_start(self, page: FetchedPage) -> None:

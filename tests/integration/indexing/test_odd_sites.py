@@ -134,7 +134,7 @@ def test_a_site_that_wants_more_than_its_cookie_is_said_to(ledger):
     with Site({"/": never}) as site:
         report = Crawled(site, ledger).report
         assert len(site.paths()) == 2
-    assert not report.complete and "in a circle, also with the cookies that the site sets" in report.stopped_by
+    assert not report.complete and "in a circle, even with the cookies that the site sets" in report.stopped_by
 
 
 def test_cookies_are_not_sent_unasked_nor_to_another_site_and_never_without_end(ledger):
@@ -180,6 +180,25 @@ def test_a_start_without_a_slash_is_a_folder_if_it_leads_to_pages_in_it(ledger, 
         assert set(crawled.ok) >= set(inside) and not {"/blog", "/pricing", "/"} & set(site.paths())
         if start == "/docs":
             assert crawled.report.below == ["/docs/"]
+
+
+@pytest.mark.parametrize(
+    "start",
+    [Answer("", 404), Answer("", 410), Answer("", 503), redirect("http://elsewhere.test/docs"),
+     Answer("x", headers={"Content-Type": "video/mp4"}), None],
+    ids=["404", "410", "503", "moved away", "no page", "robots.txt"],
+)  # fmt: skip
+def test_a_start_without_a_slash_that_is_not_read_opens_nothing_beside_it(ledger, start):
+    """The other pages of the host are left alone, and none of them is taken for gone."""
+    with Site({path: page() for path in ("/blog", "/docs2", "/docs/a")}) as site:
+        site.routes["/docs"] = start or page("/docs/a")
+        if start is None:
+            site.routes["/robots.txt"] = Answer("User-agent: *\nDisallow: /docs$")
+        urls = "\n".join(site.url + path for path in ("/blog", "/docs2", "/docs/a"))
+        site.routes["/sitemap.xml"] = Answer(urls, headers={"Content-Type": "text/plain"})
+        crawled = Crawled(site, ledger, start=("/docs",), sitemap=True, retries=0)
+    assert crawled.ok == ["/docs/a"] and not crawled.report.complete
+    assert not {"/blog", "/docs2"} & set(site.paths()) and crawled.report.below == []
 
 
 def test_a_page_that_leads_to_its_neighbours_a_wider_scope_and_patterns_are_no_folder(ledger):

@@ -90,6 +90,14 @@ def test_a_start_without_a_slash_is_a_folder_if_it_leads_to_pages_in_it(start, l
         assert wide.is_settled and wide.settle(f"http://h{start}", urls) == ""
 
 
+def test_a_start_that_could_not_be_read_leaves_what_is_below_it():
+    scope = Scope(["http://h/docs", "http://h/old/guide"], (), (), no_parent=True)
+    assert scope.settle("http://h/docs", None) == "" and not scope.is_settled
+    assert "http://h/docs/a" in scope and "http://h/docs" in scope and "http://h/blog" not in scope
+    assert "http://h/old/a" in scope  # the other start still tells
+    assert scope.settle("http://h/old/guide", []) == "" and scope.is_settled and "http://h/old/a" in scope
+
+
 def test_without_no_parent_the_whole_host_is_inside():
     scope = Scope(["http://h/docs/"], (), (), no_parent=False)
     assert "http://h/blog" in scope
