@@ -47,13 +47,13 @@ def deletion_refusal(deletable: int, pages: int, stopped_by: str, most: float) -
     if pages and deletable / pages > most:
         return (
             f"{deletable} of {pages} pages have vanished, more than `--max-delete-ratio {most:g}` allows: nothing is "
-            "deleted. Is the site broken? If not, run again with a larger ratio"
+            "deleted. Is the site broken? If not, run `raydex index` with a larger ratio"
         )
     return ""
 
 
-def loss_refusal(before: int, after: int, most: float) -> str:
-    """Return why a run may not publish that leaves `after` of `before` characters of text, "" if it may.
+def loss_refusal(before: int, after: int, most: float, remedy: str) -> str:
+    """Return why a run may not publish that leaves `after` of `before` bytes of text, and the `remedy`; "" if it may.
 
     It may lose the share MAX_LOSS, or `most` if that is more.
     """
@@ -61,8 +61,9 @@ def loss_refusal(before: int, after: int, most: float) -> str:
     if lost <= max(most, MAX_LOSS):
         return ""
     return (
-        f"{lost:.0%} of the text would be lost: {before:,} characters become {after:,}. Nothing is published. Is the "
-        "site broken, or can its new theme not be read? If not, run again with `--max-delete-ratio 1`"
+        f"{lost:.0%} of the text would be lost: {before:,} bytes become {after:,}. Nothing is published. Is the site "
+        "broken, can its new theme not be read, or do the collection's own patterns (`exclude`) or selectors (`html`) "
+        f"leave its text out? If nothing is wrong, {remedy}"
     )
 
 
@@ -110,7 +111,7 @@ def publish_run(
     changed = store.staged_changes(run, base.id) if base else 0
     may_change = publish or (base is not None and base.state == "candidate")  # it is seen at once
     in_place = base is not None and is_cheaper_in_place(changed, store.index_stats(base.id)["chunks"])
-    if base is not None and (not _changes_anything(store, lock, run, base, delete) or (in_place and may_change)):
+    if base is not None and (not changes_anything(store, run, base, delete) or (in_place and may_change)):
         publication = publish_in_place(lock, run, base, delete)
     else:
         publication = build_index(lock, run, settings, base, delete, resources)
@@ -169,8 +170,8 @@ def rollback(store: Store, lock: RunLock, run: int, to: KnownState | None = None
     return live, to.index, return_to_revision(lock, run, live, to.revision).revision
 
 
-def _changes_anything(store: Store, lock: RunLock, run: int, base: Index, delete: Deleting) -> bool:
+def changes_anything(store: Store, run: int, base: Index, delete: Deleting) -> bool:
     """Return whether the run would change any row of `base`."""
     staged = store.staged_counts(run)["pages"]
     only = None if isinstance(delete, bool) else delete
-    return bool(staged or (delete and store.deletable_pages(lock.collection, base.id, only)["deletable"]))
+    return bool(staged or (delete and store.deletable_pages(base.collection, base.id, only)["deletable"]))

@@ -25,7 +25,7 @@ from pipelines.indexing.lock import RunRecord, hold_collection, record_run
 from pipelines.indexing.reading.layout import Layouts
 from pipelines.indexing.reading.text import NEEDS_JAVASCRIPT
 from pipelines.indexing.settings import SHOWN, ReindexOptions, check_changes, first_of, index_settings
-from pipelines.indexing.summary import Outcome, ReindexSummary, RunLog
+from pipelines.indexing.summary import Outcome, ReindexSummary, RunLog, describe_left_out
 from pipelines.indexing.watch import PUBLISH_S
 from pipelines.records import Index, IndexSettings
 from pipelines.store import Deleting, Publication, RunLock, Store, StoreUnavailable
@@ -209,11 +209,11 @@ class ReindexRun:
                 live = publish.find_live_index(store, name)
                 refused = self._refuse_deletion(live or base, stopped_by)
                 delete = self._deleting(refused)
-                outcome = self._judge_text(base, live, delete, pages, staged)
+                outcome = self._judge_text(base, live, delete, pages)
                 needs_look = failed or (refused and not stopped_by) or outcome is not Outcome.DONE
                 may_publish = self._may_publish(base, live, refused, needs_look) and outcome is Outcome.DONE
                 publication = None
-                if outcome is Outcome.DONE or (outcome is Outcome.TEXT_LOST and base in (None, live)):
+                if outcome is Outcome.DONE or (outcome is Outcome.TEXT_LOST and self._keeps_candidate(base, live)):
                     publication = self._publish(base, live, refused, delete, may_publish)
                 if publication:
                     self._warn_of_pins(publication.index)
@@ -226,22 +226,31 @@ class ReindexRun:
         only = self._named_as_deleted
         return not refused if only is None else () if refused else only
 
-    def _judge_text(
-        self, base: Index | None, live: Index | None, delete: Deleting, pages: dict[str, int], staged: dict[str, int]
-    ) -> Outcome:
+    def _judge_text(self, base: Index | None, live: Index | None, delete: Deleting, pages: dict[str, int]) -> Outcome:
         """Return how the run ends by how much text it leaves, and warn if that is nothing, or too little."""
-        compared = live or base
-        before, after = self.store.text_sizes(
-            self.collection.name, self.run, compared.id if compared else None, base.id if base else None, delete
-        )
-        if not after:
-            kept = f"; the index of before, {compared.id}, stays as it is" if compared else ""
-            self.log.warn(f"no page holds text to cite: nothing is published{kept}. {self._why_nothing(pages, staged)}")
+        name, compared = self.collection.name, live or base
+        if base is not None and base == live and not publish.changes_anything(self.store, self.run, base, delete):
+            return Outcome.DONE
+        if not self.store.leaves_text(name, self.run, base.id if base else None, delete):
+            self.log.warn(f"no page holds text to cite: nothing is published. {self._why_nothing(pages)}")
+            if compared:
+                self.log.warn(f"index {compared.id} stays as it is; `raydex drop {name}` deletes the whole collection")
             return Outcome.NOTHING_INDEXED
-        refusal = publish.loss_refusal(before, after, self._most_deleted)
+        if compared is None:
+            return Outcome.DONE
+        before, after = self.store.text_sizes(name, self.run, compared.id, base.id if base else None, delete)
+        remedy = f"`raydex index --collection {name} --max-delete-ratio 1` publishes it"
+        if self._keeps_candidate(base, live):
+            remedy = f"`raydex publish {name}` makes what was read live: it is kept as a candidate"
+        refusal = publish.loss_refusal(before, after, self._most_deleted, remedy)
         if refusal:
             self.log.warn(refusal)
         return Outcome.TEXT_LOST if refusal else Outcome.DONE
+
+    @staticmethod
+    def _keeps_candidate(base: Index | None, live: Index | None) -> bool:
+        """Return whether what may not be published is built as a candidate; an older candidate is not changed."""
+        return base in (None, live)
 
     @property
     def _most_deleted(self) -> float:
@@ -249,16 +258,15 @@ class ReindexRun:
         asked = self.options.max_delete_ratio
         return self.collection.max_delete_ratio if asked is None else asked
 
-    def _why_nothing(self, pages: dict[str, int], staged: dict[str, int]) -> str:
+    def _why_nothing(self, pages: dict[str, int]) -> str:
         """Return how many pages were seen, and why none of them is indexed."""
-        reasons = {
-            "only list links or names, or send their reader on": staged["pages"],
-            "failed": pages["failed"],
-            "are copies of others": pages["duplicate"],
-            "were skipped": pages["skipped"],
-        }
-        said = ", ".join(f"{count:,} {reason}" for reason, count in reasons.items() if count)
-        return f"Of {pages['seen'] + pages['skipped']:,} pages {said or 'none is of the site or folder'}"
+        left_out = self.store.left_out(self.collection.name, self.run)
+        read = pages["seen"] - pages["failed"] - pages["duplicate"]
+        reasons = [f"{read:,} only with links or names, or that send their reader on"] if read else []
+        reasons += [f"{pages['failed']:,} failed"] if pages["failed"] else []
+        reasons += [describe_left_out(**one) for one in left_out]
+        seen = pages["seen"] + sum(one["pages"] for one in left_out if one["state"] != "duplicate")
+        return f"Pages seen: {seen:,} ({'; '.join(reasons)})" if reasons else "No page was seen"
 
     def _live_base(self) -> Index:
         live = self.store.live_index(self.collection.name)

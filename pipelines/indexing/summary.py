@@ -13,6 +13,7 @@ from pipelines.indexing.building.estimate import Estimate
 from pipelines.text.progress import Progress
 
 PAGE_COUNTS = ("new", "changed", "unchanged", "duplicate", "failed", "deleted")  # in the order of the summary
+PLURALS = {"duplicate": "duplicates", "redirect": "redirects"}  # of the states that are nouns
 REASONS_SHOWN = 6
 SHOWN, LAYOUT_SHOWN = 3, 40  # texts of a layout that are shown, and the characters of each
 
@@ -86,7 +87,8 @@ def describe_layouts(layouts: Mapping[str, Mapping[str, Any]]) -> list[str]:
 
 def describe_left_out(state: str, pages: int, url: str, error: str | None) -> str:
     """Return a line about pages that are not indexed for one reason, of which the first is named."""
-    return f"{pages:,} {state}: {url}{f' ({error})' if error else ''}{', …' if pages > 1 else ''}"
+    reason = f" ({error})" if error else ""
+    return f"{pages:,} {PLURALS.get(state, state)}, such as {url}{reason}" if pages > 1 else f"1 {state}: {url}{reason}"
 
 
 def describe_plan(plan: Mapping[str, Any]) -> list[str]:

@@ -209,6 +209,11 @@ def deleting(delete: Deleting) -> dict[str, Any]:
     return {"delete": bool(delete), "only": None if isinstance(delete, bool) else list(delete)}
 
 
+def _replacing(index: int) -> dict[str, sql.Composable]:
+    """Return the parts of statements about the chunks of `index` and the pages that a run replaces in it."""
+    return {"chunk": chunk_table(index), "replaced": statement("replaced_urls")}
+
+
 class Indexes(ChunkTables):
     """Indexes and their chunks."""
 
@@ -239,18 +244,32 @@ class Indexes(ChunkTables):
         values = {"collection": collection, "index": index, "only": None if only is None else list(only)}
         return dict(self._one("deletable_pages", values) or {})
 
+    def leaves_text(self, collection: str, run: int, base: int | None, delete: Deleting) -> bool:
+        """Return whether the index holds any text that `run` makes of `base`."""
+        values: dict[str, Any] = {"collection": collection, "run": run, "index": base, **deleting(delete)}
+        if (self._one("stages_text", values) or {})["found"]:
+            return True
+        return base is not None and bool((self._one("keeps_text", values, **_replacing(base)) or {})["found"])
+
     def text_sizes(
         self, collection: str, run: int, live: int | None, base: int | None, delete: Deleting
     ) -> tuple[int, int]:
-        """Return how many characters the index `live` has, and how many one has that `run` makes of `base`."""
+        """Return how many bytes of text the index `live` has, and how many one has that `run` makes of `base`.
+
+        If `base` is live and loses no text, only what the run replaces and stages is read, and counted.
+        """
         values: dict[str, Any] = {"collection": collection, "run": run, "index": base, **deleting(delete)}
+        staged = (self._one("staged_text", values) or {})["size"]
+        if base is not None and base == live:
+            replaced = (self._one("replaced_text", values, **_replacing(base)) or {})["size"]
+            if replaced <= staged:
+                return replaced, staged
         before = after = 0
         if live is not None:
             before = (self._one("text_before", values, chunk=chunk_table(live)) or {})["size"]
         if base is not None:
-            parts = {"chunk": chunk_table(base), "replaced": statement("replaced_urls")}
-            after = (self._one("text_after", values, **parts) or {})["size"]
-        return before, after + (self._one("staged_text", values) or {})["size"]
+            after = (self._one("text_after", values, **_replacing(base)) or {})["size"]
+        return before, after + staged
 
     def staged_changes(self, run: int, index: int) -> int:
         """Return how many chunks of `index` a publish of `run` would change.

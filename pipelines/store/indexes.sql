@@ -85,17 +85,28 @@ select i.url from indexed_page i join page p on p.collection = %(collection)s an
 where %(delete)s and i.index = %(index)s and p.state in ('gone', 'skipped', 'redirect', 'duplicate')
   and (%(only)s::text[] is null or i.url = any(%(only)s))
 
+-- name: stages_text
+select exists (select from staged_chunk where run = %(run)s) as found;
+
+-- name: keeps_text
+select exists (select from {chunk} c where c.url not in ({replaced})) as found;
+
+-- name: staged_text
+select coalesce(sum(octet_length(text)), 0)::bigint as size from staged_chunk where run = %(run)s;
+
+-- name: replaced_text
+-- The text of a copy is not lost with it.
+select coalesce(sum(octet_length(c.text)), 0)::bigint as size from {chunk} c join ({replaced}) r on r.url = c.url
+where c.url not in (select url from page where collection = %(collection)s and state = 'duplicate');
+
 -- name: text_before
--- The characters of an index. What it has twice, as the texts of pages that are copies of others, counts once.
-select coalesce(sum(length(c.text)), 0)::bigint as size from {chunk} c
+-- The text of an index. What it has twice, as the texts of pages that are copies of others, counts once.
+select coalesce(sum(octet_length(c.text)), 0)::bigint as size from {chunk} c
 where c.url not in (select url from page where collection = %(collection)s and state = 'duplicate');
 
 -- name: text_after
--- Those that remain of it when a run replaces pages.
-select coalesce(sum(length(c.text)), 0)::bigint as size from {chunk} c where c.url not in ({replaced});
-
--- name: staged_text
-select coalesce(sum(length(text)), 0)::bigint as size from staged_chunk where run = %(run)s;
+-- What remains of it when a run replaces pages.
+select coalesce(sum(octet_length(c.text)), 0)::bigint as size from {chunk} c where c.url not in ({replaced});
 
 -- name: deletable_pages
 -- The text of a copy is not lost with it.

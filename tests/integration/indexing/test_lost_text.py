@@ -3,10 +3,12 @@
 import re
 from pathlib import Path
 
+import psycopg
 import pytest
+import yaml
 from kit.nights import Nights
 from kit.reindexing import Jobs, html_page, site_sections, write_site
-from kit.web import Site
+from kit.web import Site, redirect
 
 from pipelines.store import Store
 
@@ -36,7 +38,7 @@ def test_a_first_run_without_text_is_no_success(jobs, folder, store: Store):
     for more in ([], ["--no-publish"]):
         failed = jobs.reindex(*more)
         assert (failed.code, failed.summary["index"], failed.summary["published"]) == (1, None, False)
-        assert "no page holds text to cite: nothing is published. Of 12 pages 12 only list links" in failed.messages
+        assert "no page holds text to cite: nothing is published. Pages seen: 12 (12 only with links" in failed.messages
         assert store.status("docs")["indexes"] == []
 
 
@@ -49,12 +51,108 @@ def test_a_run_that_loses_most_of_the_text_is_refused(jobs, folder, more):
     lose(folder, 9)
     refused = jobs.reindex(*more)
     assert (refused.code, refused.summary["published"]) == (3, False)
-    assert "of the text would be lost" in refused.messages and "--max-delete-ratio 1" in refused.messages
+    assert "of the text would be lost" in refused.messages and "`raydex publish docs` makes what" in refused.messages
     assert jobs.texts() == before
     status = jobs.verb("status").summary["collections"]["docs"]
     assert [index["state"] for index in status["indexes"]] == ["live", "candidate"]  # to be looked at
     allowed = jobs.reindex("--max-delete-ratio", 1)
     assert allowed.code == 0 and len(jobs.texts()) == 9
+
+
+def test_what_is_read_of_a_refused_run_can_be_published(jobs, folder):
+    assert jobs.reindex().code == 0
+    lose(folder, 9)
+    assert jobs.reindex().code == 3
+    assert jobs.verb("publish").code == 0
+    assert len(jobs.texts()) == 9
+
+
+def test_a_refused_run_that_goes_on_with_a_candidate_says_what_publishes_it(jobs, folder):
+    assert jobs.reindex().code == 0
+    other = ("--model", "hash:16")
+    assert jobs.reindex(*other, "--no-publish").code == 0
+    lose(folder, 9)
+    refused = jobs.reindex(*other)
+    assert (
+        refused.code == 3 and "`raydex index --collection docs --max-delete-ratio 1` publishes it" in refused.messages
+    )
+    assert jobs.run("reindex", "--collection", "docs", "--max-delete-ratio", 1, "--no-ray").code == 0
+    assert len(jobs.texts()) == 9
+
+
+def test_a_larger_ratio_is_for_one_run(jobs, folder):
+    assert jobs.reindex("--max-delete-ratio", 1).code == 0
+    lose(folder, 9)
+    again = ("reindex", "--collection", "docs", "--no-ray")
+    assert jobs.run(*again).code == 3
+    assert jobs.run(*again, "--max-delete-ratio", 1).code == 0 and len(jobs.texts()) == 9
+    (folder / "p11.html").unlink()
+    kept = jobs.run(*again, "--max-delete-ratio", 0)  # nor does a smaller one stay
+    assert kept.code == 3 and "`--max-delete-ratio 0` allows" in kept.messages and len(jobs.texts()) == 9
+    assert jobs.run(*again).code == 0 and len(jobs.texts()) == 6
+
+
+def test_a_collection_file_allows_a_loss_for_good(tmp_path, jobs, folder):
+    file = tmp_path / "docs.yaml"
+    folders = [{"path": str(folder), "base_url": BASE}]
+    file.write_text(yaml.safe_dump({"folders": folders, "max_delete_ratio": 1, "index": {"model": "hash:8"}}))
+    jobs.common = []
+    assert jobs.run("reindex", str(file), "--no-ray").code == 0
+    lose(folder, 9)
+    refused = jobs.run("reindex", str(file), "--no-ray", "--max-delete-ratio", 0.2)
+    assert refused.code == 3
+    assert jobs.run("reindex", "--collection", "docs", "--no-ray").code == 0 and len(jobs.texts()) == 9
+
+
+@pytest.mark.parametrize("ratio", [-0.1, 1.5])
+def test_a_ratio_is_a_share(jobs, folder, ratio):
+    refused = jobs.reindex("--max-delete-ratio", ratio)
+    assert refused.code == 2 and f"--max-delete-ratio is {ratio}: it must be 0 to 1" in refused.messages
+
+
+def test_who_deletes_the_last_page_is_told_how_to_drop_the_collection(jobs, folder):
+    for path in sorted(folder.glob("*.html"))[1:]:
+        path.unlink()
+    assert jobs.reindex().code == 0
+    page = ("reindex", "docs", "--deleted", f"{BASE}p00.html", "--max-delete-ratio", 1, "--no-ray")
+    failed = jobs.run(*page)
+    assert failed.code == 1 and "`raydex drop docs` deletes the whole collection" in failed.messages
+    assert f"Pages seen: 1 (1 gone: {BASE}p00.html (it was said to be deleted))" in failed.messages
+    assert len(jobs.texts()) == 3
+
+
+def test_why_no_page_has_text_is_told_of_pages_that_are_no_more(jobs):
+    home = html_page("Home", {"one": "What this page says."}, links=("/a", "/b"))
+    with Site({"/": home, "/a": html_page("A", {"a": "Of a."})}) as site:
+        jobs.common = ["--start-url", f"{site.url}/", "--allow-private", *MODEL]
+        assert jobs.reindex().code == 0
+        site.routes |= {"/": "<title>T</title><nav><a href=/a>a</a> <a href=/b>b</a></nav>", "/a": redirect("/b")}
+        failed = jobs.reindex("--max-delete-ratio", 1)
+    assert failed.code == 1
+    (said,) = re.findall(r"Pages seen: .*", failed.messages)
+    for part in (
+        "3 (1 only with links",
+        f"1 redirect: {site.url}/a",
+        f"1 gone: {site.url}/b (the server answered 404)",
+    ):
+        assert part in said
+
+
+def test_a_run_without_a_change_does_not_read_the_index_to_judge_it(jobs, folder, store: Store):
+    """Of one that only replaces pages by as much text, the size of the index is not read either."""
+    assert jobs.reindex().code == 0
+    index, run = store.live_index("docs").id, store.last_runs("docs", 1)[0]["id"]
+    assert store.text_sizes("docs", run, index, index, True) == (0, 0)
+    assert store.leaves_text("docs", run, index, True)
+    with psycopg.connect(store.url) as connection:
+        connection.execute("update page set state = 'gone' where url like '%p00%'")
+    before, after = store.text_sizes("docs", run, index, index, True)
+    assert before > after > 0
+    assert store.text_sizes("docs", run, index, index, ["other"]) == (0, 0)
+    with psycopg.connect(store.url) as connection:
+        connection.execute("update page set state = 'gone'")
+    assert store.text_sizes("docs", run, index, index, True) == (before, 0)
+    assert not store.leaves_text("docs", run, index, True) and not store.leaves_text("docs", run, None, True)
 
 
 def test_a_run_that_loses_some_text_is_none(jobs, folder):
@@ -111,7 +209,7 @@ def test_pages_with_one_text_are_one_and_counted(jobs):
     assert sorted(jobs.texts()) == ["#one", "#two", "x#a"]
     assert {one["state"]: one["pages"] for one in done.summary["left_out"]} == {"duplicate": 5, "gone": 1}
     assert again.summary["chunks"]["written"] == again.summary["chunks"]["deleted"] == 0
-    assert "5 duplicate, " in text and "(same text as " in text and "1 gone: " in text
+    assert "5 duplicates, such as " in text and "(same text as " in text and "1 gone: " in text
 
 
 def test_a_night_that_loses_the_text_is_refused(tmp_path, jobs, store, monkeypatch):

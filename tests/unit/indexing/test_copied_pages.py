@@ -149,9 +149,13 @@ def test_texts_that_differ_are_not_the_same():
 
 
 def test_a_run_may_not_lose_most_of_the_text():
-    assert loss_refusal(0, 0, 0.2) == loss_refusal(100, 50, 0.2) == loss_refusal(100, 120, 0.2) == ""
-    assert "60% of the text would be lost: 1,000 characters become 400" in loss_refusal(1000, 400, 0.2)
-    assert loss_refusal(1000, 400, 0.7) == "" and loss_refusal(1000, 0, 1) == ""
+    def refusal(before: int, after: int, most: float) -> str:
+        return loss_refusal(before, after, most, "publish it")
+
+    assert refusal(0, 0, 0.2) == refusal(100, 50, 0.2) == refusal(100, 120, 0.2) == ""
+    said = refusal(1000, 400, 0.2)
+    assert "60% of the text would be lost: 1,000 bytes become 400" in said and said.endswith("publish it")
+    assert refusal(1000, 400, 0.7) == "" and refusal(1000, 0, 1) == ""
 
 
 class StoredPages:

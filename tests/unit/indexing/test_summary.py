@@ -35,6 +35,6 @@ def test_why_pages_are_not_indexed_is_said():
     moved = {"state": "redirect", "pages": 1, "url": "https://d.test/old", "error": None}
     many = [moved | {"state": "skipped", "error": f"reason {n}"} for n in range(9)]
     lines = str(summary(left_out=[copies, moved, *many])).splitlines()
-    assert "1,200 duplicate: https://d.test/b (same text as https://d.test/a), …" in lines[2]
+    assert "1,200 duplicates, such as https://d.test/b (same text as https://d.test/a)" in lines[2]
     assert lines[2].startswith("  left out  ") and lines[3] == "            1 redirect: https://d.test/old"
     assert lines[8] == "            5 more for other reasons" and "left out" not in str(summary())
