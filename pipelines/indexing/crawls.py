@@ -38,16 +38,25 @@ def note_ends(
 def mark_unseen(store: Store, collection: Collection, run: int, complete: Sequence[CrawlSettings]) -> None:
     """Mark pages as gone that `run` did not see: below its folders, and on the sites of its `complete` crawls.
 
-    Not those that another crawl of the collection may lead to: one that was cut short, or that `run` left out. Pages of
-    a site that leads from http to https have the other scheme than its start URL.
+    So are those of a host or base URL that the collection no longer has. Pages stay that another crawl of the
+    collection may lead to: one that was cut short, or that `run` left out. Pages of a site that leads from http to
+    https have the other scheme than its start URL.
     """
     others = [host.scope for each in collection.sites for host in each.hosts() if host not in complete]
-    kept = [url for url in store.known_urls(collection.name) if any(url in scope for scope in others)] if others else []
+    known = store.known_urls(collection.name)
+    kept = [url for url in known if any(url in scope for scope in others)] if others else []
     gone = {folder.base_url: f"its file under {folder.path} is gone" for folder in collection.folders}
     roots = {f"{scheme}://{site(host.start_urls[0])}/" for scheme in DEFAULT_PORTS for host in complete}
     gone |= dict.fromkeys(roots, "a complete crawl did not find it")
     for prefix, reason in gone.items():
         store.mark_unseen(collection.name, run, prefix, reason, kept)
+    store.mark_unclaimed(collection.name, run, [url for url in known if not _is_claimed(url, collection)])
+
+
+def _is_claimed(url: str, collection: Collection) -> bool:
+    """Return whether a source of the collection may have a page at `url`."""
+    hosts = {site(start) for each in collection.sites for start in each.start_urls}
+    return site(url) in hosts or any(url.startswith(folder.base_url) for folder in collection.folders)
 
 
 def _warn_of_traps(url: str, traps: Mapping[str, int], log: RunLog) -> None:

@@ -46,8 +46,8 @@ def deletion_refusal(deletable: int, pages: int, stopped_by: str, most: float) -
         return stopped_by
     if pages and deletable / pages > most:
         return (
-            f"{deletable} of {pages} pages have vanished, more than `--max-delete-ratio {most:g}` allows: nothing is "
-            "deleted. Is the site broken? If not, run `raydex index` with a larger ratio"
+            f"{deletable} of {pages} pages have vanished, more than `--max-delete-ratio {most:g}` allows: none of "
+            "them is deleted. Is the site broken? If not, run `raydex index` with a larger ratio"
         )
     return ""
 

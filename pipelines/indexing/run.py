@@ -28,7 +28,7 @@ from pipelines.indexing.settings import SHOWN, ReindexOptions, check_changes, fi
 from pipelines.indexing.summary import Outcome, ReindexSummary, RunLog, describe_left_out
 from pipelines.indexing.watch import PUBLISH_S
 from pipelines.records import Index, IndexSettings
-from pipelines.store import Deleting, Publication, RunLock, Store, StoreUnavailable
+from pipelines.store import Deleting, Fate, Publication, RunLock, Store, StoreUnavailable
 from pipelines.text.progress import Passing, Progress, describe_seconds, silent
 
 DEFAULTS = ReindexOptions()
@@ -207,8 +207,9 @@ class ReindexRun:
             log.tell(Passing(f"{staged['pages']:,} pages, publishing {staged['chunks']:,} chunks{left}"))
             with log.timed("publish"):
                 live = publish.find_live_index(store, name)
-                refused = self._refuse_deletion(live or base, stopped_by)
-                delete = self._deleting(refused)
+                vanished = self._vanished(live or base, base)
+                refused = self._refuse_deletion(live or base, vanished, stopped_by)
+                delete = self._deleting(refused, {} if failed else vanished)
                 outcome = self._judge_text(base, live, delete, pages)
                 needs_look = failed or (refused and not stopped_by) or outcome is not Outcome.DONE
                 may_publish = self._may_publish(base, live, refused, needs_look) and outcome is Outcome.DONE
@@ -221,10 +222,24 @@ class ReindexRun:
             outcome = Outcome.NOTHING_DELETED
         return self._summarize(pages, staged | {"reused": reused}, publication, outcome, gatherer.layouts)
 
-    def _deleting(self, refused: bool) -> Deleting:
-        """Return which vanished pages a publish deletes."""
+    def _vanished(self, index: Index | None, base: Index | None) -> Mapping[str, Fate]:
+        """Return the pages of `index` that are gone, and what becomes of their text; tell how many have moved."""
+        if index is None:
+            return {}
+        base_id = base.id if base else None
+        vanished = self.store.vanished_pages(self.collection.name, self.run, index.id, base_id, self._named_as_deleted)
+        if moved := sum(fate == "moved" for fate in vanished.values()):
+            self.log.tell(
+                f"{moved:,} {'page has' if moved == 1 else 'pages have'} moved: other URLs have their text now"
+            )
+        return vanished
+
+    def _deleting(self, refused: bool, vanished: Mapping[str, Fate]) -> Deleting:
+        """Return which vanished pages a publish deletes: all, or those whose text is not lost with them."""
+        if refused:
+            return [url for url, fate in vanished.items() if fate != "lost"]
         only = self._named_as_deleted
-        return not refused if only is None else () if refused else only
+        return True if only is None else only
 
     def _judge_text(self, base: Index | None, live: Index | None, delete: Deleting, pages: dict[str, int]) -> Outcome:
         """Return how the run ends by how much text it leaves, and warn if that is nothing, or too little."""
@@ -310,14 +325,14 @@ class ReindexRun:
         """The pages that alone may be deleted, None for any."""
         return sorted(spellings(self.options.changes.deleted)) if self.options.changes else None
 
-    def _refuse_deletion(self, index: Index | None, stopped_by: str) -> bool:
-        """Return whether vanished pages may not be deleted, and warn if that needs a look."""
-        only = self._named_as_deleted
+    def _refuse_deletion(self, index: Index | None, vanished: Mapping[str, Fate], stopped_by: str) -> bool:
+        """Return whether pages whose text is lost may not be deleted, and warn if that needs a look."""
         if index is None:
             return False
-        counts = self.store.deletable_pages(self.collection.name, index.id, only)
-        lost = counts["deletable"] if stopped_by else counts["lost"]
-        refusal = publish.deletion_refusal(lost, counts["pages"], stopped_by, self._most_deleted)
+        pages = self.store.deletable_pages(self.collection.name, index.id)["pages"]
+        failed = stopped_by.startswith("error")
+        lost = sum(fate == "lost" or failed for fate in vanished.values())
+        refusal = publish.deletion_refusal(lost, pages, stopped_by, self._most_deleted)
         if refusal and not stopped_by:
             self.log.warn(refusal)
         return bool(refusal)

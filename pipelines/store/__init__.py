@@ -28,7 +28,7 @@ from pipelines.store.database.address import (
 )
 from pipelines.store.database.errors import DatabaseFull, StoreUnavailable, UnusableDatabase
 from pipelines.store.evaluations import EvaluatedQuestion, Evaluations, Judgement
-from pipelines.store.indexes import ChangesPruned, Deleting, Indexes, NoLiveIndex, NoSuchIndex, SearchResult
+from pipelines.store.indexes import ChangesPruned, Deleting, Fate, Indexes, NoLiveIndex, NoSuchIndex, SearchResult
 from pipelines.store.insights.asked import AskedQuestion, AskedQuestions
 from pipelines.store.keys import (
     ASK,

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, fields, replace
 from functools import lru_cache
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 import psycopg
@@ -202,6 +202,9 @@ def _scored(rows: Sequence[Sequence[Any]]) -> list[ScoredChunk]:
 
 # Whether a publish deletes pages that have vanished, or those of them that are named here.
 Deleting = bool | Sequence[str]
+# What becomes of a page's text when the page is gone: another page has most of it ("moved"; "copied" if the page was a
+# copy anyway), it had none ("empty"), or no other page has it.
+Fate = Literal["moved", "copied", "empty", "lost"]
 
 
 def deleting(delete: Deleting) -> dict[str, Any]:
@@ -238,9 +241,7 @@ class Indexes(ChunkTables):
         return [_index(row) for row in self._all("retired_indexes", {"collection": collection})]
 
     def deletable_pages(self, collection: str, index: int, only: Sequence[str] | None = None) -> dict[str, int]:
-        """Count the `pages` of `index`, those that a publish would delete as gone (`deletable`), `only` of these, and
-        those of them that are `lost`, as no other page has their text.
-        """
+        """Count the `pages` of `index`, and as `deletable` those (of `only` these) that a publish would delete."""
         values = {"collection": collection, "index": index, "only": None if only is None else list(only)}
         return dict(self._one("deletable_pages", values) or {})
 
@@ -250,6 +251,18 @@ class Indexes(ChunkTables):
         if (self._one("stages_text", values) or {})["found"]:
             return True
         return base is not None and bool((self._one("keeps_text", values, **_replacing(base)) or {})["found"])
+
+    def vanished_pages(
+        self, collection: str, run: int, index: int, base: int | None, only: Sequence[str] | None = None
+    ) -> dict[str, Fate]:
+        """Return the pages of `index` that are gone (`only` these), and what becomes of the text of each.
+
+        `base` is the index that `run` changes, None if it builds one of what it has staged alone.
+        """
+        values = {"collection": collection, "run": run, "index": index, "base": base,
+                  "only": None if only is None else list(only)}  # fmt: skip
+        parts = {"chunk": chunk_table(index), "base": chunk_table(base or index)}
+        return {row["url"]: row["fate"] for row in self._all("vanished_pages", values, **parts)}
 
     def text_sizes(
         self, collection: str, run: int, live: int | None, base: int | None, delete: Deleting

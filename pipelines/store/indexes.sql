@@ -101,21 +101,44 @@ where c.url not in (select url from page where collection = %(collection)s and s
 
 -- name: text_before
 -- The text of an index. What it has twice, as the texts of pages that are copies of others, counts once.
-select coalesce(sum(octet_length(c.text)), 0)::bigint as size from {chunk} c
-where c.url not in (select url from page where collection = %(collection)s and state = 'duplicate');
+select coalesce(sum(size), 0)::bigint as size from (
+    select max(octet_length(c.text)) as size from {chunk} c
+    where c.url not in (select url from page where collection = %(collection)s and state = 'duplicate')
+    group by c.text_hash) texts;
 
 -- name: text_after
 -- What remains of it when a run replaces pages.
-select coalesce(sum(octet_length(c.text)), 0)::bigint as size from {chunk} c where c.url not in ({replaced});
+select coalesce(sum(size), 0)::bigint as size from (
+    select max(octet_length(c.text)) as size from {chunk} c where c.url not in ({replaced}) group by c.text_hash) texts;
 
 -- name: deletable_pages
--- The text of a copy is not lost with it.
-select count(*) as pages, count(*) filter (where vanished) as deletable,
-    count(*) filter (where vanished and state <> 'duplicate') as lost
+select count(*) as pages, count(*) filter (where vanished) as deletable
 from (
-    select p.state, p.state in ('gone', 'skipped', 'redirect', 'duplicate')
+    select p.state in ('gone', 'skipped', 'redirect', 'duplicate')
         and (%(only)s::text[] is null or i.url = any(%(only)s)) as vanished
     from indexed_page i join page p on p.collection = %(collection)s and p.url = i.url where i.index = %(index)s) held;
+
+-- name: vanished_pages
+-- What becomes of the text of pages that have vanished: it is lost, unless most of it is on a page that the run has
+-- staged, or on one that it leaves in the index `base`.
+with vanished as materialized (
+    select i.url, p.state from indexed_page i join page p on p.collection = %(collection)s and p.url = i.url
+    where i.index = %(index)s and p.state in ('gone', 'skipped', 'redirect', 'duplicate')
+      and (%(only)s::text[] is null or i.url = any(%(only)s))),
+texts as materialized (
+    select c.url, c.text_hash, length(c.text) as size from {chunk} c where c.url in (select url from vanished)),
+held as materialized (
+    select text_hash from staged_chunk where run = %(run)s and text_hash in (select text_hash from texts)
+    union
+    select b.text_hash from {base} b
+    where %(base)s::bigint is not null and b.text_hash in (select text_hash from texts)
+      and b.url not in (select url from vanished) and b.url not in (select url from staged_page where run = %(run)s)),
+sizes as (
+    select t.url, sum(t.size) as size, coalesce(sum(t.size) filter (where h.text_hash is not null), 0) as held
+    from texts t left join held h on h.text_hash = t.text_hash group by t.url)
+select v.url, case when v.state = 'duplicate' then 'copied' when s.size is null then 'empty'
+    when 2 * s.held >= s.size then 'moved' else 'lost' end as fate
+from vanished v left join sizes s on s.url = v.url order by v.url;
 
 -- name: delete_chunks
 -- "not in" makes a hash table of what is staged. For "not exists" Postgres would go through all of it for each chunk: it

@@ -74,6 +74,10 @@ class Pages(Database):
         values = {"collection": collection, "run": run, "prefix": prefix, "error": reason}
         return self._run("mark_unseen", values | {"kept": list(kept)})
 
+    def mark_unclaimed(self, collection: str, run: int, urls: Sequence[str]) -> int:
+        """Mark the pages at `urls` that `run` did not see as gone with their source; return how many."""
+        return self._run("mark_unclaimed", {"collection": collection, "run": run, "urls": list(urls)})
+
     def mark_deleted(self, collection: str, run: int, urls: Sequence[str]) -> int:
         """Mark the pages at `urls` as gone; return how many there are."""
         return self._run("mark_deleted", {"collection": collection, "run": run, "urls": list(urls)})

@@ -86,6 +86,10 @@ update page set state = 'gone', error = %(error)s
 where collection = %(collection)s and run <> %(run)s and state in ('ok', 'failed', 'duplicate')
   and starts_with(url, %(prefix)s) and url <> all(%(kept)s::text[]);
 
+-- name: mark_unclaimed
+update page set state = 'gone', error = 'no source of the collection has it any more'
+where collection = %(collection)s and run <> %(run)s and state in ('ok', 'failed', 'duplicate') and url = any(%(urls)s);
+
 -- name: mark_deleted
 update page set state = 'gone', error = 'it was said to be deleted', run = %(run)s
 where collection = %(collection)s and url = any(%(urls)s);

@@ -70,7 +70,7 @@ def test_vanished_files_go_unless_they_are_too_many_from_an_index_of_new_setting
     assert (kept.summary["pages"]["deleted"], kept.summary["chunks"]["total"]) == (0, 33)
     assert "5 of 11 pages have vanished" in kept.messages
     assert "--max-delete-ratio 0.2" in kept.messages
-    assert any("nothing is deleted" in warning for warning in kept.summary["warnings"])
+    assert any("none of them is deleted" in warning for warning in kept.summary["warnings"])
     for _ in range(2):
         rebuilt = jobs.reindex("--model", "hash:32")
         assert (rebuilt.code, rebuilt.summary["published"]) == (3, False)

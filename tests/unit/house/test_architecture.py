@@ -268,7 +268,8 @@ SHARED_TABLES |= {"evaluated_question", "rate_bucket"}
 OF_ONE_WRITER = {
     "adopt_pages", "clear_claims", "clear_staged_chunks", "clear_staged_pages", "clear_staged_vectors", "copy_pages",
     "delete_questions", "delete_vectors_of_runs", "describe_pages", "describe_returned", "drop_staged_duplicates",
-    "forget_gone_pages", "forget_unread_pages", "mark_deleted", "mark_duplicates", "mark_unseen", "unmark_duplicates",
+    "forget_gone_pages", "forget_unread_pages", "mark_deleted", "mark_duplicates", "mark_unclaimed",
+    "mark_unseen", "unmark_duplicates",
 }  # fmt: skip
 
 
