@@ -4,11 +4,13 @@ import re
 import tomllib
 from collections.abc import Mapping
 from contextlib import suppress
+from posixpath import join, normpath
 from typing import Any
 
 import yaml
 
 from pipelines.indexing.reading.formats import HTML, SOURCES, format_of_name
+from pipelines.indexing.reading.formats.markdown import slug
 from pipelines.indexing.reading.sources import SourceFolder, UrlStyle
 
 _FRONT_MATTER = re.compile(r"\A(---|\+\+\+)[ \t]*\n(.*?)^\1[ \t]*$", re.MULTILINE | re.DOTALL)
@@ -27,24 +29,33 @@ def published_path(path: str, style: UrlStyle, sources: SourceFolder | None = No
         return path
     stem = path[: -1 - max(len(suffix) for suffix in entry.suffixes if path.lower().endswith("." + suffix))]
     published = _styled(_path_of(stem, sources, front_matter(body) if sources.named_within else {}), style)
-    return published.lower() if sources.lower else published
+    return published.lower() if sources.names == "lower" else published
 
 
 def _path_of(stem: str, sources: SourceFolder, fields: Mapping[str, Any]) -> str:
     """Return where a page is published, by renames and routes, or as the page itself says."""
     if whole := _text(fields.get(sources.whole)):
-        return whole.lstrip("/")
+        return _joined(stem.rpartition("/")[0], whole) if whole[0] == "." else whole.lstrip("/")
     for pattern, by in sources.renames:
         stem = re.sub(pattern, by, stem, flags=re.IGNORECASE)
+    if sources.names == "slugs":
+        stem = "/".join(map(slug, stem.split("/")))
     place, route = next((pair for pair in sources.routes if stem.startswith(pair[0])), ("", ""))
     folder, slash, name = stem[len(place) :].rpartition("/")
-    slug = _text(fields.get("slug"))
+    called = _text(fields.get("slug"))
     own = "" if sources.whole else _text(fields.get("id"))
     if ":" in route:
         return _filled(route, place, f"{folder}{slash}{name}", fields, sources.titles) if name else stem
-    if slug:
-        return route + slug.lstrip("/") if slug[0] == "/" or place.endswith(_BLOG) else f"{route}{folder}{slash}{slug}"
+    if called:
+        at_root = called[0] == "/" or place.endswith(_BLOG)
+        return route + called.lstrip("/") if at_root else f"{route}{folder}{slash}{called}"
     return f"{route}{folder}{slash}{name and (own or name)}"
+
+
+def _joined(folder: str, path: str) -> str:
+    """Return `path`, which begins with a dot and is relative to `folder`, below the site's root."""
+    joined = normpath(join("/", folder, path)).lstrip("/")
+    return f"{joined}/" if path.endswith("/") and joined else joined
 
 
 def _filled(template: str, place: str, path: str, fields: Mapping[str, Any], titles: bool) -> str:

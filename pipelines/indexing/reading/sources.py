@@ -17,6 +17,8 @@ from urllib.parse import unquote
 from pipelines.indexing.reading.formats import MARKDOWN
 
 UrlStyle = Literal["keep", "html", "directory", "bare"]
+# How the parts of a path are called in URLs: as they are, without capitals, or as GitHub calls the anchor of a heading.
+Names = Literal["", "lower", "slugs"]
 Read = Callable[[str], str | None]  # a path to its text, None if there is no such file
 # A docs folder lies at most so deep below the file that configures its site: src/content/docs/en/guides.
 _LEVELS_UP = 6
@@ -33,11 +35,11 @@ class SourceFolder:
     `config` is the file that says so. `root` is the folder whose files are its pages, with a slash at the end.
     `formats` are pairs of media types: of a file by its suffix, and as the generator reads it. `exclude` are regular
     expressions for paths below the root that become no page. `renames` are regular expressions, and what replaces them
-    in the paths of pages without their suffix: an index leaves its folder with a slash. Then `routes` are folders and
-    what they are called in URLs, a template if it has words after a colon; files beside them are no pages. The key
-    `whole` of a page's front matter names its path. With `titles` templates mean its title by `:title` and `:slug`,
-    else the name of its file. With `lower` URLs have no capitals. Where there are `pages`, other files of Markdown are
-    none.
+    in the paths of pages without their suffix: an index leaves its folder with a slash. `names` says how the parts of
+    these paths are called in URLs. Then `routes` are folders and what they are called in URLs, a template if it has
+    words after a colon; files beside them are no pages. The key `whole` of a page's front matter names its path. With
+    `titles` templates mean its title by `:title` and `:slug`, else the name of its file. Where there are `pages`, other
+    files of Markdown are none.
     """
 
     generator: str
@@ -50,7 +52,7 @@ class SourceFolder:
     routes: Renames = ()
     whole: str = ""
     titles: bool = False
-    lower: bool = False
+    names: Names = ""
     pages: frozenset[str] = frozenset()
 
     @property
@@ -80,10 +82,10 @@ class Publishing:
     `configs` are files of which one configures a site, if it has the regular expression `sign`. Its pages lie in the
     folder that the group of `folder` finds in it; else in the first of `folders` below that has an index, else in the
     last one. Both lists are names separated by spaces. Their URLs end by `url_style`, or by the style of `styles` whose
-    regular expression the configuration has, without capitals if `case` is "lower". Markdown is read as the media type
-    `reads`. The groups of `routes` find folders and their templates, beside those of `places`: one without a folder is
-    that of the only place. Pages are the files that the file `contents` links to, if there is one. The others are as in
-    SourceFolder.
+    regular expression the configuration has. Parts of paths are called as `names` says, unless the configuration has
+    the regular expression `keeps_names`. Markdown is read as the media type `reads`. The groups of `routes` find
+    folders and their templates, beside those of `places`: one without a folder is that of the only place. Pages are the
+    files that the file `contents` links to, if there is one. The others are as in SourceFolder.
     """
 
     configs: str
@@ -99,7 +101,8 @@ class Publishing:
     routes: str = ""
     whole: str = ""
     titles: str = ""
-    case: str = ""
+    names: Names = ""
+    keeps_names: str = ""
     contents: str = ""
 
     def sources(self, name: str, read: Read, place: str) -> SourceFolder | None:
@@ -119,8 +122,11 @@ class Publishing:
         pages = frozenset(normpath(unquote(link)) for link in re.findall(_PAGE, contents or ""))
         formats = ((MARKDOWN.media_type, self.reads),)
         return replace(
-            found, formats=formats, routes=places, titles=bool(self.titles), lower=self.case == "lower", pages=pages
+            found, formats=formats, routes=places, titles=bool(self.titles), names=self._names(text), pages=pages
         )
+
+    def _names(self, text: str) -> Names:
+        return "" if self.keeps_names and re.search(self.keeps_names, text) else self.names
 
 
 def upwards(folder: str) -> Iterator[str]:

@@ -57,6 +57,11 @@ def test_mkdocs_publishes_directories_of_its_docs_dir(tmp_path):
     assert part == {"README.md": BASE + "guide/", "first steps.md": BASE + "guide/first%20steps/"}
 
 
+HEXO = "permalink: :year/:month/:day/:title/\nsource_dir: source\npublic_dir: public\n"
+DOCFX = """{"build": {"content": [{"files": ["api/**.yml"]}, {"files": ["articles/**/*.md"], "dest": "manual"},
+ {"src": "more", "files": "*.md"}]}}"""
+FUMADOCS = "export const docs = defineDocs({ dir: 'content/docs' });"
+WRITERSIDE = '<ihp version="2.0">\n  <topics dir="t" web-path="x"/>\n</ihp>'
 PERMALINKS = '[permalinks]\n  blog = "/:section/:year/:month/:slug/"\n  news = "/:sections/:title/"\n'
 PERMALINKS += '  talks = "/t/:slugorcontentbasename/"\n'
 JEKYLL = "permalink: pretty\ncollections:\n  posts:\n    permalink: /news/:year/:title/\n"
@@ -113,6 +118,42 @@ JEKYLL = "permalink: pretty\ncollections:\n  posts:\n    permalink: /news/:year/
             },
         ),
         (".vuepress/config.ts", "", {"README.md": "", "de/a/README.md": "de/a/", "de/b.md": "de/b.html"}),
+        ("hugo.toml", "DisablePathToLower = true", {"content/_index.md": "", "content/Status/x.md": "Status/x/"}),
+        ("hugo.json", '{\n  "uglyURLs": true\n}', {"content/_index.md": "", "content/A/b.md": "a/b.html"}),
+        (
+            "astro.config.mjs",
+            "trailingSlash: 'never'",
+            {"src/content/docs/index.md": "", "src/content/docs/Debug/a b (c).md": "debug/a-b-c"},
+        ),
+        ("_config.ts", "lume({ location })", {"index.md": "", "a/B.mdx": "a/B/", "_includes/c.md": None}),
+        ("_config.ts", "export default {}", {"a.md": "a.md"}),  # of another program
+        ("_config.yml", HEXO, {"source/docs/a.md": "docs/a.html", "source/_drafts/b.md": None, "README.md": None}),
+        ("index.html", "window.$docsify = {}", {"README.md": "README.md", "a/b.md": "a/b.md", "_sidebar.md": None}),
+        ("index.html", "$docsify = {routerMode: 'history'}", {"README.md": "", "a/b.md": "a/b", "a/_navbar.md": None}),
+        ("writerside.cfg", WRITERSIDE, {"t/ai/Kotlin_skills.md": "kotlin-skills.html", "README.md": None}),
+        (
+            "docfx.json",
+            DOCFX,
+            {
+                "articles/index.md": "manual/articles/",
+                "articles/a/b.md": "manual/articles/a/b.html",
+                "articles/includes/c.md": None,
+                "more/d.md": "d.html",
+                "toc.md": None,
+            },
+        ),
+        (
+            "source.config.ts",
+            FUMADOCS,
+            {"content/docs/index.mdx": "docs/", "content/docs/(guides)/setup/a.mdx": "docs/setup/a", "README.md": None},
+        ),
+        ("config.toml", "base_url = 'x'", {"content/_index.md": "", "content/News/2020-01-02-B c.md": "news/b-c/"}),
+        ("config.toml", "baseURL = 'x'", {"content/_index.md": "", "content/News/2020-b.md": "news/2020-b/"}),
+        (
+            ".eleventy.js",
+            "dir: { input: 'src' }",
+            {"src/index.md": "", "src/2020-01-02-a.md": "a/", "src/b/b.md": "b/"},
+        ),
         (".vitepress/config.ts", "base: '/'", {"index.md": "", "guide/a.md": "guide/a.html"}),
         (".vitepress/config.mts", "cleanUrls: true,", {"src/index.md": "", "src/guide/a.md": "guide/a", "b.md": None}),
     ],
@@ -143,12 +184,33 @@ def test_a_generator_publishes_the_folder_that_its_table_names(config, text, pag
         ("_config.yml", "permalink: /n/:title/\n", "_posts/2020-01-02-b.md", "---\ntitle: C\n---\n", "n/b/"),
         ("_config.yml", "", "a/b.md", "---\npermalink: /c/\n---\n", "c/"),
         ("_config.yml", "", "_posts/2020-01-02-b.md", "---\ndate: 2020-01-03 10:00\n---\n", "2020/01/03/b.html"),
+        ("_config.ts", "lume()", "examples/a.md", "---\nurl: /examples/a_tutorial/\n---\n", "examples/a_tutorial/"),
+        ("_config.ts", "lume()", "examples/b/a.md", "---\nurl: ../c/\n---\n", "examples/c/"),
+        ("_config.yml", HEXO, "source/_posts/news.md", "---\ndate: 2024-05-01\n---\n", "2024/05/01/news/"),
+        ("_config.yml", HEXO, "source/a.md", "---\npermalink: b/c/\n---\n", "b/c/"),
+        ("config.toml", "base_url = 'x'", "content/a/b.md", "---\nslug: c\n---\n", "a/c/"),
         ("astro.config.ts", "", "src/content/docs/a.md", "---\nslug: c/d\n---\n", "c/d/"),
     ],
 )
 def test_the_front_matter_of_a_page_may_name_its_url(config, text, path, front, url, tmp_path):
     write(tmp_path, config, "src/content/docs/index.md", path, **{config: text, path: front})
     assert urls(tmp_path)[path] == BASE + url
+
+
+@pytest.mark.parametrize(
+    ("loader", "url"), [("", "docs/a"), ("loader({ baseUrl: '/' })", "a"), ("baseUrl: '/x/docs'", "x/docs/a")]
+)
+def test_fumadocs_publishes_a_folder_under_the_path_of_its_loader(loader, url, tmp_path):
+    write(tmp_path, "content/docs/(g)/a.mdx", "source.config.ts", "src/lib/source.ts",
+          **{"src/lib/source.ts": loader, "source.config.ts": FUMADOCS})  # fmt: skip
+    assert urls(tmp_path) == {"content/docs/(g)/a.mdx": BASE + url}
+    assert urls(tmp_path / "content" / "docs", BASE + "d/") == {"(g)/a.mdx": BASE + "d/a"}
+
+
+def test_docfx_on_microsoft_learn_publishes_without_suffixes(tmp_path):
+    write(tmp_path, "docs/index.md", "docs/a.md", ".openpublishing.publish.config.json")
+    (tmp_path / "docs" / "docfx.json").write_text("{}")
+    assert urls(tmp_path / "docs") == {"index.md": BASE, "a.md": BASE + "a"}
 
 
 def test_a_part_of_a_site_of_hugo_has_its_urls(tmp_path):
