@@ -13,9 +13,11 @@ from kit.processes import eventually
 from kit.reporting import leave_table
 from kit.serving import ROOT, serving
 
+from pipelines.indexing.building.pools import HERE_PAGES
+
 pytestmark = [pytest.mark.exhaustive, pytest.mark.timeout(600)]
 
-PAGES = 600
+PAGES = HERE_PAGES + 200  # of fewer the driver's process would embed all
 
 
 def open_to_nodes() -> tuple[list[str], list[str]]:
@@ -40,6 +42,7 @@ def test_the_listed_ports_are_enough_to_serve_and_to_index(tmp_path):
         with CountingModel(0.01) as model:
             env = served.nodes.environment(OPENAI_BASE_URL=served.net.publish(model.url))
             with IndexRun(counted_pages(tmp_path, PAGES, "pages"), env, served.head.host.enter) as run:
+                eventually(lambda: any(node.pids("EmbedTexts") for node in served.workers.values()), "nodes embed", 120)
                 assert run.finish()["chunks"]["embedded"] == PAGES
         refused = {host.host.address: host.refused() for host in served.net.hosts}
         assert not any(refused.values()), refused

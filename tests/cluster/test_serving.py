@@ -13,13 +13,15 @@ from kit.processes import eventually
 from kit.reporting import leave_table
 from kit.serving import ANSWER, COME_BACK, ENDED, ROOT, Load, Serving, ask, ask_streamed, serving
 
+from pipelines.indexing.building.pools import HERE_PAGES
 from pipelines.indexing.settings import INDEX
 
 pytestmark = [pytest.mark.exhaustive, pytest.mark.timeout(600)]
 
 STEPS = ("Raydex", "Retriever")
 ONE_EACH = {"autoscaling_config": None, "num_replicas": 2, "max_replicas_per_node": 1}
-PAGES, SECONDS_PER_TEXT = 800, 0.05  # of a run beside the service
+# Of a run beside the service; of fewer pages the driver's process would embed all.
+PAGES, SECONDS_PER_TEXT = HERE_PAGES + 200, 0.05
 ROWS: list[tuple[str, ...]] = []
 
 
@@ -84,6 +86,9 @@ def test_a_nightly_run_and_the_service_leave_each_other_room(tmp_path):
             began = time.monotonic()
             environment = cluster.nodes.environment(OPENAI_BASE_URL=cluster.net.publish(model.url))
             with IndexRun(counted_pages(tmp_path, PAGES, "night"), environment, cluster.head.host.enter) as run:
+                eventually(
+                    lambda: any(node.pids("EmbedTexts") for node in cluster.workers.values()), "nodes embed", 120
+                )
                 run.finish(240)
             took = time.monotonic() - began
         assert len(set(model.hashes())) == PAGES
@@ -127,6 +132,26 @@ def test_replicas_grow_to_four_under_load_and_shrink_to_one(tmp_path):
             shrunk = eventually(lambda: sum(cluster.placed("Raydex").values()) == 1, "one replica again", 120)
         note(f"four to one replica in {shrunk:.0f} s, one client", load, idle)
         assert set(load.counts()) == {ANSWER}
+
+
+def test_load_on_the_ingress_starts_a_second_replica_on_another_node_by_the_numbers_of_the_file(tmp_path):
+    """deploy/serve.yaml's own target and delays; only the first replica is alone, and the second may not join it."""
+    with serving(tmp_path) as cluster:
+        for _ in range(2):
+            cluster.add()
+        scaling = cluster.scaling("Raydex")
+        for step in STEPS:
+            cluster.options(step, autoscaling_config=scaling | {"min_replicas": 1}, max_replicas_per_node=1)
+        cluster.deploy()
+        eventually(cluster.running, "the application runs", 120)
+        cluster.wait_until_answering(cluster.head.host.address)
+        assert sum(cluster.placed("Raydex").values()) == 1
+        began = time.monotonic()
+        clients = 3 * scaling["target_ongoing_requests"]
+        with Load(cluster.url(cluster.head.host.address), clients=clients, pause_s=0) as load:
+            grown = eventually(lambda: len(cluster.placed("Raydex")) == 2, "a second replica", 180)
+        note(f"a second replica on another node in {grown:.0f} s, {clients} clients", load, began)
+        assert set(load.counts()) <= {ANSWER, COME_BACK}
 
 
 def test_two_replicas_share_a_gpu_and_embed_on_the_cpu_where_torch_sees_none(tmp_path):

@@ -90,20 +90,27 @@ def written(folder: Path, pages: dict[str, str]) -> Iterator[tuple[str, ...]]:
     yield ("--path", str(folder), "--base-url", "https://docs.example.com/")
 
 
-@pytest.mark.parametrize("held", ["as-in-the-file", "all"])
-def test_a_run_an_update_and_a_crawl_go_through_beside_a_service(cluster, tmp_path, held):
-    """Though replicas hold both CPUs, as a file of a user's own may say."""
+@pytest.mark.parametrize(("held", "hall"), [("as-in-the-file", 7), ("all", 17)])
+def test_a_run_an_update_and_a_crawl_go_through_beside_a_service(cluster, tmp_path, held, hall):
+    """Though replicas hold both CPUs, as a file of a user's own may say.
+
+    The runs share no text, as its vector would be reused.
+    """
     cluster.deploy(*([0.5] if held == "all" else []))
     name = f"folder-{held}"
-    with written(tmp_path, {"keys": "The key hangs in hall 7.", "locks": "Locks are oiled in May."}) as flags:
+    with written(
+        tmp_path, {"keys": f"The key hangs in hall {hall}.", "locks": f"Locks of hall {hall} are oiled."}
+    ) as flags:
         first = cluster.index("--collection", name, *flags)
         assert (first["chunks"]["embedded"], first["published"]) == (2, True)
-        assert cluster.ask("Where does the key hang?", name)[0].endswith("The key hangs in hall 7.")
-    with written(tmp_path, {"keys": "The key hangs in hall 8 now."}) as flags:
+        assert cluster.ask("Where does the key hang?", name)[0].endswith(f"The key hangs in hall {hall}.")
+    with written(tmp_path, {"keys": f"The key hangs in hall {hall + 1} now."}) as flags:
         again = cluster.index("--collection", name, *flags)
         assert (again["chunks"]["embedded"], again["published"]) == (1, True)
-    eventually(lambda: "hall 8 now." in cluster.ask("Where does the key hang?", name)[0], "the update is served", 60)
-    with Site({"/": "<h1>Doors</h1><p>Doors open at nine.</p>"}) as site:
+    eventually(
+        lambda: f"hall {hall + 1} now." in cluster.ask("Where does the key hang?", name)[0], "the update is served", 60
+    )
+    with Site({"/": f"<h1>Doors</h1><p>Doors of hall {hall} open at nine.</p>"}) as site:
         crawled = cluster.index("--collection", f"site-{held}", "--start-url", f"{site.url}/", "--allow-private")
     assert crawled["chunks"]["embedded"] == 1
     for summary in (first, again, crawled):

@@ -73,6 +73,11 @@ class Serving:
         for name in [name for name, value in found.items() if value is None]:
             del found[name]
 
+    def scaling(self, deployment: str) -> dict[str, Any]:
+        """Return how a deployment scales as the file says it."""
+        (found,) = [one for one in self.config["applications"][0]["deployments"] if one["name"] == deployment]
+        return dict(found["autoscaling_config"])
+
     @property
     def args(self) -> dict[str, Any]:
         """The settings under `args` for the next `deploy`."""
