@@ -178,6 +178,7 @@ def as_reply(answer: Answer) -> dict[str, Any]:
     """Return an answer with the keys of the service's reply."""
     reply = asdict(answer)
     for reply_hit, hit in zip(reply["hits"], answer.hits, strict=True):
+        del reply_hit["plain"]
         reply_hit |= {"source": hit.source, "text": readable_text(hit.text), "context": readable_text(hit.context)}
     reply["answer"], reply["written_by"] = reply.pop("text"), answer.written_by
     return reply | {"also_found": describe_found(answer)}

@@ -202,7 +202,11 @@ def abridged(answer: Answer) -> Answer:
         citations=tuple(replace(one, snippet=one.snippet[:SNIPPET_CHARACTERS]) for one in answer.citations),
         hits=tuple(
             replace(
-                hit, text=readable_text(hit.text)[:SNIPPET_CHARACTERS], context="", sources=hit.sources or (hit.source,)
+                hit,
+                text=readable_text(hit.text)[:SNIPPET_CHARACTERS],
+                plain="",
+                context="",
+                sources=hit.sources or (hit.source,),
             )
             for hit in answer.hits
         ),

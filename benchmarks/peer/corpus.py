@@ -9,7 +9,7 @@ import numpy as np
 from psycopg import sql
 
 from pipelines.files.atomic_files import whole_folder
-from pipelines.page.stored import plain_text
+from pipelines.page.stored import plain_of
 from pipelines.store import Store
 from pipelines.store.chunks import chunk_table
 
@@ -57,7 +57,7 @@ def _write_chunks(store: Store, index: int, folder: Path) -> None:
         for hit in hits:
             # As the chunker joins them: what the embedding model read.
             path = " > ".join(dict.fromkeys((hit.title, *hit.headings)))
-            text = f"{path}\n{plain_text(hit.text)}".lstrip("\n")
+            text = f"{path}\n{plain_of(hit)}".lstrip("\n")
             print(json.dumps({"id": hit.chunk_id, "text": text, "source": hit.source}), file=lines)
             ordered.append(vectors[hit.chunk_id])
     np.save(folder / "vectors.npy", np.stack(ordered))

@@ -10,7 +10,7 @@ import tantivy
 from tantivy import Query
 
 from pipelines.lexical.terms import plain_words, with_name_parts
-from pipelines.page.stored import plain_text
+from pipelines.page.stored import plain_of
 from pipelines.records import Hit
 
 # Raised whenever the same chunk would be indexed with other terms: an older folder is then rebuilt.
@@ -53,7 +53,7 @@ def make_schema() -> tantivy.Schema:
 
 def make_document(hit: Hit) -> tantivy.Document:
     """Return a chunk as a document."""
-    text = plain_text(hit.text)
+    text = plain_of(hit)
     return tantivy.Document(
         chunk_id=hit.chunk_id,
         text=with_name_parts(text, hit.language),

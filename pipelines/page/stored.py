@@ -6,6 +6,7 @@ from collections import defaultdict
 
 from pipelines.page.flow import GAP
 from pipelines.page.plain import CELL
+from pipelines.records import Hit
 
 CELLS = CELL.text  # between the cells of a row, as they are embedded and hashed
 READ_CELLS = " · "  # as a person reads them, in a line that is no table any more
@@ -16,6 +17,11 @@ _TOKEN = re.compile(r"\\([!-/:-@\[-`{-~])|&#(\d{1,7});|(`+)|(\[)|\]\([^\s()]*\)"
 def plain_text(markdown: str) -> str:
     """Return the text of a chunk as it is embedded, searched and hashed: without the signs of Markdown."""
     return _read(markdown, CELLS)
+
+
+def plain_of(hit: Hit) -> str:
+    """Return the plain text of a chunk that was found: as it is stored, else read from its Markdown."""
+    return hit.plain or plain_text(hit.text)
 
 
 def readable_text(markdown: str) -> str:

@@ -16,8 +16,9 @@ IndexState = Literal["building", "candidate", "live", "retired", "failed"]
 class Chunk:
     """A bounded piece of a section, the unit that is embedded and retrieved.
 
-    `text` is Markdown (pipelines/page); all hashes and counts are of its plain text. `id` depends on the url, the
-    anchor, the plain text and the count of equal ones before it under that anchor, never on a position or a setting.
+    `text` is its Markdown and `plain` its plain text, both written from the page's tree (pipelines/page); all hashes
+    and counts are of the plain text. `id` depends on the url, the anchor, the plain text and the count of equal ones
+    before it under that anchor, never on a position or a setting.
     `embed_hash` is the hash of exactly what the model reads, the only key for reusing vectors.
     To store one more thing of a chunk, add a field here and a column to CHUNK_COLUMNS in pipelines/store/chunks.py.
     """
@@ -33,6 +34,7 @@ class Chunk:
     embed_text: str
     embed_hash: str
     tokens: int
+    plain: str = ""
 
     @property
     def anchor(self) -> str:
@@ -112,7 +114,8 @@ class Hit:
 
     `ranks` and `scores` are those of the legs (vector, bm25) that found the chunk; `sources` are all places with the
     same text, the hit's own first. `context` is the text joined with its neighbours in the section, "" if none were
-    joined, `below` the text of the sections below it that follow, each under its heading.
+    joined, `below` the text of the sections below it that follow, each under its heading. `plain` is the plain text as
+    it is stored; "" in an index built before it was, where `pipelines.page.stored.plain_of` reads the Markdown.
     """
 
     chunk_id: str
@@ -133,6 +136,7 @@ class Hit:
     version: str | None = None
     language: str = ""
     ordinal: int = 0
+    plain: str = ""
 
     @property
     def source(self) -> str:

@@ -154,6 +154,7 @@ CHUNK_COLUMNS = ChunkColumns(
         Column("tags", "text[]", "page", hit="tags"),
         Column("version", "text", "page", hit="version", nullable=True),
         Column("language", "text", "page", hit="language"),
+        Column("plain", "text", hit="plain", default="''"),
     )
 )
 

@@ -13,7 +13,7 @@ from pipelines.embedding.load import load_tokenizer
 from pipelines.embedding.tokens import TokenCounter, untruncated_tokenizer
 from pipelines.embedding.torch import load_modules
 from pipelines.evaluation.dataset import read_answerable
-from pipelines.page.stored import plain_text
+from pipelines.page.stored import plain_of
 from pipelines.training import fine_tuning, mining
 from pipelines.training.fine_tuning import FineTuningData, FineTuningPlan
 from pipelines.training.mining import Corpus, NegativeDraw, Triple
@@ -127,7 +127,7 @@ def new_words(corpus: Corpus, base: TokenCounter, most: int) -> tuple[str, ...]:
     """Return up to `most` frequent words of the corpus that the base cuts into pieces."""
     if not most or base.folder is None:
         return ()
-    texts = (plain_text(hit.text) for hit in corpus.chunks)
+    texts = (plain_of(hit) for hit in corpus.chunks)
     return tuple(frequent_words(texts, untruncated_tokenizer(base.folder), most))
 
 

@@ -16,7 +16,7 @@ from pipelines.answering.retrieval.search import Search
 from pipelines.answering.settings import AnswerSettings
 from pipelines.evaluation.dataset import Example
 from pipelines.evaluation.questions.feedback import Feedback, question_key
-from pipelines.page.stored import plain_text
+from pipelines.page.stored import plain_of
 from pipelines.records import Hit
 from pipelines.store import RecordedQuestion, Store
 from pipelines.training.folds import FOLDS, Places, group_folds, page_groups
@@ -137,7 +137,7 @@ def embedding_text(hit: Hit) -> str:
     """
     names = [" ".join(name.split()) for name in (hit.title, *hit.headings)]
     path = [name for name, before in zip(names, ["", *names], strict=False) if name and name != before]
-    text = plain_text(hit.text)
+    text = plain_of(hit)
     return f"{' > '.join(path)}\n{text}" if path else text
 
 

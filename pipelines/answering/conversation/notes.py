@@ -2,7 +2,7 @@
 
 from pipelines.answering.grounding.words import content_words
 from pipelines.answering.retrieval.search import Retrieval
-from pipelines.page.stored import plain_text
+from pipelines.page.stored import plain_of
 from pipelines.records import Hit
 from pipelines.text.detection import is_foreign, reads_only_english, same_language
 from pipelines.text.languages import ENGLISH, join, say
@@ -34,7 +34,7 @@ def note_search(asked: str, searched: str, language: str = ENGLISH) -> tuple[str
 
 def _is_foreign(hit: Hit) -> bool:
     """Return whether a hit is in another language than English, as its page or else its text says."""
-    return not same_language(hit.language, "en") if hit.language else is_foreign(plain_text(hit.text))
+    return not same_language(hit.language, "en") if hit.language else is_foreign(plain_of(hit))
 
 
 def _language_note(model: str, retrieval: Retrieval, language: str) -> str:

@@ -29,7 +29,7 @@ from pipelines.answering.synthesis.passages import (
 from pipelines.answering.synthesis.quotes import OMITTED, UNSURE, Quote, bound, is_named, write
 from pipelines.lexical import STOP_TERMS, terms
 from pipelines.page.blocks import BlockKind
-from pipelines.page.stored import plain_text
+from pipelines.page.stored import plain_of
 from pipelines.records import Hit
 from pipelines.text.phrases import read_phrases
 
@@ -94,7 +94,7 @@ class Candidates:
         self._asks_history = bool(_PHRASES["asks_history"].search(question))
         self.hits = hits
         self._passages = [split_passages(hit.passage) for hit in hits]
-        texts = [plain_text(hit.text) for hit in hits]
+        texts = [plain_of(hit) for hit in hits]
         self._all = [Candidate.of(n, texts[n], passage) for n, own in enumerate(self._passages) for passage in own]
         self._headings = [frozenset(terms(f"{heading(hit)} {hit.title}")) for hit in hits]
         self._own = [frozenset(terms(text)) for text in texts]

@@ -21,7 +21,7 @@ from pipelines.answering.synthesis.candidates import Candidate, Candidates
 from pipelines.answering.synthesis.passages import Passage
 from pipelines.answering.synthesis.quotes import Quote, fill
 from pipelines.lexical import terms
-from pipelines.page.stored import plain_text
+from pipelines.page.stored import plain_of
 from pipelines.records import Hit
 from pipelines.text.phrases import read_phrases
 
@@ -80,7 +80,7 @@ def _rank(candidates: Candidates, possible: bool) -> list[Candidate]:
 
 
 def _fits(question: Candidates, hit: Hit, vectors: bool) -> bool:
-    share = question.share(frozenset(terms(f"{heading(hit)} {hit.title}\n{plain_text(hit.text)}")))
+    share = question.share(frozenset(terms(f"{heading(hit)} {hit.title}\n{plain_of(hit)}")))
     return BEFORE_QUOTING.passes(share, hit.scores.get(VECTOR, 0.0) if vectors else None)
 
 

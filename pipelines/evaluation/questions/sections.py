@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from itertools import accumulate
 
-from pipelines.page.stored import plain_text
+from pipelines.page.stored import plain_of
 from pipelines.records import Hit, digest
 
 # Characters of a section from which it is worth a call: a shorter one is a heading or a signature.
@@ -28,7 +28,7 @@ def section_starts(chunks: Iterable[Hit]) -> list[Hit]:
 
 def _start(section: Sequence[Hit]) -> Hit:
     ordered = sorted(section, key=lambda chunk: chunk.ordinal)
-    lengths = accumulate(len(plain_text(chunk.text)) for chunk in ordered)
+    lengths = accumulate(len(plain_of(chunk)) for chunk in ordered)
     return _join(ordered[: 1 + sum(length < LEAST_TEXT for length in lengths)])
 
 
@@ -39,7 +39,7 @@ def draw_chunks(chunks: Sequence[Hit], limit: int, seed: int = 0, least: int = L
     """
     by_page: dict[str, list[Hit]] = {}
     for chunk in sorted(chunks, key=lambda chunk: digest(str(seed), chunk.chunk_id)):
-        if len(plain_text(chunk.text)) >= least:
+        if len(plain_of(chunk)) >= least:
             by_page.setdefault(chunk.url, []).append(chunk)
     rounds = max(map(len, by_page.values()), default=0)
     spread = [of_page[n] for n in range(rounds) for of_page in by_page.values() if n < len(of_page)]
@@ -58,4 +58,5 @@ def section_passages(chunks: Iterable[Hit], sources: Collection[str]) -> dict[st
 def _join(chunks: Sequence[Hit]) -> Hit:
     ordered = sorted(chunks, key=lambda chunk: chunk.ordinal)
     text_hash = digest(*(chunk.text_hash for chunk in ordered))
-    return replace(ordered[0], text="\n\n".join(chunk.text for chunk in ordered), text_hash=text_hash)
+    text = "\n\n".join(chunk.text for chunk in ordered)
+    return replace(ordered[0], text=text, plain="", text_hash=text_hash)

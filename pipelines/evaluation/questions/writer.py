@@ -125,7 +125,7 @@ async def write_answers(
 async def _ask_for_answer(llm: ChatModel, question: str, given: Sequence[Hit]) -> ParsedReply[str]:
     question = quote(question)
     empty = ANSWER.format(passage="", question=question, unknown=UNKNOWN)
-    joined = replace(given[0], text="\n\n".join(passage.passage for passage in given))
+    joined = replace(given[0], text="\n\n".join(passage.passage for passage in given), plain="")
     prompt = ANSWER.format(passage=_fit(llm, joined, empty), question=question, unknown=UNKNOWN)
     return await ask(llm, prompt, _parse_answer, tries=1)
 

@@ -14,7 +14,7 @@ from pipelines.evaluation.dataset import Example
 from pipelines.evaluation.questions.examples import choose_examples
 from pipelines.evaluation.questions.sections import draw_chunks, section_starts
 from pipelines.evaluation.questions.writer import ask_headings
-from pipelines.page.stored import plain_text
+from pipelines.page.stored import plain_of
 from pipelines.records import Hit
 from pipelines.store import SectionStart, Store
 from pipelines.text.phrases import read_table
@@ -91,4 +91,4 @@ def _candidates(store: Store, collection: str, most: int) -> Iterator[Example]:
 
 def _as_start(chunk: Hit) -> SectionStart:
     """Return the beginning of a section, with its own source as its URL."""
-    return SectionStart(chunk.source, chunk.title, chunk.headings, plain_text(chunk.text), language=chunk.language)
+    return SectionStart(chunk.source, chunk.title, chunk.headings, plain_of(chunk), language=chunk.language)

@@ -104,6 +104,7 @@ class Chunker:
             embed_text=embed_text,
             embed_hash=digest(self._counter.identity, self._counter.chunk_prefix + embed_text),
             tokens=tokens,
+            plain=text,
         )
 
     # -- heading paths

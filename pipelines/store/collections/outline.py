@@ -97,8 +97,11 @@ class Outlines(Documents):
         values = {"collection": collection, "index": index, **bounds}
         rows = self._all("section_starts", values, chunk=chunk_table(index))
         return [
-            SectionStart(**row | {"headings": tuple(row["headings"]), "text": plain_text(row["text"])[:_CHARACTERS]})
+            SectionStart(
+                **row | {"headings": tuple(row["headings"]), "text": (plain or plain_text(row["text"]))[:_CHARACTERS]}
+            )
             for row in rows
+            for plain in [row.pop("plain")]
         ]
 
 

@@ -15,7 +15,8 @@ linked as (
 best as (
     select i.url, coalesce(l.links, 0) as links from indexed_page i left join linked l using (url)
     where i.index = %(index)s and i.sections > 0 order by 2 desc, length(i.url), i.url limit %(pages)s)
-select distinct on (c.url, c.anchor) c.url, c.title, c.headings, left(c.text, %(characters)s) as text, best.links, c.language
+select distinct on (c.url, c.anchor) c.url, c.title, c.headings, left(c.text, %(characters)s) as text, left(c.plain, %(characters)s) as plain, best.links,
+    c.language
 from best join {chunk} c using (url) order by c.url, c.anchor, c.ordinal;
 
 -- name: find_place

@@ -10,6 +10,7 @@ import psycopg
 import pytest
 from kit.workshop import Workshop, restored
 
+from pipelines.page.stored import plain_of
 from pipelines.records import Chunk
 from pipelines.store import NotADump, Store, dump
 from pipelines.store.chunks import CHUNK_COLUMNS, Column
@@ -55,6 +56,18 @@ def wider(store: Store) -> Iterator[WiderStore]:
     """A WiderStore on the database of `store`, not yet migrated."""
     with WiderStore(store.url) as wider:
         yield wider
+
+
+def test_both_texts_of_a_chunk_are_stored_and_an_index_of_before_is_read_all_the_same(store: Store) -> None:
+    text = "Set `a_b` to 2 * 3 [now]."
+    workshop = Workshop(store)
+    workshop.reindex({"page": {"a": text}})
+    (hit,) = workshop.search("a_b", 1)
+    assert (hit.plain, plain_of(hit)) == (text, text) and hit.text != text
+    with psycopg.connect(store.url) as connection:
+        connection.execute(f"update chunk_{workshop.live().id} set plain = default")
+    (hit,) = workshop.search("a_b", 1)
+    assert (hit.plain, plain_of(hit)) == ("", text)
 
 
 def test_a_further_column_is_published_searched_and_updated(wider: WiderStore) -> None:

@@ -25,10 +25,10 @@ def test_a_hit_reads_only_its_own_fields_and_all_that_have_no_default():
 
 
 def test_a_chunk_and_its_page_have_every_column():
-    chunk = Chunk("i", "u", ("a", "b\0"), "t\ud800", ("h",), 1, "text", "th", "et", "eh", 3)
+    chunk = Chunk("i", "u", ("a", "b\0"), "t\ud800", ("h",), 1, "text", "th", "et", "eh", 3, "plain")
     page = StagedPage("u", "ih", "T", "en", ("tag",), None, 1, [chunk])
     assert CHUNK_COLUMNS.values(page, chunk) == [
-        "i", "u", "b", ["a", "b"], "t", ["h"], 1, "text", "th", "eh", 3, ["tag"], None, "en",
+        "i", "u", "b", ["a", "b"], "t", ["h"], 1, "text", "th", "eh", 3, ["tag"], None, "en", "plain",
     ]  # fmt: skip
     assert {field.name for field in fields(Hit)} >= {"anchors", "tags", "version", "language", "ordinal"}
 
