@@ -1,5 +1,6 @@
-"""Runs `ray` with these words, so that the node which it starts has the time that its agents take (see ray_ports)."""
+"""Runs the command `ray` with the given arguments, so that the node that it starts waits long enough for its agents."""
 
+import os
 import sys
 from pathlib import Path
 
@@ -7,8 +8,9 @@ from ray.scripts.scripts import main
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from pipelines.ray_ports import given_ports
+from pipelines.ray_ports import AGENT_START_MS, given_ports
 
 if __name__ == "__main__":
+    os.environ.setdefault("RAY_agent_register_timeout_ms", str(AGENT_START_MS))
     with given_ports():
         main()

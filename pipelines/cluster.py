@@ -27,13 +27,12 @@ from urllib.parse import urlsplit
 from pipelines import ray_internals
 from pipelines.files.atomic_files import keep_private
 from pipelines.ray_place import NoPlaceForRay, RayPlace, find_place, first_words
-from pipelines.ray_ports import given_ports
+from pipelines.ray_ports import AGENT_START_MS, given_ports
 
 log = logging.getLogger(__name__)
 
 LOOPBACK = {"localhost", "127.0.0.1", "::1"}
 LOOK_S = 1.0
-AGENT_START_MS = 120_000  # what a node waits for its agents; Ray's 30 s are too few on a busy machine
 REMEDY = "`raydex submit --status` on the head shows the cluster; unset RAY_ADDRESS to use a Ray of your own"
 LOCAL_REMEDY = "`raydex doctor` looks for what Ray needs"
 BUSY_REMEDY = "end other programs (memory, CPUs), and try `python -c 'import ray; ray.init()'`, which says more"

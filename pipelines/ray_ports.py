@@ -16,6 +16,7 @@ from pipelines import ray_internals
 
 CHOSEN = ("metrics_agent_port", "runtime_env_agent_port", "metrics_export_port")
 LISTEN, RAYS_OWN_LISTEN = "dashboard_agent_listen_port", 52365
+AGENT_START_MS = 120_000  # what a node waits for its agents; Ray's 30 s are too few on a busy machine
 # Above the ports of a cluster's workers, below those that Linux gives to connections.
 PORTS = range(20000, 32768)
 

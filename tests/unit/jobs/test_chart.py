@@ -149,8 +149,9 @@ def test_the_night_is_a_command_of_raydex():
 
 def test_variables_and_versions_are_those_of_the_project():
     names = set(re.findall(r"name: (RAY_\w+)", TEMPLATES))
-    start = (ROOT / "deploy" / "start-cluster").read_text()
-    assert {name for name in names if f"export {name}=" not in start} == {"RAY_USAGE_STATS_ENABLED"}
+    start = "".join((ROOT / "deploy" / name).read_text() for name in ("start-cluster", "start_ray.py"))
+    set_there = {*re.findall(r"export (\w+)=", start), *re.findall(r'environ\.setdefault\("(\w+)"', start)}
+    assert names - set_there == {"RAY_USAGE_STATS_ENABLED"}
     assert VALUES["rayVersion"].split(".")[:2] == ray.__version__.split(".")[:2]
     chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
     assert f'version = "{chart["appVersion"]}"' in (ROOT / "pyproject.toml").read_text()

@@ -1,8 +1,23 @@
 """The ports that a Ray's agents are given, and what a node is told of them."""
 
+import os
 import socket
+import subprocess
+import sys
+from pathlib import Path
 
-from pipelines.ray_ports import CHOSEN, LISTEN, PORTS, RAYS_OWN_LISTEN, unused_ports, with_listen_port, with_ports
+import pytest
+
+from pipelines.ray_ports import (
+    AGENT_START_MS,
+    CHOSEN,
+    LISTEN,
+    PORTS,
+    RAYS_OWN_LISTEN,
+    unused_ports,
+    with_listen_port,
+    with_ports,
+)
 
 
 def test_a_port_is_chosen_where_none_is_given() -> None:
@@ -46,3 +61,19 @@ def test_a_port_is_chosen_once_and_none_that_is_in_use() -> None:
     with socket.create_server(("", port)):
         free = [*unused_ports()]
     assert port not in free and len(free) == len({*free}) > 3
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("given", "used"), [({}, str(AGENT_START_MS)), ({"RAY_agent_register_timeout_ms": "5"}, "5")])
+def test_a_node_waits_for_its_agents_however_it_is_started(given: dict[str, str], used: str) -> None:
+    """The processes of a node have the environment of the command that starts it."""
+    start = Path(__file__).parents[3] / "deploy" / "start_ray.py"
+    script = (
+        "import atexit, os, runpy, sys\n"
+        "atexit.register(lambda: print(os.environ['RAY_agent_register_timeout_ms']))\n"
+        "sys.argv = ['ray', '--version']\n"
+        f"runpy.run_path({str(start)!r}, run_name='__main__')\n"
+    )
+    own = {name: value for name, value in os.environ.items() if name != "RAY_agent_register_timeout_ms"}
+    done = subprocess.run([sys.executable, "-c", script], env=own | given, capture_output=True, text=True, check=True)
+    assert done.stdout.split()[-1] == used
