@@ -250,8 +250,7 @@ class _Flow:
         self._add_block("code", (Span(code.text),), language=code.language)
 
     def _table(self, table: Table) -> None:
-        head, rows = (table.head, table.rows) if table.rows else ((), [table.head])
-        self._add_block("table", joined([row_spans(row) for row in rows], NEW_LINE), row_spans(head))
+        self._add_block("table", joined([row_spans(row) for row in table.rows], NEW_LINE), row_spans(table.head))
 
     def _under(self) -> tuple[TextLine, ...]:
         return tuple([head for head in self._heads if head is not None])

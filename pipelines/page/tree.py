@@ -45,10 +45,14 @@ class Code:
 
 @dataclass(slots=True)
 class Table:
-    """The rows of a table below its head, which may be empty."""
+    """The rows of a table below its head, which may be empty. Without other rows the head is the only row."""
 
     head: Row = ()
     rows: list[Row] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        if not self.rows:
+            self.head, self.rows = (), [self.head]
 
 
 @dataclass(slots=True)

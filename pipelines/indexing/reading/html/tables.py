@@ -119,9 +119,9 @@ def _named_parts(rows: Sequence[tuple[Row, list[Element]]]) -> list[tuple[list[s
 
 
 def _part(head: Row, rows: list[Row]) -> Table | None:
-    """Return a table with these rows; one of a head alone has it for its row, an empty one is None."""
-    head, rows = (head, rows) if rows else ((), [head])
-    return Table(head, rows) if any(rows[0]) or len(rows) > 1 else None
+    """Return a table with these rows, None for an empty one."""
+    table = Table(head, rows)
+    return table if any(table.rows[0]) or len(table.rows) > 1 else None
 
 
 def _cell(cell: Element) -> Spans:
