@@ -9,11 +9,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import NamedTuple
-from urllib.parse import unquote, urljoin
+from urllib.parse import unquote
 
 from pipelines.page.flow import introduces
 from pipelines.page.plain import merged, plain
 from pipelines.page.tree import Box, Code, Item, List, Node, Paragraph, Section, Spans, Table, Term, size_of
+from pipelines.page.urls import absolute_url
 
 MUCH = 30  # words that are worth a section of their own without a title: two sentences
 _TITLED, _UNTITLED, _ROW = 7, 8, 9  # levels below all headings, of sections that begin at a name in the text
@@ -290,21 +291,16 @@ class SectionBuilder:
         """Return `spans` with the absolute targets of their links."""
         if not any(span.target for span in spans):
             return spans
-        return merged(
-            span._replace(target=_absolute(self._url, span.target)) if span.target else span for span in spans
-        )
+        return merged(span._replace(target=_target(self._url, span.target)) if span.target else span for span in spans)
 
 
 @lru_cache(1 << 12)  # a page repeats the links of its menus and tables
-def _absolute(url: str, href: str) -> str:
+def _target(url: str, href: str) -> str:
     """Return where a link leads, "" if to a picture, or to no page of the Web.
 
     Nor does one that a template has yet to fill in: `/docs/{{version}}/queues`.
     """
     if "{{" in unquote(href):
         return ""
-    try:
-        target = urljoin(url, href.strip())
-    except ValueError:
-        return ""
-    return target if target.startswith(("https://", "http://")) and not target.endswith(_PICTURES) else ""
+    target = absolute_url(url, href)
+    return "" if target.endswith(_PICTURES) else target

@@ -7,7 +7,7 @@ from functools import partial
 from markdown_it.common.utils import unescapeAll
 
 from pipelines.indexing.reading.formats import SOURCES, format_of_name
-from pipelines.indexing.reading.links import absolute_url
+from pipelines.page.urls import absolute_url
 
 # Code comes first: what looks like a link in it is none.
 _LINK = re.compile(

@@ -6,12 +6,12 @@ a comment or a script does not count. Knows no tree and no scope.
 
 import re
 from collections.abc import Iterator
-from functools import lru_cache
 from html import unescape
-from urllib.parse import urldefrag, urljoin, urlsplit
+from urllib.parse import urlsplit
 
 from pipelines.indexing.reading.formats import TEXT, format_of_type
 from pipelines.indexing.reading.text import decode
+from pipelines.page.urls import absolute_url
 from pipelines.records import Page
 
 # A template that is a shadow root is what readers see of its element.
@@ -83,21 +83,12 @@ def _absolute(base: str, hrefs: list[str]) -> tuple[str, ...]:
 
 
 def _join(base: str, href: str) -> str | None:
-    """Return `href` relative to `base` as an absolute URL, None if it is not an http(s) URL."""
+    """Return `href` relative to `base` as an absolute URL without fragment, None if it is not an http(s) URL."""
     href = re.sub(r"[\t\r\n\0]", "", unescape(href)).strip()
     if len(href) > _MAX_URL:
         return None
     if href[:1] in ("", "#", "?") or "?" in base:  # relative to the page itself
-        return absolute_url(base, href)
-    return absolute_url(base[: base.rfind("/", base.find("//") + 2) + 1] or base, href)
-
-
-@lru_cache(1 << 16)  # pages of one folder have the same links in their menus
-def absolute_url(base: str, href: str) -> str | None:
-    """Return `href` relative to `base` as a URL without fragment, None if that is no http(s) URL of a host."""
-    try:
-        url = urldefrag(urljoin(base, href)).url.replace(" ", "%20")
-        parts = urlsplit(url)
-        return url if parts.scheme in ("http", "https") and parts.hostname else None
-    except ValueError:
-        return None
+        url = absolute_url(base, href)
+    else:
+        url = absolute_url(base[: base.rfind("/", base.find("//") + 2) + 1] or base, href)
+    return url.partition("#")[0].replace(" ", "%20") or None

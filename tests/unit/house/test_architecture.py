@@ -131,7 +131,7 @@ def test_inside_pipelines_arrows_point_one_way():
 
 # The files and folders of a wing, from the ground up: each uses only what stands left of a < before it.
 LAYERS = {
-    "pipelines/page": "parser tree < plain < flow < builder markdown < stored < blocks cut",
+    "pipelines/page": "parser tree urls < plain < flow < builder markdown < stored < blocks cut",
     "pipelines/page/cut": "listings weights < atoms outline < packs < packing < chunker",
     "pipelines/evaluation": (
         "dataset statistics < answer_scores judging < metrics questions < evaluator < fingerprint result_text worker"
