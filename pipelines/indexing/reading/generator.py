@@ -26,7 +26,8 @@ class Generator:
     What holds for a page of any generator, because themes borrow from one another: `main` are elements with a page's
     own content. `noise` are names, also ids, of boxes that are not its text. `listings` are names on pages without
     text of their own. `boxes` stand beside the text, `contents` are tables of contents, `sections` are boxes with an
-    anchor, `code_lines` are lines of code whose breaks a style sheet makes.
+    anchor, of which `unlinked_sections` may lack it, `code_lines` are lines of code whose breaks a style sheet makes.
+    `index_terms` are names of elements that only an index leads to, `index_ids` are the first letters of their ids.
 
     What holds for the pages that have one of the names `marks`: `listing` is an element that only pages without text
     have, `hidden` are parts that no reader sees, `boxed` are further boxes, `title` is the title of a page, `rewrite`
@@ -43,7 +44,10 @@ class Generator:
     boxes: str = ""
     contents: str = ""
     sections: str = ""
+    unlinked_sections: str = ""
     code_lines: str = ""
+    index_terms: str = ""
+    index_ids: str = ""
     listing: str = ""
     hidden: str = ""
     only_with: str = ""

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from lxml.etree import _Element as Element
 
+from pipelines.indexing.reading.generators import INDEX_IDS, INDEX_TERMS
 from pipelines.indexing.reading.html.elements import HEADINGS, STYLES, holds_words
 from pipelines.indexing.reading.text import as_paragraph
 from pipelines.page.flow import introduces
@@ -197,7 +198,7 @@ def is_inline(element: Element, blocks: frozenset[str] = _BLOCKS) -> bool:
 def _name_of(element: Element) -> str:
     """Return the name of a target of links: an empty `a` or `span`, or an `a` that leads nowhere; "" if it is none."""
     name = element.get("id") or element.get("name") or ""
-    if not name or name.startswith("index-") or element.get("class") == "indexterm":
+    if not name or name.startswith(INDEX_IDS) or element.get("class") in INDEX_TERMS:
         return ""
     return name if _is_anchor(element) or not holds_words(element) else ""
 

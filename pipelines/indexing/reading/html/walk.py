@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from lxml import etree
 from lxml.etree import _Element as Element
 
-from pipelines.indexing.reading.generators import BOXES, CONTENTS, SECTIONS
+from pipelines.indexing.reading.generators import BOXES, CONTENTS, INDEX_TERMS, SECTIONS, UNLINKED_SECTIONS
 from pipelines.indexing.reading.html.elements import HEADINGS
 from pipelines.indexing.reading.html.inline import (
     IN_PARAGRAPH,
@@ -32,8 +32,6 @@ from pipelines.text.phrases import read_names
 
 BULLET = "- "
 _NAMES = read_names(__name__)
-# Boxes beside the text: a heading in a box is the box's title, and the text after the box does not belong to it.
-_BOX = BOXES | {"callout"}
 _LONG_TAB = 1500  # characters, about as many as a chunk holds
 # Indexes written by programs: of 5,000 lists on five sites, those of at least so many links that are as much as a name
 # or two beside each list pages; shorter ones do where they are hardly anything but links.
@@ -170,7 +168,8 @@ class TreeWalker:
             anchor = element.get("id") or (element[0].get("id") if element.tag == "article" else None)
             with builder.container([anchor] if anchor else []):
                 self.walk(element)
-        elif element.tag == "blockquote" or not _BOX.isdisjoint(classes):
+        # A heading in a box is the box's title, and the text after the box does not belong to it.
+        elif element.tag == "blockquote" or not BOXES.isdisjoint(classes):
             # A quotation that only holds a box is docutils' way to indent.
             indents = element.tag == "blockquote" and len(element) == 1 and element[0].tag == "div"
             with builder.box(Group() if indents else Note(), apart=True):
@@ -237,7 +236,7 @@ class TreeWalker:
 
     def _definitions(self, element: Element) -> None:
         classes = (element.get("class") or "").split()
-        if "toc" in classes:
+        if not CONTENTS.isdisjoint(classes):
             self._box(element)
             return
         with self._builder.box(Definitions()):
@@ -281,7 +280,7 @@ class TreeWalker:
 
 def _heading_of(element: Element) -> PageHeading:
     """Return a heading with its id, or the first name in it."""
-    inner = [part for part in element.iter("a", "span") if part.get("class") != "indexterm"]
+    inner = [part for part in element.iter("a", "span") if part.get("class") not in INDEX_TERMS]
     own_id = element.get("id") or next((name for part in inner if (name := part.get("id") or part.get("name"))), None)
     level = int(element.tag[1])
     minor = level >= _DEEP or next(element.iterancestors("a"), None) is not None
@@ -297,7 +296,7 @@ def _term_of(element: Element) -> Spans:
 def _is_section(element: Element) -> bool:
     anchor, classes = element.get("id"), (element.get("class") or "").split()
     if element.tag == "div" and not SECTIONS.isdisjoint(classes):
-        return bool(anchor) or classes[0] == "refsynopsisdiv"
+        return bool(anchor) or not UNLINKED_SECTIONS.isdisjoint(classes)
     if element.tag == "article" and len(element) and element[0].tag in HEADINGS:
         return bool(anchor or element[0].get("id"))
     if not anchor or (element.tag == "div" and anchor in _NAMES["layout"]):
