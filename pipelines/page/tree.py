@@ -141,13 +141,18 @@ class Document:
 
 def leaves_of(nodes: Sequence[Node]) -> Iterator[Paragraph | Code | Table]:
     """Yield the blocks that hold no others, in order; a term is a paragraph."""
-    for node in nodes:
-        if not isinstance(node, Box):
-            yield node
-            continue
-        if isinstance(node, Term):
-            yield from map(Paragraph, node.terms)
-        yield from leaves_of(node.blocks)
+    around = [iter(nodes)]  # the blocks of the open boxes
+    while around:
+        for node in around[-1]:
+            if not isinstance(node, Box):
+                yield node
+                continue
+            if isinstance(node, Term):
+                yield from map(Paragraph, node.terms)
+            around.append(iter(node.blocks))
+            break
+        else:
+            around.pop()
 
 
 def size_of(*contents: Sequence[Node]) -> int:

@@ -1,14 +1,15 @@
-"""Reads an element as a flow: spans of text, and the blocks between them.
+"""Reads an element as a flow: texts, and the blocks between them.
 
 A piece of text has the names in it that links lead to: `<a name>`, and empty `<a id>` and `<span id>`. Such a name
 belongs to what follows it. Knows no sections.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from operator import attrgetter
 from typing import NamedTuple
 
+from lxml import etree
 from lxml.etree import _Element as Element
 
 from pipelines.indexing.reading.generators import INDEX_IDS, INDEX_TERMS
@@ -58,9 +59,9 @@ class InlineText:
     @classmethod
     def of(cls, element: Element, following: Element | None = None) -> "InlineText":
         """Return the text of `element`, which ends where `following` begins."""
-        run = cls(following=following)
-        run.add(element)
-        return run
+        text = cls(following=following)
+        text.add(element)
+        return text
 
     def end(self, following: Element) -> "InlineText":
         """Return the text, ended by `following`; an `a` around a block, such as a heading, may name that."""
@@ -133,7 +134,7 @@ def spans_of(pieces: Sequence[str], marks: Sequence[Mark]) -> Spans:
 
 
 def _span(text: str, over: Sequence[Mark]) -> Span:
-    """Return the run of a text that marks lie over, the outermost first."""
+    """Return the span of a text that marks lie over, the outermost first."""
     target = next((mark.target for mark in over if mark.target), "")
     style: Style = next((mark.style for mark in over[::-1] if mark.style), "")
     return Span(text, any(mark.code for mark in over), target, style)
@@ -177,17 +178,17 @@ def line_in(element: Element) -> Spans:
 
 
 def flow_of(element: Element) -> list[InlineText | Element]:
-    """Return what is in `element`, in its order: the blocks, and the spans of text before, between and after them."""
+    """Return what is in `element`, in its order: the blocks, and the texts before, between and after them."""
     flow: list[InlineText | Element] = []
-    run = InlineText(element.text)
+    text = InlineText(element.text)
     for child in element:
         if is_inline(child):
-            run.add(child)
-            run.add_text(child.tail)
+            text.add(child)
+            text.add_text(child.tail)
         else:
-            flow += run.end(child), child
-            run = InlineText(child.tail)
-    return [*flow, run]
+            flow += text.end(child), child
+            text = InlineText(child.tail)
+    return [*flow, text]
 
 
 def is_inline(element: Element, blocks: frozenset[str] = _BLOCKS) -> bool:
@@ -215,7 +216,30 @@ def holds_heading(element: Element) -> bool:
 def words_from(element: Element | None, most: int) -> int:
     """Return how many words stand from `element` on, up to the next heading or name; counts no further than `most`."""
     words = 0
-    while element is not None and words < most and not holds_heading(element) and not InlineText.of(element).before:
-        words += len("".join(element.itertext()).split()) + len((element.tail or "").split())
+    while element is not None and words < most and not holds_heading(element) and not begins_at_name(element):
+        words += count_words(element.itertext(), most) + count_words([element.tail or ""], most)
         element = element.getnext()
+    return words
+
+
+def begins_at_name(element: Element) -> bool:
+    """Return whether a name that links lead to stands in `element` before its first word."""
+    for event, part in etree.iterwalk(element, events=("start", "end")):
+        if event == "start" and part.tag in ("a", "span") and _name_of(part):
+            return True
+        text = part.text if event == "start" else part.tail if part is not element else None
+        if text and text.strip():
+            return False
+    return False
+
+
+def count_words(texts: Iterable[str], most: int) -> int:
+    """Return how many words the joined `texts` have; no further than `most` is counted."""
+    words, is_open = 0, False  # the last word may go on in the next text
+    for text in texts:
+        found = len(text.split())
+        words += found - (found > 0 and is_open and not text[0].isspace())
+        is_open = not text[-1].isspace() if found else is_open and not text
+        if words >= most:
+            return most
     return words

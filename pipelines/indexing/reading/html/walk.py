@@ -7,7 +7,6 @@ import re
 from collections.abc import Sequence
 from urllib.parse import urlsplit
 
-from lxml import etree
 from lxml.etree import _Element as Element
 
 from pipelines.indexing.reading.generators import BOXES, CONTENTS, INDEX_TERMS, SECTIONS, UNLINKED_SECTIONS
@@ -15,6 +14,8 @@ from pipelines.indexing.reading.html.elements import HEADINGS
 from pipelines.indexing.reading.html.inline import (
     IN_PARAGRAPH,
     InlineText,
+    begins_at_name,
+    count_words,
     flow_of,
     holds_heading,
     is_inline,
@@ -22,6 +23,7 @@ from pipelines.indexing.reading.html.inline import (
     words_from,
 )
 from pipelines.indexing.reading.html.listings import PLAIN, code_block, named_language, signature_block, signature_name
+from pipelines.indexing.reading.html.lists import BULLET, LISTS, LinkLists, Numbering
 from pipelines.indexing.reading.html.tables import table_of
 from pipelines.indexing.reading.html.tabs import LABEL
 from pipelines.indexing.reading.set_text import parts_of
@@ -30,85 +32,39 @@ from pipelines.page.plain import plain
 from pipelines.page.tree import Code, Definitions, Group, Note, Span, Spans, Tab, text_spans
 from pipelines.text.phrases import read_names
 
-BULLET = "- "
 _NAMES = read_names(__name__)
 _LONG_TAB = 1500  # characters, about as many as a chunk holds
-# Indexes written by programs: of 5,000 lists on five sites, those of at least so many links that are as much as a name
-# or two beside each list pages; shorter ones do where they are hardly anything but links.
-_INDEX_LINKS, _INDEX_SHARE = 100, 0.4
-_CONTENTS_CHARACTERS, _CONTENTS_SHARE = 1500, 0.9  # as many as a chunk holds
-_SENTENCES = 0.05  # a link
-_AWAY = 0.1  # of the links: a list of links to other sites is what somebody recommends
-_SENTENCE = re.compile(r"[^\s.!?]{2}[.!?](?=\s|$)|[。！？]")
 _DEEP = 4  # the level from which a heading without an id is a part of its section (Parameters, Returns, Example)
-_BETWEEN_LINKS = etree.XPath(".//text()[not(ancestor::a)]", smart_strings=False)
-
-
-class Numbering:
-    """Marks the items of a list as the page shows them: by bullets, numbers, letters or Roman numerals."""
-
-    def __init__(self, element: Element) -> None:
-        classes = (element.get("class") or "").split()
-        named = next((_NUMBERED[name] for name in classes if name in _NUMBERED), "1")
-        self._style = (element.get("type") or named) if element.tag == "ol" else ""
-        self._step = 1 if element.get("reversed") is None else -1
-        first = 1 if self._step == 1 else sum(child.tag == "li" for child in element)
-        self._next = _number(element.get("start"), first)
-
-    def mark(self, value: str | None) -> str:
-        """Return what stands before the next item, which may give its number as `value`."""
-        number = _number(value, self._next)
-        self._next = number + self._step
-        return f"{_numeral(number, self._style)}. " if self._style in ("1", *_LETTERS, *_ROMAN) else BULLET
-
-
-_NUMBERED = {"arabic": "1", "loweralpha": "a", "upperalpha": "A", "lowerroman": "i", "upperroman": "I"}  # docutils
-_LETTERS, _ROMAN = ("a", "A"), ("i", "I")
-_TENS = ("", "x", "xx", "xxx", "xl", "l", "lx", "lxx", "lxxx", "xc")
-_ONES = ("", "i", "ii", "iii", "iv", "v", "vi", "vii", "viii", "ix")
-
-
-def _number(text: str | None, otherwise: int) -> int:
-    return int(text) if text and re.fullmatch(r"\s*-?\d{1,9}\s*", text) else otherwise
-
-
-def _numeral(number: int, style: str) -> str:
-    if style in _LETTERS and 1 <= number <= 26:
-        return chr(ord(style) + number - 1)
-    if style in _ROMAN and 1 <= number < 100:
-        numeral = _TENS[number // 10] + _ONES[number % 10]
-        return numeral.upper() if style == "I" else numeral
-    return str(number)
 
 
 class TreeWalker:
     """Walks elements of the page at `url`, and adds what they hold to `builder`."""
 
     def __init__(self, url: str, builder: SectionBuilder) -> None:
-        self._site = urlsplit(url).netloc
         self._builder = builder
+        self._link_lists = LinkLists(urlsplit(url).netloc)
         self._numberings: list[Numbering] = []  # of the open lists
 
     def walk(self, element: Element) -> None:
-        """Add everything in `element`: the spans of text, and what stands between them."""
+        """Add everything in `element`: the blocks, and the texts between them."""
         for part in flow_of(element):
             if not isinstance(part, InlineText):
                 self._block(part)
             elif part or part.before or part.after or part.names_block:
                 self._text(part)
 
-    def _text(self, run: InlineText) -> None:
+    def _text(self, text: InlineText) -> None:
         """Add text as a paragraph, or as the title of the section that a name before it begins."""
         builder = self._builder
-        builder.target(*run.before)
-        if run and not (builder.waiting and self._begins(run, run.title, len("".join(run.words).split()))):
-            builder.paragraph(run.spans)
-        builder.target(*run.after)
-        if run.names_block and builder.waiting:
-            self._begins(run, "", 0)
+        builder.target(*text.before)
+        if text and not (builder.waiting and self._begins(text, text.title, len("".join(text.words).split()))):
+            builder.paragraph(text.spans)
+        builder.target(*text.after)
+        if text.names_block and builder.waiting:
+            self._begins(text, "", 0)
 
-    def _begins(self, run: InlineText, title: str, words: int) -> bool:
-        return self._builder.begin(title, words, words_from(run.following, MUCH))
+    def _begins(self, text: InlineText, title: str, words: int) -> bool:
+        return self._builder.begin(title, words, words_from(text.following, MUCH))
 
     def _block(self, element: Element) -> None:
         tag = element.tag
@@ -123,7 +79,7 @@ class TreeWalker:
             self._table(element)
         elif tag == "li":
             self._list_item(element)
-        elif tag in ("ul", "ol", "menu", "dir"):
+        elif tag in LISTS:
             self._list(element)
         elif tag == "dl":
             self._definitions(element)
@@ -194,40 +150,18 @@ class TreeWalker:
     # -- lists --------------------------------------------------------------------------------------------
 
     def _list(self, element: Element) -> None:
-        size = sum(map(len, element.itertext())) if self._is_index(element) else 0
+        size = self._link_lists.index_size(element)
         if self._builder.leave_out(size):
             return
         self._numberings.append(Numbering(element))
-        with self._builder.items(contents=not size and self._is_contents(element)):
+        with self._builder.items(contents=not size and self._link_lists.is_contents(element)):
             self.walk(element)
         self._numberings.pop()
 
-    def _is_index(self, items: Element) -> bool:
-        """Return whether a list is an index of the pages of this site: long, most of it links, and no sentences."""
-        links = [link for link in items.iter("a") if link.get("href")]
-        if len(links) < _INDEX_LINKS and sum(map(len, items.itertext())) < _CONTENTS_CHARACTERS:
-            return False
-        share = sum(map(_letters, links)) / (_letters(items) or 1)
-        least = _INDEX_SHARE if len(links) >= _INDEX_LINKS else _CONTENTS_SHARE
-        if share < least or sum(map(self._leads_away, links)) > _AWAY * len(links):
-            return False
-        between = " ".join("".join(_BETWEEN_LINKS(items)).split())
-        return len(_SENTENCE.findall(between)) <= _SENTENCES * len(links)
-
-    def _is_contents(self, items: Element) -> bool:
-        """Return whether a list is a table of contents: all its words are links to pages of this site."""
-        links = list(items.iter("a"))
-        return bool(links) and not any(map(self._leads_away, links)) and sum(map(_letters, links)) == _letters(items)
-
-    def _leads_away(self, link: Element) -> bool:
-        """Return whether a link leads to another site, or nowhere."""
-        href = link.get("href") or ""
-        return not href or (href.startswith(("http:", "https:")) and urlsplit(href).netloc != self._site)
-
     def _list_item(self, element: Element) -> None:
         element.text = re.sub(r"^\s*[-–•]\s+", "", element.text or "")  # a sign beside the bullet
-        named = len(element) > 0 and element[0].tag in ("a", "span", "p") and bool(InlineText.of(element[0]).before)
-        long = not holds_heading(element) and len("".join(element.itertext()).split()) >= MUCH
+        named = len(element) > 0 and element[0].tag in ("a", "span", "p") and begins_at_name(element[0])
+        long = count_words(element.itertext(), MUCH) >= MUCH and not holds_heading(element)
         marker = self._numberings[-1].mark(element.get("value")) if self._numberings else BULLET
         with self._builder.item(marker, named=named, long=long):
             self.walk(element)
@@ -259,8 +193,8 @@ class TreeWalker:
             elif child.tag == "div":
                 self._definitions(child)
             else:
-                if (run := InlineText().end(child)).names_block:
-                    self._text(run)
+                if (text := InlineText().end(child)).names_block:
+                    self._text(text)
                 self._block(child)
 
     def _entry(self, terms: Sequence[Element], definition: Element | None, *, linked: bool) -> None:
@@ -307,7 +241,3 @@ def _is_section(element: Element) -> bool:
 def _is_row(element: Element) -> bool:
     """Return whether `element` is one of several rows, whose first paragraph is a name or a signature."""
     return element.tag == "tr" and (element.getprevious() is not None or element.getnext() is not None)
-
-
-def _letters(element: Element) -> int:
-    return sum(map(str.isalpha, "".join(element.itertext())))
