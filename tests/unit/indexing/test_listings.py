@@ -1,5 +1,7 @@
 """Long lists of links are listings, which nothing is cited from; lists that say something are text."""
 
+import pytest
+
 from pipelines.page.tree import Section
 from tests.kit.blocks import blocks_of
 from tests.kit.sectioning import read_html, text_of
@@ -53,3 +55,10 @@ def test_a_table_of_links_is_a_table():
 def test_a_heading_without_an_end_ends_before_a_list():
     (section,) = sections("<h2 id='b'>B<ul><li>One.</ul>")
     assert (section.headings, blocks_of(section)[0].text) == (("A", "B"), "- One.")
+
+
+@pytest.mark.parametrize("address", ["http://[b", "https://x]y/", "http://", "https://h:port/"])
+@pytest.mark.parametrize("before", ["", "Some words and ", '<a href="https://other.test/">another</a> '])
+def test_a_link_that_is_no_url_costs_no_page_with_a_list(address, before):
+    read = read_html(f'<h1>T</h1><ul><li>{before}<a href="{address}">this link</a></li></ul><p>More words.</p>')
+    assert "this link" in "".join(map(text_of, read.sections))

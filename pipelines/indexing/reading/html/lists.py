@@ -10,6 +10,8 @@ from urllib.parse import urlsplit
 from lxml import etree
 from lxml.etree import _Element as Element
 
+from pipelines.page.urls import absolute_url
+
 LISTS = ("ul", "ol", "menu", "dir")
 BULLET = "- "
 # Indexes written by programs: of 5,000 lists on five sites, those of at least so many links that are as much as a name
@@ -133,4 +135,5 @@ class LinkLists:
                 characters, letters, linked = characters + len(text), letters + found, linked + found * around
 
     def _leads_away(self, href: str) -> bool:
-        return href.startswith(("http:", "https:")) and urlsplit(href).netloc != self._site
+        """Return whether a link leads to another site, or is no URL."""
+        return href.startswith(("http:", "https:")) and urlsplit(absolute_url("", href)).netloc != self._site
