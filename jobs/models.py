@@ -137,7 +137,7 @@ def cells(scores: Mapping[str, Any]) -> Iterator[str]:
 def reasons(trials: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """Yield why each model's answers come about as recommended, and what to do where that is not wanted."""
     yield from (f"{trial['model']}: {trial['scores']['why']}" for trial in trials)
-    yield "The service answers so from now on; RAYDEX_LLM_FORM=written, summary or quoted decides otherwise."
+    yield "The service answers so from now on; RAYDEX_LLM_FORM=written, full, summary or quoted decides otherwise."
 
 
 if __name__ == "__main__":

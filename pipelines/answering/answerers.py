@@ -30,7 +30,7 @@ from pipelines.answering.writing.agents import Agent, StepUnavailable
 from pipelines.answering.writing.citations import cite_sections
 from pipelines.answering.writing.draft import Draft
 from pipelines.answering.writing.writer import AnswerWriter
-from pipelines.records import VERIFIED, WRITTEN, Form, Hit, Index, IndexSettings, Route
+from pipelines.records import FULL, QUOTED, SUMMARY, VERIFIED, WRITTEN, Form, Hit, Index, IndexSettings, Route
 from pipelines.store import StoreUnavailable
 
 log = logging.getLogger(__name__)
@@ -121,8 +121,8 @@ class Answerers:
             return None
         route = await self._route(reading, trace)
         form, route = await self._choose_form(reading, route, trace)
-        quoted = form != WRITTEN or self._writer.quotes(route.agent)
-        retrieval = await self._finder.find(reading, trace, quoted=quoted)
+        quoted = form in (SUMMARY, QUOTED) or self._writer.quotes(route.agent)
+        retrieval = await self._finder.find(reading, trace, quoted=quoted, whole=form == FULL)
         about = "" if reading.page.focus else reading.about
         hits, found = subject_first(about, retrieval.hits)
         retrieval, astray = replace(retrieval, hits=hits), "" if found else about

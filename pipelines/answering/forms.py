@@ -12,10 +12,15 @@ from pipelines.answering.retrieval.live import choose_collection
 from pipelines.answering.settings import AgentSettings, AnswerSettings, all_agents, change
 from pipelines.answering.settings.agents import AUTO
 from pipelines.llm.servers.http import without_password
-from pipelines.records import QUOTED, SUMMARY, WRITTEN, Form
+from pipelines.records import FULL, QUOTED, SUMMARY, WRITTEN, Form
 from pipelines.store import ModelTrial, Store
 
-SAID: Mapping[Form, str] = {WRITTEN: "written", SUMMARY: "quoted, with a summary", QUOTED: "quoted alone"}
+SAID: Mapping[Form, str] = {
+    WRITTEN: "written",
+    FULL: "written from whole sections",
+    SUMMARY: "quoted, with a summary",
+    QUOTED: "quoted alone",
+}
 
 # Long enough that a busy service asks the database rarely; a trial takes minutes. Readers may name any collection.
 KEPT_S, MOST_KEPT = 5.0, 1_000

@@ -6,6 +6,7 @@ Plain frozen dataclasses, and the hashes that name them. Knows no database, no H
 from pipelines.records.answer import (
     ATTRIBUTED,
     FINISHED,
+    FULL,
     HIGH,
     LOW,
     MODEL,

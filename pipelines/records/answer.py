@@ -73,10 +73,11 @@ def written_by(agent: str) -> WrittenBy:
     return "person" if agent == VERIFIED else "quotes" if agent in WITHOUT_MODEL else "model"
 
 
-# How answers come about where there is a language model: it writes them, or passages are quoted, with or without its
-# words.
-Form = Literal["written", "summary", "quoted"]
+# How answers come about with a language model: it writes them from passages, or from whole sections, which needs a
+# capable one; or passages are quoted, with or without its words.
+Form = Literal["written", "full", "summary", "quoted"]
 WRITTEN: Form = "written"
+FULL: Form = "full"
 SUMMARY: Form = "summary"
 QUOTED: Form = "quoted"
 

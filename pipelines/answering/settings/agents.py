@@ -10,7 +10,7 @@ from pipelines.records import VERIFIED
 
 EXTRACTIVE = ExtractiveAgent.name
 # How answers come about; auto: as the trial of the model recommends, else written.
-FormSetting = Literal["auto", "written", "summary", "quoted"]
+FormSetting = Literal["auto", "written", "full", "summary", "quoted"]
 AUTO: Final = "auto"
 
 

@@ -19,6 +19,7 @@ from pipelines.answering.synthesis.structured import SCHEMA, parse_step
 from pipelines.answering.synthesis.trimming import choose_parts
 from pipelines.llm.session import ChatModel, LLMSession
 from pipelines.llm.window import batches, pack
+from pipelines.records import FULL
 from pipelines.text.cleaning import clean_for_model
 from pipelines.text.languages import say
 
@@ -50,8 +51,10 @@ class Mode(Synthesizer):
         return [packer.context(group) for group in groups]
 
     def to_pieces(self, task: Task, packer: PromptPacker) -> list[Piece]:
-        """Return the task's passages as a model is shown them: shorter ones if it reads slowly."""
+        """Return the task's passages as a model is shown them: shorter if it reads slowly, few and whole for `full`."""
         pieces = [Piece.of(n, hit) for n, hit in enumerate(task.hits, 1)]
+        if task.form == FULL:
+            pieces = packer.first(pieces)
         if packer.is_read_in_time(pieces):
             return pieces
 
@@ -90,13 +93,14 @@ class Compact(StreamingMode):
         return self._last_satisfying(task, session) if self.structured else super().stream(task, session)
 
     async def last_prompt(self, task: Task, session: LLMSession) -> str | None:
-        packer = PromptPacker(task, session, self.prompts, "qa", "refine")
+        name = "full" if task.form == FULL and not self.prompts.is_own("qa") else "qa"
+        packer = PromptPacker(task, session, self.prompts, name, "refine")
         prompt = None
         for context in self.contexts(packer, task):
             if prompt:
                 prompt = packer.prompt("refine", context, await session.complete(prompt))
             else:
-                prompt = packer.prompt("qa", context)
+                prompt = packer.prompt(name, context)
         return prompt
 
     async def _last_satisfying(self, task: Task, session: LLMSession) -> AsyncGenerator[str, None]:

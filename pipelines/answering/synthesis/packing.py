@@ -10,7 +10,7 @@ from functools import lru_cache
 from pipelines.answering.synthesis.base import Task
 from pipelines.answering.synthesis.prompts import Piece, Prompts, as_data, drafts, neutralize, passages
 from pipelines.llm.session import LLMSession
-from pipelines.llm.window import Window, pack, shorten, split, squeeze
+from pipelines.llm.window import Window, greatest, pack, shorten, split, squeeze
 from pipelines.text.cleaning import clean_for_model
 from pipelines.text.languages import say
 
@@ -65,6 +65,11 @@ class PromptPacker:
         """Return the passages in parts that each fit a call, without blank ones. Raises WindowTooSmall."""
         filled = self._filled(given)
         return filled if self._fit(filled) else [part for piece in filled for part in self._parts(piece)]
+
+    def first(self, pieces: Sequence[Piece]) -> list[Piece]:
+        """Return the first passages, as many as one call holds and the model reads in time, never none."""
+        most = greatest(len(pieces), lambda n: self._fit(pieces[:n]) and self.is_read_in_time(pieces[:n]))
+        return list(pieces[: max(most, 1)])
 
     def packs(self, pieces: Sequence[Piece]) -> list[list[Piece]]:
         """Pack parts in order, as many to a call as fit."""

@@ -142,6 +142,10 @@ class Prompts:
                 raise TemplateError(f"prompt template {name!r} cannot have {_list(foreign)}: it has no such value")
         self.check(self._variables)
 
+    def is_own(self, name: str) -> bool:
+        """Return whether the prompt `name` is not the built-in one."""
+        return self._templates[name].text != _BUILT_IN[name]
+
     def replaced(self, texts: Mapping[str, str]) -> "Prompts":
         """Return these prompts with those of `texts` in their places. Raises TemplateError as the constructor."""
         own = {name: template.text for name, template in self._templates.items()}

@@ -27,7 +27,7 @@ from pipelines.answering.writing.stages.refusals import RefusalFilter
 from pipelines.answering.writing.stages.text import TextReader
 from pipelines.answering.writing.summary import SummaryFilter
 from pipelines.llm.session import ChatModel, Status
-from pipelines.records import QUOTED, SUMMARY
+from pipelines.records import FULL, QUOTED, SUMMARY
 from pipelines.text.languages import say
 
 
@@ -96,7 +96,7 @@ class AnswerWriter:
             await self._by_agent(agent, task, paper)
             if not paper.failed:
                 break
-        if paper.refused and _is_likely(task):  # the index probably has an answer: the passages are quoted
+        if paper.refused and not _is_final(task):  # the index probably has an answer: the passages are quoted
             paper.fall_back(say("quoted_instead", task.language))
             await self._by_agent(self._extractive, task, paper)
         elif paper.refused:
@@ -105,16 +105,18 @@ class AnswerWriter:
     def _order(self, first: str, task: Task) -> list[Agent]:
         """Return the agent `first`, then its stand-ins, the extractive one last.
 
-        Where no hit could support an answer it is the extractive agent alone, which says so: no model is tempted.
+        If no hit could support an answer it is the extractive agent alone, which says so: no model is tempted. A
+        capable one is asked all the same: it tells better than words and cosines whether passages answer.
         """
         askable = is_askable(task.question, task.hits, task.evidence, again=bool(task.history))
+        askable = askable or (task.form == FULL and bool(task.hits))
         if task.form == QUOTED or (uses_retrieval(task.mode) and not askable):
             return self._agents[-1:]
         return sorted(self._agents, key=lambda agent: (agent.name != first, agent.name == ExtractiveAgent.name))
 
     async def _by_agent(self, agent: Agent, task: Task, paper: Manuscript) -> None:
         """Write what one agent says: sanitized, without refusals, with the numbers of the passages that support it."""
-        sanitizer, refusals = _sanitizer(task), RefusalFilter(final=not _is_likely(task), question=task.question)
+        sanitizer, refusals = _sanitizer(task), RefusalFilter(final=_is_final(task), question=task.question)
         written: list[TextStage] = [sanitizer, TextReader(), *([refusals] if may_refuse(task.mode) else [])]
         stages = TextStages([sanitizer] if agent is self._extractive else written)  # a quotation has its numbers
         paper.begin(agent.name)
@@ -163,6 +165,11 @@ class AnswerWriter:
         if self._embed and task.vectors and uses_retrieval(task.mode):
             return Passages(task.hits, partial(self._embed, collection=task.collection))
         return Passages(task.hits)
+
+
+def _is_final(task: Task) -> bool:
+    """Return whether a refusal stands: the model is capable, or the index probably has no answer."""
+    return task.form == FULL or not _is_likely(task)
 
 
 def _is_likely(task: Task) -> bool:

@@ -2,13 +2,15 @@
 
 from dataclasses import dataclass
 
-from pipelines.records import QUOTED, SUMMARY, WRITTEN, Form
+from pipelines.records import FULL, QUOTED, SUMMARY, WRITTEN, Form
 
 # A model writes alone if all of these hold. By hand: with 20 questions a share is known to about 0.1.
 SUPPORTED = 0.9  # of its claims
 REFUSES = 0.8  # of the questions about other things
 WRONGLY = 0.1  # of the questions that the collection answers, refused at most
 BEHIND = 0.1  # its share of right sections below that of quotations, at most
+# It is capable, so it writes from whole sections and its refusals stand, if these hold too. By hand.
+WELL_SUPPORTED, REFUSES_WELL = 0.95, 0.9
 # Its words stand below a quotation if it refuses as much, says something as often, and so much of it is supported: the
 # rest is left out. One that answers from passages about other things also misreads a quotation that does not answer:
 # docs/llms.md has the grades.
@@ -44,6 +46,8 @@ class TrialScores:
 def recommend(scores: TrialScores) -> tuple[Form, str]:
     """Return the form of a model's answers, and why."""
     reasons = _against_writing(scores)
+    if not reasons and _is_capable(scores):
+        return FULL, "it cites no less than quotations would, invents nothing, and refuses what is not answered"
     if not reasons:
         return WRITTEN, "it cites what quotations would, and refuses what the collection does not answer"
     if _refuses(scores) and scores.answered >= ANSWERS * scores.asked and scores.support >= HALF:
@@ -65,6 +69,11 @@ def _against_writing(scores: TrialScores) -> list[str]:
         ),
     }
     return [fault for fault, holds in faults.items() if holds]
+
+
+def _is_capable(scores: TrialScores) -> bool:
+    refuses = scores.refused >= REFUSES_WELL * scores.foreign
+    return refuses and scores.cited >= scores.quoted and scores.support >= WELL_SUPPORTED
 
 
 def _refuses(scores: TrialScores) -> bool:

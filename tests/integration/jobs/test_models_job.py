@@ -83,7 +83,7 @@ def serve(monkeypatch: pytest.MonkeyPatch) -> Callable[[ScriptedLLM], None]:
 @pytest.mark.parametrize(
     ("model", "form", "why"),
     [
-        (perfect, "written", "refuses what the collection does not answer"),
+        (perfect, "full", "refuses what is not answered"),
         (wordy, "summary", "have no support"),
         (obedient, "quoted", "questions about other things"),
         (Reply(""), "quoted", "does not answer 6 of 6"),

@@ -113,6 +113,59 @@ def test_quoted_alone_asks_no_model_and_neither_does_what_nothing_answers(retrie
     assert len(model.run) == 1 and written.agent == "says"
 
 
+# ------------------------------------------------------------------------- from whole sections, by a capable model
+
+LONG = [
+    make_hit(
+        "https://d.test/long#steps", f"Step {n} of the upgrade: run `upgrade --stage {n}`.", ("Upgrade",), ordinal=n
+    )
+    for n in range(6)
+]
+
+
+def test_a_capable_model_reads_whole_sections_each_once(retriever: Retriever, store: MemoryStore) -> None:
+    model = Says("Run `upgrade --stage 0` and so on [1].")
+    store.publish(1, *LONG, *HITS)
+    answer = engine(retriever, model, "full").query("How do I upgrade stage 3?")
+    (prompt,) = model.run
+    assert all(prompt.count(f"upgrade --stage {n}`") == 1 for n in range(6))
+    assert [hit.source for hit in answer.hits].count("https://d.test/long#steps") == 1
+    assert "Write what the reader needs to act" in prompt
+    assert answer.route is not None and "written from whole sections" in answer.route.why
+
+
+def test_sections_that_its_window_does_not_hold_are_left_out(retriever: Retriever, store: MemoryStore) -> None:
+    parts = (make_hit(f"https://d.test/{n}#a", f"Part {n}: upgrade. " * 80, (f"Part {n}",)) for n in range(9))
+    store.publish(1, *parts)
+    model = Says("Upgrade it [1].")
+    answer = engine(retriever, model, "full").query("upgrade?")
+    (prompt,) = model.run
+    shown = [n for n in range(9) if f"Part {n}: upgrade." in prompt]
+    assert 1 <= len(shown) < 9 and len(answer.hits) == 9
+    assert all(f"[{n}] " in prompt for n in range(1, len(shown) + 1)) and f"[{len(shown) + 1}] " not in prompt
+
+
+@pytest.mark.parametrize(("form", "quotes"), [("written", True), ("full", False)])
+def test_the_refusal_of_a_capable_model_stands(retriever: Retriever, form: Form, quotes: bool) -> None:
+    model = Says("I do not know: nothing in this collection seems to answer that.")
+    answer = engine(retriever, model, form).query(ASKED)
+    assert len(model.run) == 1
+    assert (CODE in answer.text, answer.known) == (quotes, quotes)
+
+
+@pytest.mark.parametrize(("form", "asked"), [("written", 0), ("full", 1)])
+def test_a_capable_model_is_asked_whatever_was_found(retriever: Retriever, form: Form, asked: int) -> None:
+    model = Says("I do not know: nothing in this collection seems to answer that.")
+    assert not engine(retriever, model, form).query("Who won the world cup?").known
+    assert len(model.run) == asked
+
+
+def test_a_prompt_of_ones_own_is_used_from_whole_sections_too(retriever: Retriever) -> None:
+    model = Says("Call it [1].")
+    engine(retriever, model, "full").query(ASKED, templates={"qa": "Mine: {context} {question}"})
+    assert "Mine: [1] " in model.run[0]
+
+
 def test_a_setting_decides_before_a_trial_and_another_model_has_its_own() -> None:
     store = Trials(ModelTrial("docs", ENDPOINT, "says", "quoted", {}))
 
@@ -121,7 +174,7 @@ def test_a_setting_decides_before_a_trial_and_another_model_has_its_own() -> Non
 
     assert form("auto") == form("auto", "docs") == "quoted"
     assert form("written") == form("auto", "other") == form("auto", name="extractive") == "written"
-    assert form("summary") == "summary"
+    assert (form("summary"), form("full")) == ("summary", "full")
 
 
 def test_an_evaluation_has_the_forms_of_trials_among_its_settings() -> None:
