@@ -45,6 +45,7 @@ from benchmarks import common
 from benchmarks.reading.chromium import BINARY, Chromium
 from benchmarks.reading.compare import FIGURES, Comparison, Read, Shown, compare, words
 from benchmarks.reading.ours import SiteReader, sampled, spread
+from benchmarks.reading.report import details
 from benchmarks.reading.sites import NoPackage, Site, all_sites, fetch, served
 from benchmarks.tables import as_table
 from pipelines.indexing.reading.text import UnreadablePage
@@ -165,15 +166,7 @@ def worst(results: Sequence[SiteResult], count: int = 10) -> Iterator[str]:
     """Yield the pages with the most words missing or too many, with what is."""
     pages = [(result.site.name, name, one) for result in results for name, one in result.pages.items()]
     for site, name, one in sorted(pages, key=lambda page: page[2].lost, reverse=True)[:count]:
-        yield from _details(f"{site}: {name}", one, 4)
-
-
-def _details(title: str, one: Comparison, examples: int) -> Iterator[str]:
-    figures = ", ".join(f"{name} {getattr(one, name)}" for name in FIGURES if getattr(one, name).of)
-    yield f"\n{title}\n  {figures}, spaced {one.spaced}"
-    yield from (f"  missing: {text}" for text in one.missing[:examples])
-    yield from (f"  too many: {text}" for text in one.extra[:examples])
-    yield from (f"  {kind}: {text}" for kind, texts in one.wrong.items() for text in texts[:examples])
+        yield from details(f"{site}: {name}", one, 4)
 
 
 def main() -> None:
@@ -233,7 +226,7 @@ def run(args: argparse.Namespace) -> Iterator[SiteResult]:
                 flush=True,
             )
             for name, comparison in sorted(result.pages.items(), key=lambda page: -page[1].lost)[: args.show]:
-                print(*_details(f"{site.name}: {name}", comparison, 8), sep="\n", flush=True)
+                print(*details(f"{site.name}: {name}", comparison, 8), sep="\n", flush=True)
             yield result
 
 

@@ -29,7 +29,11 @@ class SiteReader:
 
     def __call__(self, page: Page) -> Read:
         """Return what is read of `page`. Raises UnreadablePage."""
-        return as_read(self.layout.strip(self._read(page)))
+        return as_read(self.document(page))
+
+    def document(self, page: Page) -> Document:
+        """Return a page's sections. Raises UnreadablePage."""
+        return self.layout.strip(self._read(page))
 
     def _documents(self, pages: Iterable[Page]) -> Iterator[Document]:
         for page in pages:

@@ -1,0 +1,186 @@
+"""Builds the sites of `reading_builds.yaml`: a repository at a commit, the generator from its registry, a command.
+
+Each build has a folder of the cache, named after its entry: `work/` is the checkout, `site/` what the generator wrote,
+`done` is written last, so a build that is finished is never made again, and one whose entry changed is. Tools of
+Python are in one virtual environment for each set of packages.
+
+A checkout comes by `git fetch`. Where the host can't be reached, Git's own `url.FOLDER.insteadOf` leads to a clone.
+"""
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import venv
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+BUILDS = Path(__file__).parents[1] / "reading_builds.yaml"
+INSTALL_S, BUILD_S = 1200, 1800
+NICE = 10  # what runs at a lower priority than the rest of the machine
+MEMORY = "--max-old-space-size=3000"  # MB of a Node process
+
+
+class NoBuild(RuntimeError):
+    """A site that can't be built here."""
+
+
+@dataclass(frozen=True)
+class Build:
+    """An entry of the table: `folder` is read as sources, `base` is the path that its root has on the site.
+
+    `needs` are commands that must be there, `pip` and `npm` packages to install, `files` texts to write into the
+    checkout; then the commands of `build` run in its folder `inside`, with `$SITE` as the folder to write to, or the
+    site is in `built` afterwards. `only` is what the path of a page matches on the site, `without` what it does not:
+    `why` says what is left out.
+    """
+
+    name: str
+    generator: str
+    build: Sequence[str]
+    folder: str = "."
+    base: str = ""
+    prefix: str = ""
+    repository: str = ""
+    commit: str = ""
+    inside: str = "."
+    needs: Sequence[str] = ()
+    pip: Sequence[str] = ()
+    npm: Sequence[str] = ()
+    files: Mapping[str, str] = field(default_factory=dict)
+    built: str = ""
+    only: str = ""
+    without: str = ""
+    why: str = ""
+
+    @property
+    def kind(self) -> str:
+        """The generator without what stands in brackets: its theme."""
+        return self.generator.partition(" (")[0]
+
+    def counts(self, path: str) -> bool:
+        """Return whether the page at a path of the site is compared."""
+        return bool(re.search(self.only, path)) and not (self.without and re.search(self.without, path))
+
+    @property
+    def key(self) -> str:
+        """The name of its folder: another recipe has another one."""
+        recipe = {key: value for key, value in asdict(self).items() if key not in _NO_RECIPE}
+        return f"{self.name}-{hashlib.sha256(json.dumps(recipe, sort_keys=True).encode()).hexdigest()[:8]}"
+
+
+_NO_RECIPE = ("generator", "folder", "base", "prefix", "built", "only", "without", "why")
+
+
+@dataclass(frozen=True)
+class Built:
+    """A site that was built: the folder of its sources, and the folder of its pages."""
+
+    build: Build
+    work: Path
+    site: Path
+
+    @property
+    def sources(self) -> Path:
+        """The folder that Raydex reads."""
+        return self.work / self.build.folder
+
+
+def all_builds() -> list[Build]:
+    """Return the entries of the table beside this package."""
+    table: dict[str, dict[str, Any]] = yaml.safe_load(BUILDS.read_text("utf-8"))
+    return [Build(name, **entry) for name, entry in table.items()]
+
+
+def built(build: Build, cache: Path) -> Built:
+    """Return a site, built into `cache` unless it is there. Raises NoBuild with the reason."""
+    place = cache / "builds" / build.key
+    site = place / "work" / build.built if build.built else place / "site"
+    done = Built(build, place / "work", site)
+    if not (place / "done").exists():
+        if missing := [command for command in ("git", *build.needs) if not shutil.which(command)]:
+            raise NoBuild(f"no {', '.join(missing)} on this machine")
+        shutil.rmtree(place, ignore_errors=True)
+        (place / "work").mkdir(parents=True)
+        _make(done, place, _environment(build, cache, place))
+        (place / "done").touch()
+    return done
+
+
+def _make(done: Built, place: Path, environment: Mapping[str, str]) -> None:
+    build, work = done.build, done.work
+    log = place / "log"
+    if build.repository:
+        for command in (
+            ["git", "init", "-q", "."],
+            ["git", "fetch", "-q", "--depth", "1", build.repository, build.commit],
+            ["git", "checkout", "-q", "FETCH_HEAD"],
+        ):
+            _run(command, work, environment, log, INSTALL_S)
+    for name, text in build.files.items():
+        path = work / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    inside = work / build.inside
+    inside.mkdir(exist_ok=True)
+    if build.npm:
+        command = ["npm", "install", "--no-audit", "--no-fund", "--loglevel=error", "--legacy-peer-deps", *build.npm]
+        _run(command, inside, environment, log, INSTALL_S)
+    for line in build.build:
+        _run(["bash", "-c", line], inside, environment, log, BUILD_S)
+    if not any(done.site.rglob("*.html")):
+        raise NoBuild(f"no page in {done.site}: see {log}")
+
+
+def _environment(build: Build, cache: Path, place: Path) -> dict[str, str]:
+    paths = [str(place / "work" / build.inside / "node_modules" / ".bin")]
+    if build.pip:
+        paths.insert(0, str(_tools(build.pip, cache) / "bin"))
+    return {
+        **os.environ,
+        "PATH": os.pathsep.join([*paths, os.environ.get("PATH", "")]),
+        "SITE": str(place / "site"),
+        "NODE_OPTIONS": MEMORY,
+        "CI": "1",
+        "ASTRO_TELEMETRY_DISABLED": "1",
+        "NEXT_TELEMETRY_DISABLED": "1",
+        "UV_USE_IO_URING": "0",
+    }
+
+
+def _tools(packages: Sequence[str], cache: Path) -> Path:
+    """Return a virtual environment with these packages, made once."""
+    place = cache / "tools" / hashlib.sha256("\n".join(sorted(packages)).encode()).hexdigest()[:12]
+    if not (place / "done").exists():
+        shutil.rmtree(place, ignore_errors=True)
+        venv.create(place, with_pip=True)
+        command = [str(place / "bin" / "python"), "-m", "pip", "install", "-q", *packages]
+        _run(command, cache, os.environ, place / "log", INSTALL_S)
+        (place / "done").touch()
+    return place
+
+
+def _run(command: Sequence[str], folder: Path, environment: Mapping[str, str], log: Path, seconds: int) -> None:
+    """Run a command at low priority with its output in `log`. Raises NoBuild with the last line that it wrote."""
+    shown = command[-1] if command[0] == "bash" else " ".join(command)
+    print(f"  {shown[:110]}", file=sys.stderr, flush=True)
+    nice = ["nice", "-n", str(max(0, NICE - os.nice(0)))] if shutil.which("nice") else []
+    with log.open("a", encoding="utf-8") as file:
+        print(f"$ {shown}", file=file, flush=True)
+        try:
+            done = subprocess.run(
+                [*nice, *command], cwd=folder, env=dict(environment), stdin=subprocess.DEVNULL, stdout=file,
+                stderr=subprocess.STDOUT, timeout=seconds, check=False,
+            )  # fmt: skip
+        except subprocess.TimeoutExpired as error:
+            raise NoBuild(f"`{shown}` took more than {seconds} s: see {log}") from error
+    if done.returncode:
+        last = [line.strip() for line in log.read_text("utf-8", "replace").splitlines() if line.strip()][-1]
+        raise NoBuild(f"`{shown[:80]}` failed: {last[:160]}; see {log}")

@@ -1,0 +1,131 @@
+"""Reads a folder of sources as a run does, up to its documents, and a folder that a generator wrote as its site.
+
+Knows no generator. The site's folder is what a static host serves: `a/index.html` at `a/` (and `a`, which redirects),
+`a.html` at that name, and at `a` if a page of the site links to it so.
+"""
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, unquote, urldefrag, urljoin, urlsplit
+
+from lxml import html as lxml_html
+
+from pipelines.fetched import FetchedPage
+from pipelines.indexing.collection import Folder
+from pipelines.indexing.folders.files import save_files
+from pipelines.records import Page
+
+HOST = "https://docs.example.org/"  # where every site of the corpus is published
+NO_PAGE = re.compile(r"(^|/)(404|search|genindex|py-modindex|modindex|print|toc)(\.html|/index\.html)$")
+_MOVED = re.compile(rb"http-equiv=[\"']?refresh", re.IGNORECASE)
+
+
+@dataclass
+class _Kept:
+    """Takes the pages that a folder saves; stands for the database."""
+
+    pages: list[FetchedPage] = field(default_factory=list)
+
+    def see_files(self, collection: str, run: int, stamps: Sequence[str]) -> dict[str, str]:
+        return {}
+
+    def content_hashes(self, collection: str, urls: Sequence[str]) -> dict[str, str]:
+        return {}
+
+    def save_pages(self, collection: str, run: int, pages: Sequence[FetchedPage]) -> None:
+        self.pages += pages
+
+
+def pages_of_sources(folder: Path, base_url: str) -> tuple[list[Page], str]:
+    """Return the pages that `raydex index FOLDER --base-url URL` saves, and the generator that it recognises."""
+    settings = Folder(path=str(folder), base_url=base_url).recognised()
+    kept = _Kept()
+    save_files(settings, settings.files(), kept, "", 0)  # type: ignore[arg-type]
+    pages = [Page(page.url, page.body, page.content_type) for page in kept.pages if page.body is not None]
+    return sorted(pages, key=lambda page: page.url), settings.sources.generator if settings.sources else ""
+
+
+@dataclass(frozen=True)
+class BuiltPage:
+    """A file of a built site: the URL that the site itself gives it, and the page."""
+
+    path: str
+    url: str
+    file: Path
+
+    @cached_property
+    def ids(self) -> frozenset[str]:
+        """The places in the page that a fragment can lead to."""
+        root = _parsed(self.file)
+        return frozenset(map(str, root.xpath("//@id | //a/@name"))) if root is not None else frozenset()
+
+    @property
+    def text(self) -> str:
+        """All text of its main part, or of its body."""
+        root = _parsed(self.file)
+        main = root.xpath("//main | //*[@role='main'] | //body") if root is not None else ()
+        return str(main[-1].text_content()) if main else ""
+
+    @property
+    def page(self) -> Page:
+        """The page as a crawl would fetch it."""
+        return Page(self.url, self.file.read_bytes(), "text/html")
+
+
+class BuiltSite:
+    """The pages of a built site, published at the URL `root`, by each URL at which a reader gets them."""
+
+    def __init__(self, folder: Path, root: str) -> None:
+        files = {str(path.relative_to(folder)): path for path in sorted(folder.rglob("*.html")) if path.is_file()}
+        shown = {name: path for name, path in files.items() if not _MOVED.search(path.read_bytes()[:4000])}
+        linked = _linked(shown, root)
+        self.moved = {unquote(root + url) for name in files.keys() - shown.keys() for url in _urls(name)}
+        self.pages: list[BuiltPage] = []
+        self._by_url: dict[str, BuiltPage] = {}
+        for name, path in shown.items():
+            urls = [root + url for url in _urls(name)]
+            if len(urls) == 2:  # no index of a folder: a host serves it at another name if it is set up so
+                urls = [url for url in urls if url in linked or url.endswith(".html")]
+            page = BuiltPage(name, quote(next((url for url in urls if url in linked), urls[0]), safe="/:%"), path)
+            if not NO_PAGE.search(name):
+                self.pages.append(page)
+            self._by_url |= {unquote(url): page for url in urls}
+
+    def __getitem__(self, url: str) -> BuiltPage | None:
+        """Return the page that a reader gets at `url`, None if there is none."""
+        return self._by_url.get(unquote(urldefrag(url)[0]))
+
+
+def _linked(names: Mapping[str, Path], root: str) -> Collection[str]:
+    """Return the URLs that pages link to."""
+    found: set[str] = set()
+    for name, path in names.items():
+        parsed, place = _parsed(path), root + _urls(name)[0]
+        targets = parsed.xpath("//a/@href") if parsed is not None else ()
+        found |= {urldefrag(urljoin(place, str(target).strip()))[0] for target in targets if _is_url(target)}
+    return found
+
+
+def _is_url(target: str) -> bool:
+    with suppress(ValueError):
+        return bool(urlsplit(urljoin(HOST, target.strip())))
+    return False
+
+
+def _urls(name: str) -> list[str]:
+    """Return the paths at which a static host serves a file, the plainest first."""
+    if name == "index.html":
+        return ["", name, "/"]
+    if name.endswith("/index.html"):
+        return [name.removesuffix("index.html"), name.removesuffix("/index.html"), name]
+    return [name, name.removesuffix(".html")]
+
+
+def _parsed(path: Path) -> Any:
+    body = path.read_bytes()
+    return lxml_html.fromstring(body, parser=lxml_html.HTMLParser(encoding="utf-8")) if body.strip() else None

@@ -1,0 +1,259 @@
+"""Compares a folder of sources as Raydex reads it with the site that its generator builds of it: URLs, anchors, words.
+
+    python -m benchmarks.reading_sources [--site NAME …] [--pages N] [--json FILE] [--write docs/quality.md]
+    python -m benchmarks.reading_sources --site httpx --show 3
+
+Each entry of `reading_builds.yaml` is a repository, built once into the cache by its own generator. Its folder is read
+as `raydex index FOLDER --base-url URL` reads it, the built site as a crawl of it is; nothing is embedded.
+
+**URL**: of the pages that the folder is said to have, those at whose URL the site has a page. A redirect is one.
+**Anchor**: of the sections of these pages with a heading, those whose anchor is in the built page, where it leads to
+that heading; a section without an anchor is wrong if the site has one for its heading.
+**Words**: recall and precision by alignment, as in reading_html.py, with the built page as the truth. For a page with a
+wrong URL it is the page of the site that shares most words with it, if it shares half.
+**Code** and **links**: lines of code of the built page that were read as such; links from the same words to the same URL.
+
+Pages that a generator makes of something else than pages (docstrings, tags, a search) are left out where the table
+says so, and in any case where no source has them: what the folder lacks is counted as `alone`.
+"""
+
+import argparse
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from benchmarks import common
+from benchmarks.reading.builds import Build, Built, NoBuild, all_builds, built
+from benchmarks.reading.compare import NOTHING, Comparison, Share, Shown, compare, squeezed, words
+from benchmarks.reading.folders import HOST, BuiltPage, BuiltSite, pages_of_sources
+from benchmarks.reading.ours import SiteReader, as_read, spread
+from benchmarks.reading.report import details
+from benchmarks.tables import as_table
+from pipelines.indexing.reading.text import UnreadablePage
+from pipelines.page.tree import Document
+from pipelines.records import Page
+
+TABLE = "sources"
+PAGES, SAMPLE = 60, 32
+ALIKE = 0.5  # of the words of a page, by which the page of the site is found that it should have been
+GOALS = (0.99, 0.97, 0.98)  # URL, anchor, and words: recall and precision
+
+
+@dataclass
+class Result:
+    """The figures of a site; `wrong` says for each kind what was wrong, `alone` are pages that no source has."""
+
+    build: Build
+    recognised: str = ""
+    urls: Share = NOTHING
+    anchors: Share = NOTHING
+    total: Comparison = field(default_factory=Comparison)
+    pages: dict[str, Comparison] = field(default_factory=dict)
+    wrong: dict[str, list[str]] = field(default_factory=lambda: {"urls": [], "anchors": [], "unread": []})
+    alone: list[str] = field(default_factory=list)
+
+
+def measure(site: Built, count: int) -> Result:
+    """Return the figures of a built site from `count` of its pages. Raises NoBuild where none can be compared."""
+    build = site.build
+    root = HOST + build.prefix
+    sources, recognised = pages_of_sources(site.sources, root + build.base)
+    published = BuiltSite(site.site, root)
+    sources = [page for page in sources if build.counts(page.url.removeprefix(root))]
+    if not sources:
+        raise NoBuild(f"no page in {site.sources} is compared")
+    result = Result(build, recognised)
+    pairs = {page.url: published[page.url] for page in sources}
+    right = sum(pair is not None or url in published.moved for url, pair in pairs.items())
+    result.urls = Share(right, len(sources))
+    claimed = {pair.path for pair in pairs.values() if pair}
+    left = [page for page in published.pages if page.path not in claimed and build.counts(page.path)]
+    result.alone = [page.path for page in left]
+    ours = SiteReader(spread(sources, SAMPLE))
+    theirs = SiteReader(page.page for page in spread(published.pages, SAMPLE))
+    likeness = _Likeness(left)
+    chosen = {page.url for page in spread(sources, count)}
+    for page in sources:
+        pair = pairs[page.url]
+        if pair is None and page.url not in published.moved:
+            pair = likeness(page) if page.url in chosen else None
+            result.wrong["urls"].append(f"{page.url.removeprefix(root)} -> {pair.url.removeprefix(root) if pair else '?'}")
+        if pair and page.url in chosen:
+            _compare_pages(result, page, pair, ours, theirs)
+    return result
+
+
+def _compare_pages(result: Result, page: Page, pair: BuiltPage, ours: SiteReader, theirs: SiteReader) -> None:
+    try:
+        truth = theirs.document(pair.page)
+    except UnreadablePage:
+        return  # nothing on it for a reader
+    try:
+        document = ours.document(page)
+    except UnreadablePage as error:
+        document = Document(page.url, "", "", ())
+        result.wrong["unread"].append(str(error))
+    result.anchors += _compare_anchors(document, truth, pair, result.wrong["anchors"])
+    shown = as_read(truth)
+    found = compare(Shown(shown.parts, shown.code, targets=shown.targets), as_read(document))
+    result.pages[pair.path] = found
+    result.total += found
+
+
+def _compare_anchors(document: Document, truth: Document, pair: BuiltPage, wrong: list[str]) -> Share:
+    """Count the sections whose anchors lead to their headings."""
+    headings = {section.anchor: _letters(section.headings[-1]) for section in truth.sections if section.headings}
+    places: dict[str, str] = {}
+    for anchor, heading in headings.items():
+        places.setdefault(heading, anchor)
+    right = of = 0
+    for number, section in enumerate(document.sections):
+        own = _letters(section.headings[-1]) if section.headings else ""
+        if not own or (not section.anchor and (not number or not places.get(own))):
+            continue
+        of += 1
+        if section.anchor in pair.ids and headings.get(section.anchor, own) == own:
+            right += 1
+        else:
+            wrong.append(f"{pair.path}: {section.headings[-1]!r} #{section.anchor} -> #{places.get(own, '?')}")
+    return Share(right, of)
+
+
+def _letters(heading: str) -> str:
+    return "".join(filter(str.isalnum, squeezed(heading).lower()))
+
+
+class _Likeness:
+    """Finds the page of a site that a source became, by its words."""
+
+    def __init__(self, pages: Sequence[BuiltPage]) -> None:
+        self._pages = list(pages)
+        self._words: list[set[str]] | None = None
+
+    def __call__(self, page: Page) -> BuiltPage | None:
+        """Return the page that has most of the words of `page`, if it has half of them, with few others."""
+        if self._words is None:
+            self._words = [set(words(one.text)) for one in self._pages]
+        own = set(words(page.body.decode("utf-8", "replace")))
+        shares = [len(own & other) / (len(own | other) or 1) for other in self._words]
+        best = max(range(len(shares)), key=shares.__getitem__, default=-1)
+        return self._pages[best] if best >= 0 and shares[best] >= ALIKE else None
+
+
+# ---------------------------------------------------------------------------------------------- output
+
+
+def table(results: Sequence[Result]) -> str:
+    """Return the table: a line for each site, then one for each generator with several."""
+    head = ["generator", "site", "pages", "URL", "anchor", "words", "recall", "precision", "code", "links"]
+    rows = [[one.build.generator, one.build.name, *_figures([one])] for one in results]
+    kinds = Counter(one.build.kind for one in results)
+    for kind in [kind for kind, count in kinds.items() if count > 1]:
+        rows.append([f"**{kind}**", "", *_figures([one for one in results if one.build.kind == kind])])
+    rows.append(["**all**", "", *_figures(results)])
+    return as_table(head, rows)
+
+
+def _figures(results: Sequence[Result]) -> list[str]:
+    total = Comparison()
+    for result in results:
+        total += result.total
+    urls = sum((one.urls for one in results), start=NOTHING)
+    anchors = sum((one.anchors for one in results), start=NOTHING)
+    shares = (total.recall, total.precision, total.code, total.targets)
+    return [f"{urls.of:,}", str(urls), str(anchors), f"{total.recall.of:,}", *map(str, shares)]
+
+
+def goals(results: Sequence[Result]) -> str:
+    """Return the line that says which generators miss which goal."""
+    low: list[str] = []
+    for kind in dict.fromkeys(one.build.kind for one in results):
+        group = [one for one in results if one.build.kind == kind]
+        total = Comparison()
+        for one in group:
+            total += one.total
+        shares = {
+            "URL": (sum((one.urls for one in group), start=NOTHING).share, GOALS[0]),
+            "anchor": (sum((one.anchors for one in group), start=NOTHING).share, GOALS[1]),
+            "recall": (total.recall.share, GOALS[2]),
+            "precision": (total.precision.share, GOALS[2]),
+        }
+        missed = [f"{name} {share:.3f}" for name, (share, goal) in shares.items() if share < goal]
+        low += [f"{kind} ({', '.join(missed)})"] if missed else []
+    said = f"Goals of each generator: URL {GOALS[0]}, anchor {GOALS[1]}, words {GOALS[2]}. "
+    return said + (f"Below: {'; '.join(low)}." if low else "All are met.")
+
+
+def shown(result: Result, count: int) -> Iterator[str]:
+    """Yield what was wrong on a site, and its `count` worst pages."""
+    name = result.build.name
+    yield f"\n{name}: recognised as {result.recognised or 'nothing'}; {len(result.alone)} pages have no source: "
+    yield f"  {', '.join(result.alone[:8])}"
+    for kind, texts in result.wrong.items():
+        if texts:
+            yield f"  {kind}: {len(texts)}"
+            yield from (f"    {text}" for text in spread(texts, 4 * count))
+    for page, one in sorted(result.pages.items(), key=lambda pair: -pair[1].lost)[:count]:
+        yield from details(f"{name}: {page}", one, 8)
+
+
+def main() -> None:
+    parser = common.arguments(__doc__)
+    parser.add_argument("--site", action="append", metavar="NAME", help="only this one; may be given again")
+    parser.add_argument("--pages", type=int, default=PAGES, help="of each site, evenly spaced")
+    parser.add_argument("--show", type=int, default=0, metavar="N", help="print what is wrong, and the N worst pages")
+    args = common.parse(parser, TABLE)
+    results: list[Result] = []
+    try:
+        for result in run(args):
+            results.append(result)
+    except KeyboardInterrupt:
+        print(f"stopped after {len(results)} sites", file=sys.stderr)
+    if not results:
+        common.cannot_run("no site of the corpus can be built")
+    figures = {
+        result.build.name: {
+            "generator": result.build.generator,
+            "recognised": result.recognised,
+            "urls": list(result.urls),
+            "anchors": list(result.anchors),
+            **result.total.as_json(),
+            "wrong": result.wrong,
+            "alone": result.alone,
+            "pages": {name: one.as_json() for name, one in result.pages.items()},
+        }
+        for result in results
+    }
+    common.report(args, TABLE, f"{table(results)}\n\n{goals(results)}", {"sites": figures}, ["lxml", "markdown-it-py"])
+
+
+def run(args: argparse.Namespace) -> Iterator[Result]:
+    """Yield the result of each site that is asked for and can be built."""
+    builds = all_builds()
+    if unknown := set(args.site or ()) - {build.name for build in builds}:
+        sys.exit(f"--site {', '.join(sorted(unknown))}: not in reading_builds.yaml")
+    for build in builds:
+        if args.site and build.name not in args.site:
+            continue
+        began = time.perf_counter()
+        try:
+            result = measure(built(build, args.home / "reading"), 4 if args.quick else args.pages)
+        except NoBuild as error:
+            print(f"{build.name}: skipped: {error}", file=sys.stderr, flush=True)
+            continue
+        total = result.total
+        print(
+            f"{build.name:16} {result.urls.of:4} pages, URL {result.urls.share:.3f}, anchor {result.anchors.share:.3f}, "
+            f"recall {total.recall.share:.3f}, precision {total.precision.share:.3f}, {time.perf_counter() - began:.0f} s",
+            file=sys.stderr,
+            flush=True,
+        )
+        if args.show:
+            print(*shown(result, args.show), sep="\n", flush=True)
+        yield result
+
+
+if __name__ == "__main__":
+    main()
