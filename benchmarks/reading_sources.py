@@ -10,7 +10,8 @@ as `raydex index FOLDER --base-url URL` reads it, the built site as a crawl of i
 **Anchor**: of the sections of these pages with a heading, those whose anchor is in the built page, where it leads to
 that heading; a section without an anchor is wrong if the site has one for its heading.
 **Words**: recall and precision by alignment, as in reading_html.py, with the built page as the truth. For a page with a
-wrong URL it is the page of the site that shares most words with it, if it shares half.
+wrong URL it is the page of the site that shares most words with it, if it shares half. A table of a page's own contents
+counts on neither side.
 **Code** and **links**: lines of code of the built page that were read as such; links from the same words to the same URL.
 
 Pages that a generator makes of something else than pages (docstrings, tags, a search) are left out where the table
@@ -27,7 +28,7 @@ from dataclasses import dataclass, field
 from benchmarks import common
 from benchmarks.reading.builds import Build, Built, NoBuild, all_builds, built
 from benchmarks.reading.compare import NOTHING, Comparison, Share, Shown, compare, squeezed, words
-from benchmarks.reading.folders import HOST, BuiltPage, BuiltSite, pages_of_sources
+from benchmarks.reading.folders import HOST, BuiltPage, BuiltSite, pages_of_sources, without_contents
 from benchmarks.reading.ours import SiteReader, as_read, spread
 from benchmarks.reading.report import details
 from benchmarks.tables import as_table
@@ -96,8 +97,8 @@ def _compare_pages(result: Result, page: Page, pair: BuiltPage, ours: SiteReader
         document = Document(page.url, "", "", ())
         result.wrong["unread"].append(str(error))
     result.anchors += _compare_anchors(document, truth, pair, result.wrong["anchors"])
-    shown = as_read(truth)
-    found = compare(Shown(shown.parts, shown.code, targets=shown.targets), as_read(document))
+    shown = as_read(without_contents(truth))
+    found = compare(Shown(shown.parts, shown.code, targets=shown.targets), as_read(without_contents(document)))
     result.pages[pair.path] = found
     result.total += found
 

@@ -7,7 +7,7 @@ Knows no generator. The site's folder is what a static host serves: `a/index.htm
 import re
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from lxml import html as lxml_html
 from pipelines.fetched import FetchedPage
 from pipelines.indexing.collection import Folder
 from pipelines.indexing.folders.files import save_files
+from pipelines.page.tree import Document, List, Node, Paragraph, Span, leaves_of
 from pipelines.records import Page
 
 HOST = "https://docs.example.org/"  # where every site of the corpus is published
@@ -48,6 +49,22 @@ def pages_of_sources(folder: Path, base_url: str) -> tuple[list[Page], str]:
     save_files(settings, settings.files(), kept, "", 0)  # type: ignore[arg-type]
     pages = [Page(page.url, page.body, page.content_type) for page in kept.pages if page.body is not None]
     return sorted(pages, key=lambda page: page.url), settings.sources.generator if settings.sources else ""
+
+
+def without_contents(document: Document) -> Document:
+    """Return a page without its own table of contents: lists whose links all lead into the page. It is layout."""
+    sections = (
+        replace(section, content=[node for node in section.content if not _is_contents(node, document.url)])
+        for section in document.sections
+    )
+    return replace(document, sections=tuple(sections))
+
+
+def _is_contents(node: Node, url: str) -> bool:
+    leaves = list(leaves_of([node])) if isinstance(node, List) else []
+    spans = [span for leaf in leaves for span in (leaf.spans if isinstance(leaf, Paragraph) else (Span("?"),))]
+    within = [span.target.startswith(f"{url}#") for span in spans if any(map(str.isalnum, span.text))]
+    return len(leaves) > 1 and all(within)
 
 
 @dataclass(frozen=True)

@@ -69,6 +69,22 @@ def test_a_page_that_only_leads_elsewhere_is_no_source(html):
     assert read_html(html).sections == ()
 
 
+RESULTS = '<div id="search-results"></div>'
+PROSE = "<h1>T</h1><p>" + "A sentence that explains what this page is about. " * 8 + "</p>"
+SEARCHABLE = {
+    "beside the content": f"<body><header>{RESULTS}</header><main><h1>T</h1><p>Short.</p></main></body>",
+    "beside a region that has the role": f'<body><div>{RESULTS}</div><div role="main"><h1>T</h1><p>Short.</p></div>',
+    "above the text of a page that marks no content": f"<body>{RESULTS}{PROSE}</body>",
+    "within the content of a page with text": f"<body><main>{RESULTS}{PROSE}</main></body>",
+}
+
+
+@pytest.mark.parametrize("html", SEARCHABLE.values(), ids=SEARCHABLE)
+def test_a_page_with_text_is_read_though_it_has_a_place_for_results_of_a_search(html):
+    (section,) = read_html(html).sections
+    assert section.headings == ("T",)
+
+
 def test_links_below_an_introduction_and_links_to_other_sites_are_text():
     (page,) = read_html(f"<main><h1>T</h1><p>An introduction.</p>{LINKS}</main>").sections
     assert text_of(page) == "An introduction.\n\n- A\n  - B"

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from pipelines.indexing.reading.read import read_page
-from pipelines.page.tree import Document
+from pipelines.page.tree import Code, Document, leaves_of
 from pipelines.records import Page
 from tests.kit.sectioning import text_of
 
@@ -120,3 +120,25 @@ def test_the_best_that_a_reader_can_read_of_an_output_is_read():
     assert notebook(**{"text/plain": named, "text/markdown": "It is **7**."}) == "show()\nIt is 7."
     assert notebook(**{"text/plain": "<X object at 0x1>", "text/html": "<p>Quota: <b>5</b></p>"}) == "show()\nQuota: 5"
     assert notebook(**{"text/plain": "<Figure size 1x1>", "image/png": "abc"}) == "show()"
+
+
+HTML_BEFORE = {
+    "a closing tag of a block": '<div class="example" markdown="1">\n\nShown.\n\n</div>\n',
+    "an opening tag of a block": '<div class="example" markdown="1">\n',
+    "an element on its line": "<p>Shown.</p>\n",
+}
+
+
+@pytest.mark.parametrize("kind", ["text/markdown", "text/x-mkdocs", "text/x-vue-markdown"])
+@pytest.mark.parametrize("before", HTML_BEFORE.values(), ids=HTML_BEFORE)
+def test_a_fence_below_a_line_of_html_is_code(before, kind):
+    found = read(f"# T\n\n{before}```js\nlet a = 1;\n\nlet b = 2;\n```\n", kind)
+    assert [leaf.text for leaf in leaves_of(found.sections[-1].content) if isinstance(leaf, Code)] == [
+        "let a = 1;\n\nlet b = 2;"
+    ]
+
+
+def test_markdown_within_html_that_asks_for_it_is_read():
+    found = read('# T\n\n<div class="box" markdown="1">\nTake **this** one.\n</div>\n')
+    assert text_of(*found.sections) == "Take this one."
+    assert "**" not in text_of(*read('# T\n\n<section markdown="block">\n- **one**\n</section>\n').sections)

@@ -13,6 +13,8 @@ from unicodedata import normalize
 from markdown_it import MarkdownIt
 from markdown_it.common.utils import escapeHtml
 from markdown_it.renderer import RendererHTML
+from markdown_it.rules_block import StateBlock
+from markdown_it.rules_block.html_block import html_block
 from markdown_it.rules_core import StateCore
 from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
@@ -63,6 +65,9 @@ _TAB = re.compile(r'^([ \t]*)===[!+]?([ \t]+".*")[ \t]*$', re.MULTILINE)
 _FORMS: list[list[str]] = read_table(__name__)["forms"]
 # A label that no `[label]: target` of the page names; numbers in brackets are an index.
 _LABEL = re.compile(r"\[(?:[^\[\]\n]*[^\W\d][^\[\]\n]*)?\]")
+_FENCE = re.compile(r"[ \t]*(?:`{3,}|~{3,})")
+_VERBATIM = re.compile(r"\s*<(?:!|\?|(?:pre|script|style|textarea)\b)", re.IGNORECASE)
+_HOLDS_MARKDOWN = re.compile(r"<\w[^<>]*\smarkdown(?:=[\"']?(?:1|block|span)[\"']?)?[^<>]*>\s*$")
 _ATTRIBUTE_LIST = re.compile(
     r"^\[\[?(?i:toc)\]?\]$|\{:?\s*(?:[.#][\w-]+|[\w-]+=(?:\"[^\"{}]*\"|[\w.-]+))(?:\s+[^{}\n]*)?\}"
 )
@@ -218,6 +223,7 @@ def _parser(dialect: Dialect) -> MarkdownIt:
         render=_render_box,
     )
     parser.use(dollarmath_plugin, allow_digits=False, allow_space=False, double_inline=True)
+    parser.block.ruler.at("html_block", _html_block, {"alt": ["paragraph", "reference", "blockquote"]})
     parser.inline.ruler.after("link", "label_elsewhere", _label_elsewhere)
     parser.inline.ruler.before("link", "wiki_link", _wiki_link)
     parser.inline.ruler.before("wiki_link", "docfx", _docfx)
@@ -241,6 +247,24 @@ def _render_box(_renderer: Any, tokens: Sequence[Token], place: int, *_: Any) ->
     title = (match["bracket"] or match["bar"] or match["plain"] if match else "") or label
     title = shown_words(title) if '="' in title else title
     return f'<div class="admonition"><p>{escapeHtml(title.strip())}</p>\n'
+
+
+def _html_block(state: StateBlock, start: int, end: int, silent: bool) -> bool:
+    """Read a block of HTML, which ends before a fence, and after a tag that says that Markdown is in it.
+
+    So kramdown, Python-Markdown and most authors have it; in CommonMark it ends at an empty line alone.
+    """
+    if not html_block(state, start, end, silent):
+        return False
+    lines = [] if silent else state.getLines(start, state.line, 0, False).split("\n")
+    if not lines or _VERBATIM.match(lines[0]):
+        return True
+    stops = (n for n, line in enumerate(lines) if (n and _FENCE.match(line)) or (n and _HOLDS_MARKDOWN.search(lines[n - 1])))
+    if (count := next(stops, len(lines))) < len(lines):
+        state.line = start + count
+        state.tokens[-1].content = "\n".join(lines[:count])
+        state.tokens[-1].map = [start, state.line]
+    return True
 
 
 def _label_elsewhere(state: StateInline, silent: bool) -> bool:

@@ -15,7 +15,11 @@ from pipelines.indexing.reading.generator import Generator, found
 from pipelines.indexing.reading.generators import LISTINGS
 from pipelines.text.phrases import read_phrases
 
-_TEXTLESS = etree.XPath("boolean(//div[@id='search-results'] | //frameset)")  # a page to search at, or one of frames
+# A page to search at, or one of frames. Themes have the place of results on every page, beside its content.
+_TEXTLESS = etree.XPath(
+    "boolean(//frameset | //div[@id='search-results'][ancestor::main or ancestor::*[@role='main'] or "
+    "not(//main or //*[@role='main'])])"
+)
 # Where single-page applications are drawn.
 _MOUNTS = etree.XPath(
     "//body//*[@id='root' or @id='app' or @id='__next' or @id='___gatsby' or @id='__nuxt' or @id='swagger-ui' or "
@@ -60,7 +64,8 @@ def _is_listing(root: Element, names: frozenset[str], generators: Iterable[Gener
 
     Listings match nearly every name and would push out the pages that explain it: in the Ray docs, 245 of 3,313 pages.
     """
-    return not LISTINGS.isdisjoint(names) or bool(_TEXTLESS(root)) or any(found(g.listing, root) for g in generators)
+    searched = bool(_TEXTLESS(root)) and prose_size(root, FRAME_SIZE) < FRAME_SIZE
+    return searched or not LISTINGS.isdisjoint(names) or any(found(g.listing, root) for g in generators)
 
 
 def _is_redirect(root: Element, url: str) -> bool:
