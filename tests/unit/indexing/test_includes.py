@@ -57,6 +57,9 @@ def block(code: str) -> str:
         ("```{literalinclude} ../../../src/a.py\n:start-after: import app\n:end-before: return\n```",
          block("def main():")),
         (":::{include} ../../note.md\n:::", "Note *well*."),
+        ("```{include} ../../note.md\n\n```", "Note *well*."),
+        (":::{include} ../../note.md\n\n\n:::", "Note *well*."),
+        ("```{literalinclude} /src/a.py\n---\nlanguage: python\nlines: 4-5\n---\n```", block(MAIN)),
     ],
 )  # fmt: skip
 def test_a_page_has_what_it_includes(said, shown, repository):

@@ -142,3 +142,22 @@ def test_markdown_within_html_that_asks_for_it_is_read():
     found = read('# T\n\n<div class="box" markdown="1">\nTake **this** one.\n</div>\n')
     assert text_of(*found.sections) == "Take this one."
     assert "**" not in text_of(*read('# T\n\n<section markdown="block">\n- **one**\n</section>\n').sections)
+
+
+def anchors(text: str, kind: str) -> list[str]:
+    return [section.anchor for section in read(text, kind).sections]
+
+
+def test_ids_that_docutils_counts_are_counted_in_myst_too():
+    twice = "# T\n\nText.\n\n## A\n\nText.\n\n## B\n\nText.\n\n## A\n\nText.\n\n## B\n\nText.\n"
+    assert anchors(twice, "text/x-myst") == ["t", "a", "b", "id1", "id2"]
+    assert anchors("# 安装\n\n文字。\n\n## 步骤\n\n文字。\n", "text/x-myst") == ["id1", "id2"]
+    noted = "# T\n\nText[^1] and[^2].\n\n## A\n\nText.\n\n## A\n\nText.\n\n[^1]: One.\n[^2]: Two.\n"
+    assert anchors(noted, "text/x-myst")[:3] == ["t", "a", "id3"]
+    assert anchors(twice, "text/markdown") == ["t", "a", "b", "a-1", "b-1"]
+
+
+def test_the_title_of_a_page_of_asciidoc_has_no_id_as_its_site_gives_it_none():
+    assert anchors("= T\n\nText.\n\n== A\n\nText.\n", "text/asciidoc") == ["", "_a"]
+    assert anchors("[#own]\n= T\n\nText.\n", "text/asciidoc") == ["own"]
+    assert anchors("== A\n\nText.\n", "text/asciidoc") == ["_a"]

@@ -4,9 +4,9 @@ Plain Markdown is read as GitHub shows it. Python-Markdown, Vue, MDX and MyST ma
 """
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache, partial
-from itertools import pairwise
+from itertools import count, pairwise
 from typing import Any, NamedTuple
 from unicodedata import normalize
 
@@ -111,7 +111,9 @@ def docutils_slug(title: str) -> str:
 class Dialect(NamedTuple):
     """How Markdown is read: the ids of headings, the sign of boxes, what is done to the text before.
 
-    `repeated` is the form of an id that comes again, for the `next` time after `count` times.
+    `repeated` is the form of an id that comes again, for the `next` time after `count` times, or of the `number` that
+    docutils counts such ids and references to footnotes by. The title of a page, an
+    h1 before all other headings, has an id only with `title_has_id`.
     """
 
     slug: Callable[[str], str] = slug
@@ -119,6 +121,12 @@ class Dialect(NamedTuple):
     box: str = ":"
     prepare: Callable[[str], str] = str
     indented_code: bool = True
+    title_has_id: bool = True
+
+    @property
+    def numbered(self) -> bool:
+        """Whether a heading whose title gives no id has a number as its id."""
+        return "{number}" in self.repeated
 
 
 def _outside_code(change: Callable[[str], str], text: str) -> str:
@@ -175,9 +183,9 @@ DIALECTS: dict[formats.DocumentFormat, Dialect] = {
         python_markdown_slug, "{name}_{count}", "/", partial(_outside_code, _of_python_markdown)
     ),
     formats.VUE_MARKDOWN: Dialect(vue_slug, prepare=partial(_outside_code, _of_vue)),
-    formats.ASCIIDOC: Dialect(asciidoc.slug, "{name}_{next}", prepare=asciidoc.from_asciidoc),
+    formats.ASCIIDOC: Dialect(asciidoc.slug, "{name}_{next}", prepare=asciidoc.from_asciidoc, title_has_id=False),
     formats.NOTEBOOK: Dialect(jupyter_slug, "{name}"),
-    **dict.fromkeys((formats.MYST, formats.MYST_NOTEBOOK), Dialect(docutils_slug, prepare=from_myst)),
+    **dict.fromkeys((formats.MYST, formats.MYST_NOTEBOOK), Dialect(docutils_slug, "id{number}", prepare=from_myst)),
 }
 
 
@@ -348,11 +356,17 @@ def _render_fence(renderer: Any, tokens: Sequence[Token], place: int, *more: Any
     return above + RendererHTML.fence(renderer, tokens, place, *more)
 
 
-def _give_ids(tokens: Iterable[Token], dialect: Dialect) -> None:
-    seen: dict[str, int] = {}
+def _give_ids(tokens: Sequence[Token], dialect: Dialect) -> None:
+    seen, numbers = dict[str, int](), count(1)
+    title = None if dialect.title_has_id else next((token for token in tokens if token.type == "heading_open"), None)
     for opening, inline in pairwise(tokens):
         if opening.type == "heading_open":
-            opening.attrSet("id", _own_id(inline) or _unique(dialect.slug(_words(inline)), seen, dialect))
+            own = _own_id(inline)
+            if own or opening is not title or opening.tag != "h1":
+                opening.attrSet("id", own or _unique(dialect.slug(_words(inline)), seen, dialect, numbers))
+        for child in inline.children or ():
+            if child.type == "footnote_ref":
+                next(numbers)
 
 
 def _own_id(inline: Token) -> str | None:
@@ -370,7 +384,9 @@ def _words(inline: Token) -> str:
     return "".join(child.content for child in inline.children or () if child.type in ("text", "code_inline"))
 
 
-def _unique(name: str, seen: dict[str, int], dialect: Dialect) -> str:
-    count = seen.get(name, 0)
-    seen[name] = count + 1
-    return dialect.repeated.format(name=name, count=count, next=count + 1) if count else name
+def _unique(name: str, seen: dict[str, int], dialect: Dialect, numbers: Iterator[int]) -> str:
+    before = seen.get(name, 0)
+    seen[name] = before + 1
+    if not before and (name or not dialect.numbered):
+        return name
+    return dialect.repeated.format(name=name, count=before, next=before + 1, number=next(numbers))
