@@ -12,7 +12,7 @@ that heading; a section without an anchor is wrong if the site has one for its h
 **Words**: recall and precision by alignment, as in reading_html.py, with the built page as the truth. For a page with a
 wrong URL it is the page of the site that shares most words with it, if it shares half. A table of a page's own contents
 counts on neither side.
-**Code** and **links**: lines of code of the built page that were read as such; links from the same words to the same URL.
+**Code** and **links**: lines of code of the built page that were read as such; links with the same words and URL.
 
 Pages that a generator makes of something else than pages (docstrings, tags, a search) are left out where the table
 says so, and in any case where no source has them: what the folder lacks is counted as `alone`.
@@ -80,7 +80,7 @@ def measure(site: Built, count: int) -> Result:
         pair = pairs[page.url]
         if pair is None and page.url not in published.moved:
             pair = likeness(page) if page.url in chosen else None
-            result.wrong["urls"].append(f"{page.url.removeprefix(root)} -> {pair.url.removeprefix(root) if pair else '?'}")
+            result.wrong["urls"].append(f"{page.url.removeprefix(root)} -> {pair.url[len(root) :] if pair else '?'}")
         if pair and page.url in chosen:
             _compare_pages(result, page, pair, ours, theirs)
     return result
@@ -246,8 +246,9 @@ def run(args: argparse.Namespace) -> Iterator[Result]:
             continue
         total = result.total
         print(
-            f"{build.name:16} {result.urls.of:4} pages, URL {result.urls.share:.3f}, anchor {result.anchors.share:.3f}, "
-            f"recall {total.recall.share:.3f}, precision {total.precision.share:.3f}, {time.perf_counter() - began:.0f} s",
+            f"{build.name:18} {result.urls.of:4} pages, URL {result.urls.share:.3f}, anchor "
+            f"{result.anchors.share:.3f}, recall {total.recall.share:.3f}, precision {total.precision.share:.3f}, "
+            f"{time.perf_counter() - began:.0f} s",
             file=sys.stderr,
             flush=True,
         )

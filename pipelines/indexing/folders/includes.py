@@ -1,6 +1,6 @@
-"""Puts the text of the files that a source names into its own, as its generator does.
+"""Puts the text of the files that a source names into its own, as its generator does, and the titles of others.
 
-Else a page would miss its code.
+Else a page would miss its code, and a sentence the words of its links.
 Nothing is read outside the folder, or the repository that it is a part of. The forms stand in includes.yaml.
 """
 
@@ -13,6 +13,7 @@ from textwrap import dedent, indent
 
 from pyarrow.fs import FileSystem, FileType, LocalFileSystem
 
+from pipelines.indexing.folders.titles import title_of, with_titles
 from pipelines.indexing.reading.formats import ASCIIDOC, MARKDOWN, MDX, RESTRUCTURED_TEXT, TEXT, format_of_name
 from pipelines.page.markdown import fence
 from pipelines.text.phrases import read_table
@@ -35,6 +36,7 @@ class Includes:
 
     def __init__(self, system: FileSystem, root: str) -> None:
         self._system, self._local, self.pages = system, isinstance(system, LocalFileSystem), set[str]()
+        self._titles: dict[tuple[str, str], str] = {}
         places = [Path(root), *Path(root).parents] if self._local else []
         top = next((str(place) for place in places if (place / ".git").exists()), root)
         self._top = (os.path.realpath(top) if self._local else top).rstrip("/") + "/"
@@ -42,10 +44,14 @@ class Includes:
     def __call__(self, path: str, body: bytes) -> bytes:
         """Return the content of a file with what it includes; an include of what may not or can't be read goes."""
         text, self._left = body.decode("utf-8", "surrogateescape"), MOST_BYTES
-        if format_of_name(path) not in PAGES or not any("fence" not in said for _, said in _places(text)):
+        if format_of_name(path) not in PAGES:
+            return body
+        filled = self._fill(text, (path,)) if any("fence" not in said for _, said in _places(text)) else text
+        filled = with_titles(path, filled, self._title)
+        if filled == text:
             return body
         self.pages.add(path)
-        return self._fill(text, (path,)).encode("utf-8", "surrogateescape")
+        return filled.encode("utf-8", "surrogateescape")
 
     def _fill(self, text: str, files: tuple[str, ...]) -> str:
         """Return the text of the last of `files`, each of which is included by the one before it."""
@@ -102,6 +108,15 @@ class Includes:
                 if not self._local and isinstance(error, OSError):
                     raise
         return "", ""
+
+    def _title(self, name: str, beside: str) -> str:
+        """Return the title of a file that is named so; it is looked for once in a folder."""
+        key = (name, str(PurePosixPath(beside).parent))
+        if key not in self._titles:
+            path, text = self._read(name, beside)
+            entry = format_of_name(path)
+            self._titles[key] = title_of(text, entry) if entry else ""
+        return self._titles[key]
 
     def _may_be_read(self, path: str) -> bool:
         *folders, name = path.removeprefix(self._top).split("/")

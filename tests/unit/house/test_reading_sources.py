@@ -7,7 +7,7 @@ from benchmarks.reading.compare import Share
 from benchmarks.reading.folders import HOST, BuiltSite
 from benchmarks.reading_sources import measure, table
 
-PAGE = "<html><head><title>{0}</title></head><body><main><h1 id=\"{2}\">{0}</h1>{1}</main></body></html>"
+PAGE = '<html><head><title>{0}</title></head><body><main><h1 id="{2}">{0}</h1>{1}</main></body></html>'
 TEXT = "<p>Every word of this paragraph stands in the source of the page.</p>"
 
 
@@ -71,7 +71,7 @@ def test_a_folder_is_compared_with_the_site_that_was_built_of_it(tmp_path):
         tmp_path / "work",
         mkdocs_yml="site_name: x\n",
         docs__index_md="# Home\n\nEvery word of this paragraph stands in the source of the page.\n",
-        docs__guide_md="# Guide\n\nHere is the guide.\n\n## First step\n\nDo this lost thing.\n\n## Second step\n\nThen that.\n",
+        docs__guide_md="# Guide\n\nHere it is.\n\n## First step\n\nDo this lost thing.\n\n## Second step\n\nThen.\n",
         docs__gone_md="# Gone\n\nThis page of many words has moved to a place that no rule would ever have guessed.\n",
     )
     site = write(
@@ -79,8 +79,8 @@ def test_a_folder_is_compared_with_the_site_that_was_built_of_it(tmp_path):
         index_html=page("Home", TEXT),
         guide__index_html=page(
             "Guide",
-            '<p>Here is the guide.</p><h2 id="first-step">First step</h2><p>Do this thing.</p>'
-            '<h2 id="step-2">Second step</h2><p>Then that.</p>',
+            '<p>Here it is.</p><h2 id="first-step">First step</h2><p>Do this thing.</p>'
+            '<h2 id="step-2">Second step</h2><p>Then.</p>',
         ),
         moved__index_html=page(
             "Gone", "<p>This page of many words has moved to a place that no rule would ever have guessed.</p>"

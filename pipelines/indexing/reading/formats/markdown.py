@@ -267,7 +267,9 @@ def _html_block(state: StateBlock, start: int, end: int, silent: bool) -> bool:
     lines = [] if silent else state.getLines(start, state.line, 0, False).split("\n")
     if not lines or _VERBATIM.match(lines[0]):
         return True
-    stops = (n for n, line in enumerate(lines) if (n and _FENCE.match(line)) or (n and _HOLDS_MARKDOWN.search(lines[n - 1])))
+    stops = (
+        n for n, line in enumerate(lines) if (n and _FENCE.match(line)) or (n and _HOLDS_MARKDOWN.search(lines[n - 1]))
+    )
     if (count := next(stops, len(lines))) < len(lines):
         state.line = start + count
         state.tokens[-1].content = "\n".join(lines[:count])

@@ -1,0 +1,85 @@
+"""Gives links without words the title of the file that they lead to, as generators do.
+
+`[](guide.md)` and {doc}`guide` of MyST, :doc:`guide` of Sphinx, `xref:guide.adoc[]` of Antora. Reads no file: it is
+given a function that finds a title.
+"""
+
+import re
+from collections.abc import Callable
+from functools import partial
+from itertools import pairwise
+
+from pipelines.indexing.reading.formats import (
+    ASCIIDOC,
+    MARKDOWN,
+    RESTRUCTURED_TEXT,
+    SOURCES,
+    DocumentFormat,
+    format_of_name,
+)
+
+# The path of a file, relative to that of another one or to a folder above it, to the title of the file: "" without one.
+Find = Callable[[str, str], str]
+
+_CODE = (
+    r"^[ \t]*(?P<fence>`{3,}|~{3,}|-{4,}|\.{4,})(?!\{).*?(?:^[ \t]*(?P=fence)|\Z)"
+    r"|(?<!`)(?P<tick>`{2,}+)[^\n]*?(?P=tick)"
+)
+_ROLE = r"(?P<role>:doc:|\{doc\})`(?P<name>[^`<>\n]+)`"
+_LINKS: dict[DocumentFormat, re.Pattern[str]] = {
+    MARKDOWN: re.compile(rf"{_CODE}|{_ROLE}|(?<![\]!\w])\[\]\((?P<target>[^()<>\s#]+)\)", re.MULTILINE | re.DOTALL),
+    RESTRUCTURED_TEXT: re.compile(rf"{_CODE}|{_ROLE}", re.MULTILINE | re.DOTALL),
+    ASCIIDOC: re.compile(rf"{_CODE}|\bxref:(?P<page>[^\[\s#]+\.adoc)\[\]", re.MULTILINE | re.DOTALL),
+}
+_HEAD = 20_000  # characters in which a title is looked for
+_FRONT = re.compile(r"\A---[ \t]*\n(?:.*\n)*?---[ \t]*\n")
+_MARKED = {
+    MARKDOWN: re.compile(r"^#[ \t]+(.+?)[ \t#]*$", re.MULTILINE),
+    ASCIIDOC: re.compile(r"^=[ \t]+(.+)$", re.MULTILINE),
+}
+_RULE = re.compile(r"([^\w\s])\1+")
+_SUFFIXES = ("", ".md", ".rst", ".myst")  # a role names a page without its suffix
+
+
+def with_titles(path: str, text: str, find: Find) -> str:
+    """Return the text of the file at `path` with the titles of the files that its links without words lead to."""
+    pattern = _LINKS.get(format_of_name(path) or MARKDOWN)
+    return pattern.sub(partial(_titled, path, find), text) if pattern else text
+
+
+def title_of(text: str, entry: DocumentFormat) -> str:
+    """Return the title of a source, without marks of code; "" if it has none."""
+    text = text[:_HEAD].replace("\r\n", "\n")
+    if entry is RESTRUCTURED_TEXT:
+        lines = [line.strip() for line in text.split("\n")]
+        pairs = (above for above, below in pairwise(lines) if _is_title(above, below))
+        found = next(pairs, "")
+    else:
+        match = _MARKED[entry].search(_FRONT.sub("", text)) if entry in _MARKED else None
+        found = re.sub(r"\s*\{[^{}]*\}$", "", match[1]) if match else ""
+    return re.sub(r"[`*]|:[\w:]+:(?=`)|\s*<[^<>]+>", "", found).strip()
+
+
+def _is_title(above: str, below: str) -> bool:
+    return bool(above and _RULE.fullmatch(below) and len(below) >= len(above) and not _RULE.fullmatch(above))
+
+
+def _titled(path: str, find: Find, match: re.Match[str]) -> str:
+    said = {name: value for name, value in match.groupdict().items() if value}
+    if "name" in said:
+        title = _title_at(path, said["name"].strip(), find, _SUFFIXES)
+        return f"{said['role']}`{title} <{said['name']}>`" if title else match[0]
+    if "target" in said:
+        title = _title_at(path, said["target"], find)
+        return f"[{title}]({said['target']})" if title else match[0]
+    if "page" in said:
+        module, colon, name = said["page"].rpartition(":")
+        title = _title_at(path, f"{module}/pages/{name}" if colon else name, find)
+        return f"xref:{said['page']}[{title}]" if title else match[0]
+    return match[0]
+
+
+def _title_at(path: str, name: str, find: Find, suffixes: tuple[str, ...] = ("",)) -> str:
+    """Return the title of the first file of that name; one that begins with a slash is relative to a folder above."""
+    names = (name.lstrip("/") + suffix for suffix in suffixes)
+    return next(filter(None, (find(each, path) for each in names if format_of_name(each) in SOURCES)), "")
