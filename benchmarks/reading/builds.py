@@ -131,7 +131,16 @@ def _make(done: Built, place: Path, environment: Mapping[str, str]) -> None:
     inside = work / build.inside
     inside.mkdir(exist_ok=True)
     if build.npm:
-        command = ["npm", "install", "--no-audit", "--no-fund", "--loglevel=error", "--legacy-peer-deps", "--fetch-retries=5", *build.npm]
+        command = [
+            "npm",
+            "install",
+            "--no-audit",
+            "--no-fund",
+            "--loglevel=error",
+            "--legacy-peer-deps",
+            "--fetch-retries=5",
+            *build.npm,
+        ]
         _run(command, inside, environment, log, INSTALL_S)
     for line in build.build:
         _run(["bash", "-c", line], inside, environment, log, BUILD_S)

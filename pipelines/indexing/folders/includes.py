@@ -13,6 +13,7 @@ from textwrap import dedent, indent
 
 from pyarrow.fs import FileSystem, FileType, LocalFileSystem
 
+from pipelines.indexing.folders.shortcodes import LONGEST, with_shortcodes
 from pipelines.indexing.folders.titles import title_of, with_titles
 from pipelines.indexing.reading.formats import ASCIIDOC, MARKDOWN, MDX, RESTRUCTURED_TEXT, TEXT, format_of_name
 from pipelines.page.markdown import fence
@@ -37,6 +38,7 @@ class Includes:
     def __init__(self, system: FileSystem, root: str) -> None:
         self._system, self._local, self.pages = system, isinstance(system, LocalFileSystem), set[str]()
         self._titles: dict[tuple[str, str], str] = {}
+        self._templates: dict[tuple[str, str], str] = {}
         places = [Path(root), *Path(root).parents] if self._local else []
         top = next((str(place) for place in places if (place / ".git").exists()), root)
         self._top = (os.path.realpath(top) if self._local else top).rstrip("/") + "/"
@@ -46,7 +48,8 @@ class Includes:
         text, self._left = body.decode("utf-8", "surrogateescape"), MOST_BYTES
         if format_of_name(path) not in PAGES:
             return body
-        filled = self._fill(text, (path,)) if any("fence" not in said for _, said in _places(text)) else text
+        filled = with_shortcodes(path, text, self._template)
+        filled = self._fill(filled, (path,)) if any("fence" not in said for _, said in _places(filled)) else filled
         filled = with_titles(path, filled, self._title)
         if filled == text:
             return body
@@ -117,6 +120,14 @@ class Includes:
             entry = format_of_name(path)
             self._titles[key] = title_of(text, entry) if entry else ""
         return self._titles[key]
+
+    def _template(self, name: str, beside: str) -> str:
+        """Return the text of a template that is named so; it is looked for once in a folder."""
+        key = (name, str(PurePosixPath(beside).parent))
+        if key not in self._templates:
+            text = self._read(name, beside)[1]
+            self._templates[key] = text if len(text) <= LONGEST else ""
+        return self._templates[key]
 
     def _may_be_read(self, path: str) -> bool:
         *folders, name = path.removeprefix(self._top).split("/")

@@ -1,0 +1,72 @@
+"""Fills shortcodes and includes of a template with the words of their own templates, where these are plain.
+
+`{{< required >}}` of Hugo shows what `layouts/shortcodes/required.html` has, `{% include note.html %}` of Jekyll what
+`_includes/note.html` has. A template that decides, repeats or wraps text says nothing here: the attributes of its tag
+are read elsewhere. Reads no file itself, and runs nothing.
+"""
+
+import re
+from collections.abc import Callable
+from functools import partial
+from html import unescape
+
+# The path of a file, relative to that of another one or to a folder above it, to the text of the file: "" without one.
+Find = Callable[[str, str], str]
+
+LONGEST = 4_000  # characters of a template; one with more is a program
+_TAG = re.compile(
+    r"^[ \t]*(?P<fence>`{3,}|~{3,}).*?(?:^[ \t]*(?P=fence)|\Z)|(?<!`)(?P<tick>`++)[^\n]*?(?P=tick)"
+    r"|\{\{[<%]\s*(?P<shortcode>[\w-]+)(?P<said>(?:\s[^{}<>%]*)?)/?[>%]\}\}"
+    r"|\{%-?\s*include\s+(?P<include>[\w-]+\.(?:html|md))(?P<told>(?:\s[^{}%]*)?)-?%\}",
+    re.MULTILINE | re.DOTALL,
+)
+_PLACES = {"shortcode": "layouts/shortcodes/{}.html layouts/_shortcodes/{}.html", "include": "_includes/{}"}
+_VALUE = re.compile(r"([\w-]+)\s*=\s*(?:\"([^\"]*)\"|'([^']*)'|(\S+))|\"([^\"]*)\"|'([^']*)'|(\S+)")
+_UNSEEN = re.compile(r"<!--.*?-->|\{\{-?/\*.*?\*/-?\}\}|<(svg|script|style|iframe)\b.*?</\1>", re.DOTALL)
+_ACTION = re.compile(r"\{\{-?\s*(.*?)\s*-?\}\}|\{%.*?%\}", re.DOTALL)
+_NAMED = re.compile(r"(?:\.Get\s+\"?([\w-]+)\"?|include\.([\w-]+))(?:\s*\|\s*\w+)*")
+_WORDED = re.compile(r"(?:i18n|T)\s+\"([\w-]+)\"(?:\s*\|\s*\w+)*")
+
+
+def with_shortcodes(path: str, text: str, find: Find) -> str:
+    """Return the text of the file at `path` with what its shortcodes show."""
+    return _TAG.sub(partial(_filled, path, find), text) if "{{" in text or "{%" in text else text
+
+
+def shown(template: str, said: str) -> str | None:
+    """Return the words of a template with what its tag said, None if it does more than show them."""
+    values: dict[str, str] = {}
+    for name, *given in _VALUE.findall(said):
+        values[name or str(len(values))] = "".join(given)
+    text, whole = _UNSEEN.sub("", template), True
+
+    def fill(action: re.Match[str]) -> str:
+        nonlocal whole
+        if named := _NAMED.fullmatch(action[1] or ""):
+            return values.get(named[1] or named[2], "")
+        if worded := _WORDED.fullmatch(action[1] or ""):
+            return re.sub(r"(?<=[a-z])(?=[A-Z])|[_-]", " ", worded[1]).lower()
+        whole = False
+        return ""
+
+    text = _ACTION.sub(fill, re.sub(r"<[^<>]*>", " ", text))
+    return " ".join(unescape(text).split()) if whole else None
+
+
+def _filled(path: str, find: Find, match: re.Match[str]) -> str:
+    kind = next((kind for kind in _PLACES if match[kind]), "")
+    template = (
+        next(filter(None, (find(place.format(match[kind]), path) for place in _PLACES[kind].split())), "")
+        if kind
+        else ""
+    )
+    if not template or len(template) > LONGEST or _is_open(template):
+        return match[0]
+    words = shown(template, match["said"] or match["told"] or "")
+    return words or match[0]
+
+
+def _is_open(template: str) -> bool:
+    """Return whether a template begins or ends what other tags end or begin."""
+    tags = re.findall(r"<(/?)(\w+)[^<>]*?(/?)>", _UNSEEN.sub("", template))
+    return sum(not end for close, _, end in tags if not close) != sum(bool(close) for close, _, _ in tags)
