@@ -47,8 +47,8 @@ def test_a_plain_template_is_shown(root, text, shown):
 @pytest.mark.parametrize(
     "text",
     [
-        "{{< open >}}", '{{< hint x="y" >}}', "All {% include loop.html %} pages.", "{{< nowhere >}}", "`{{< required >}}`",
-        "```\n{{< required >}}\n```", "{{</* required */>}}", "{{< ../required >}}",
+        "{{< open >}}", '{{< hint x="y" >}}', "All {% include loop.html %} pages.", "{{< nowhere >}}",
+        "`{{< required >}}`", "```\n{{< required >}}\n```", "{{</* required */>}}", "{{< ../required >}}",
     ],
 )  # fmt: skip
 def test_what_a_program_decides_and_code_stay(root, text):
