@@ -10,7 +10,7 @@ from collections.abc import Collection
 import regex
 
 from pipelines.answering.sanitizing.scanner import BEFORE_FENCE, GLUES_LEFT, LONGEST, MOST_TICKS, MarkdownScanner
-from pipelines.answering.sanitizing.urls import AllowedURLs, leads_away, leads_away_in_code, url_of
+from pipelines.answering.sanitizing.urls import AllowedURLs, hides_away, is_name, leads_away, leads_away_in_code, url_of
 from pipelines.text.phrases import read_table
 
 REMOVED = "(link removed)"
@@ -32,12 +32,12 @@ _TAG = re.compile(r"</?[a-z][\w-]*(?=[\s/>])(?:[^<>\"']|\"[^\"]*\"|'[^']*')*>", 
 _AUTOLINK = re.compile(r"<([a-z][a-z0-9+.-]{1,31}:[^<>\s]*)>", re.IGNORECASE)
 _DEFINITION = re.compile(r"\]:[ \t]*\n?[ \t]*(\S*)")
 _VALUE = re.compile(r"=\s*(\"[^\"]*\"|'[^']*'|[^\s>]+)")
-_HIDDEN = re.compile(r"&(?:#|\w+;)|\\|^//")
+_LABEL = re.compile(r"(?<!\\)\[(?:[^\[\]\\]|\\.)*\Z")
+_NO_SCHEME = re.compile(r"[\w.+-]+::[^/\\&%]*")  # std::string: no link to any reader's software that it would follow
 _ACTIVE = re.compile(
     r"</?(?:script|style|iframe|frame|object|embed|base|meta|link|form|svg|math)\b|[\s\"'/]on\w+\s*=", re.IGNORECASE
 )
 _SCHEMELESS = re.compile(r"/[/\\]+(?:\[|[^/\\\s]*[.@:]\w)")
-_DATA = re.compile(r"data:(?:[\w.+-]+/[\w.+-]+)?[;,]", re.IGNORECASE)
 
 
 class MarkdownFilter(MarkdownScanner):
@@ -46,7 +46,7 @@ class MarkdownFilter(MarkdownScanner):
     def __init__(self, hits: int, urls: AllowedURLs, inside: bool = False) -> None:
         super().__init__(inside)
         self.hits, self.urls = hits, urls
-        self._shown = ""  # the URL that this construct shows as code
+        self._balanced: list[str] = []  # texts of this construct whose backticks come in pairs, or are counted
 
     def _construct(self, kind: str, begin: str) -> tuple[int, str]:
         always = {
@@ -57,11 +57,14 @@ class MarkdownFilter(MarkdownScanner):
             "url": self._url,
         }
         prose = {"ticks": self._span, "bracket": self._bracket, "definition": self._definition, "escape": self._escape}
-        self._line_begins, self._shown = kind == "line", ""
+        self._line_begins, self._balanced = kind == "line", []
         handler = always.get(kind) or (None if self._code else prose.get(kind))
         taken, out = handler(begin) if handler else (len(begin), begin)
         if kind not in ("ticks", "escape") and not self._code:
-            self._ticks.update(map(len, _TICKS.findall(out.replace(self._shown, ""))))
+            counted = out
+            for text in filter(None, self._balanced):
+                counted = counted.replace(text, "", 1)
+            self._ticks.update(map(len, _TICKS.findall(counted)))
         return taken, out
 
     # -- code
@@ -93,12 +96,16 @@ class MarkdownFilter(MarkdownScanner):
     def _inner(self, text: str, *, code: bool = False, raw: bool = False) -> str:
         inner = MarkdownFilter(self.hits, self.urls, inside=code)
         inner._line_begins, inner._raw, inner._ticks = False, raw, self._ticks
-        return inner.feed(text) + inner.close()
+        filtered = inner.feed(text) + inner.close()
+        self._balanced.append(filtered)
+        return filtered
 
     def _escape(self, _: str) -> tuple[int, str]:
-        """Handle a backslash, which keeps a backtick from beginning code."""
+        """Handle a backslash, which keeps a backtick from beginning code, a tag or a target from being one."""
         self._known(1)
-        taken = 2 if self._text[1:2] in ("`", "\\") else 1
+        escaped = self._text[1:2]
+        is_sure = escaped in ("<", "[", "]") and not (self._ticks or self._may_be_html())
+        taken = 2 if escaped in ("`", "\\") or is_sure else 1
         return taken, self._text[:taken]
 
     # -- citations and links
@@ -170,9 +177,15 @@ class MarkdownFilter(MarkdownScanner):
         if not self._code:
             return 2, "] ("
         target = self._target(1)
-        return 2, "] (" if target is None or leads_away_in_code(target) else "]("
+        if target is None:  # code that goes on; a target in angle brackets may have spaces
+            target = (self._text[2:LONGEST].split(maxsplit=1) or [""])[0].replace("<", "\\")
+        is_held = self._tags_are_text and self.urls.holds(f"]({target}")
+        return 2, "] (" if leads_away_in_code(target) and not is_held else "]("
 
     def _definition(self, _: str) -> tuple[int, str]:
+        """Handle `]:`, which defines a link where a line begins with its label; a label may have several lines."""
+        if self._is_within_line():
+            return 2, "]:"
         match = _DEFINITION.match(self._text[:LONGEST])
         assert match
         self._known(match.end())
@@ -180,6 +193,14 @@ class MarkdownFilter(MarkdownScanner):
         if leads_away(target) and not self.urls.allow_target(target):
             return match.end(), f"]: {REMOVED}"
         return 2, "]:"
+
+    def _is_within_line(self) -> bool:
+        """Return whether the bracket that closes here opened behind other text of the same line."""
+        line = self._blocks.line
+        if not line.endswith(self._left.rpartition("\n")[2]):
+            return False  # more has left than is kept
+        opened = _LABEL.search(line, max(0, len(line) - LONGEST))
+        return bool(opened and line[: opened.start()].strip(BEFORE_FENCE))
 
     def _tag(self, _: str) -> tuple[int, str]:
         """Handle `<`: a link in angle brackets, raw HTML, or a sign."""
@@ -197,14 +218,16 @@ class MarkdownFilter(MarkdownScanner):
         return self._html(tag[0]) if tag else (1, "<")
 
     def _show_autolink(self, link: re.Match[str]) -> str:
+        if _NO_SCHEME.fullmatch(link[1]):
+            return self._as_text(link[0]) or f"< {link[0][1:]}"
         rest = self._token(with_tags=True)[link.end() :]
         return (self._as_text(link[1]) if self.urls.is_quoted(link[1], rest) else "") or REMOVED
 
     def _html(self, tag: str) -> tuple[int, str]:
         values = [value.strip("\"'") for value in _VALUE.findall(tag)]
         if self._tags_are_text:
-            hidden = [value for value in values if _HIDDEN.search(value) and not self.urls.is_quoted(value, "")]
-            return (len(tag), REMOVED) if hidden else (1, "<")
+            hides = any(hides_away(value) and not self.urls.is_quoted(value, "") for value in values)
+            return (len(tag), REMOVED) if hides and not self.urls.holds(tag) else (1, "<")
         names = _VALUE.sub("", tag)  # a URL may also stand where the name of an attribute belongs
         # To some readers `<b a='<img>'=>` is no tag, but `<img>` in it is one.
         inert = "<" not in tag[1:] and not (_ACTIVE.search(tag) or leads_away_in_code(names))
@@ -252,20 +275,24 @@ class MarkdownFilter(MarkdownScanner):
         defines = self._left.rstrip().endswith("]:")
         if defines or "|" in url or self._left[-1:] in ("`", "\\") or self._may_be_html({1}):
             return ""
-        self._shown = f"`{url}`"
-        return self._shown
+        self._balanced.append(f"`{url}`")
+        return f"`{url}`"
 
     def _url(self, begin: str) -> tuple[int, str]:
-        """Handle a scheme, which leads somewhere unless a space follows; `data` is a common word."""
+        """Handle a scheme, which leads somewhere unless a space follows or it is a word of a name."""
         scheme = begin.lower()
         self._known(len(scheme))
-        token = self._token() if scheme == "data:" else ""
         after = self._text[len(scheme) : len(scheme) + 1]
-        if not after or after.isspace() or (token and not _DATA.match(token)):
-            return len(scheme), self._text[: len(scheme)]
-        if scheme == "www.":
-            return (4, self._text[:4]) if self.urls.allow_www(self._token()) else self._bare()
+        if not after or after.isspace():
+            return len(begin), begin
+        token = self._token()
+        if self.urls.allow_www(token) if scheme == "www." else self._is_name(scheme, token):
+            return len(begin), begin
         return self._bare(allowed=scheme.startswith(("http", "ws")))
+
+    def _is_name(self, scheme: str, token: str) -> bool:
+        tag = self._text[len(token) : len(token) + 1].strip()
+        return is_name(scheme, token[len(scheme) :] + tag, self._left)
 
     def _slashes(self, begin: str) -> tuple[int, str]:
         """Handle `//host` without a scheme; in code it is more often a comment."""

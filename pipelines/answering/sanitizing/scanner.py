@@ -7,22 +7,23 @@ import re
 from abc import ABC, abstractmethod
 
 from pipelines.answering.sanitizing.blocks import BlockReader
+from pipelines.answering.sanitizing.urls import SCHEMES
 
 # Longest construct that is waited for, in characters; a longer one is made inert instead.
 LONGEST = 2000
 MOST_TICKS = 99  # backticks that may begin code
 
-_SCHEMES = ("http:", "https:", "ftp:", "ftps:", "sftp:", "ws:", "wss:", "javascript:", "vbscript:", "data:", "www.")
+_BEGINS = (*(f"{scheme}:" for scheme in SCHEMES), "www.")
 _TRIGGER = re.compile(
     r"(?P<line>[\r\n])|(?P<bracket>[ \t]{0,8}(?:!?\[|[【［]))|(?P<target>\]\()|(?P<definition>\]:)"
     rf"|(?P<tag><)|(?P<ticks>`{{1,{MOST_TICKS}}})"
-    rf"|(?P<escape>\\)|(?<![A-Za-z0-9])(?P<url>{'|'.join(map(re.escape, _SCHEMES))})"
+    rf"|(?P<escape>\\)|(?<![A-Za-z0-9])(?P<url>{'|'.join(map(re.escape, _BEGINS))})"
     r"|(?P<glued>(?<=ttp|tps|ftp|..;):[/\\])"
     r"|(?P<slashes>(?<![:\w/\\])/[/\\])",
     re.IGNORECASE,
 )
 _BEGINNINGS = "|".join(
-    sorted({re.escape(scheme[:n]) for scheme in _SCHEMES for n in range(1, len(scheme))}, key=len, reverse=True)
+    sorted({re.escape(begin[:n]) for begin in _BEGINS for n in range(1, len(begin))}, key=len, reverse=True)
 )
 # A possible beginning of a trigger, at the end of the text so far.
 _BEGUN = re.compile(

@@ -6,19 +6,38 @@ Knows URLs as the WHATWG standard tolerates them, as text; no Markdown.
 import re
 from dataclasses import dataclass
 from functools import cached_property
+from html import unescape
 
 LONGEST_URL = 2000  # characters of a URL that may be shown as text
+# Where a browser goes by itself, with or without slashes behind the colon, and what it runs or shows.
+SCHEMES = ("http", "https", "ftp", "ftps", "sftp", "ws", "wss", "javascript", "vbscript", "data")
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]", "0.0.0.0"})
 
 _DEFAULT_PORTS = {"http": "80", "https": "443", "ws": "80", "wss": "443"}
 _ABSOLUTE = re.compile(r"(https?|wss?)://(\[[0-9a-f:.]+\]|[a-z0-9.-]+)(?::([0-9]{1,5}))?(?=[/?#]|$)", re.IGNORECASE)
 # Whatever makes a browser leave the page: a scheme, slashes of either kind, entities that may hide them.
 _LEADS_AWAY = re.compile(r"[:\\&<\s]|//")
+_TO_HOST = re.compile(r"[/\\]{2}")
+_LEADS_ELSEWHERE = re.compile(rf"[/\\]{{2}}|(?:{'|'.join(SCHEMES)}):", re.IGNORECASE)
 _LEADS_AWAY_IN_CODE = re.compile(r"[\\&]|//|(?:https?|s?ftps?|wss?|javascript|vbscript):", re.IGNORECASE)
 _DROPPED = str.maketrans("", "", "\t\n\r")  # a browser drops them from a URL, wherever in it they stand
+_LINE_BREAK = re.compile(r"\\\n(?s:.*)")  # of Markdown
 _URL_END = re.compile(r"[\s<>\"'`]")
 _SENTENCE_END = ".,;:!?)]}*_~|"
-_QUOTABLE = re.compile(r"(?<![a-z0-9])(?:https?|s?ftps?|wss?)://|(?<![a-z0-9])www\.|(?<![:\w/\\])//", re.IGNORECASE)
+# Where a URL may begin in a passage: each beginning that the scanner of an answer knows, and addresses of mail.
+_QUOTABLE = re.compile(
+    rf"(?<![a-z0-9])(?:(?:{'|'.join(SCHEMES)}|mailto):|www\.)(?=\S)|(?<=ttp|tps|ftp|..;):[/\\]|(?<![:\w/\\])/[/\\]",
+    re.IGNORECASE,
+)
+# What follows a scheme that is a word of a name, and begins no URL to any reader: `http::Response`, `"http:default"`. A
+# host has a dot, slashes lead to it, and other signs may hide both. In a longer name (`core.http:a.b`) dots are common.
+_HIDES = r"/\\@&%\[\u3002\uff0e\uff61"
+_NAME = re.compile(rf":(?:[^\W\d]|$)|[^{_HIDES}.]*[^\w{_HIDES}]*$")
+_PART_OF_NAME = re.compile(rf"[^{_HIDES}]*$")
+_JOINED = re.compile(r"[^\W_][._-]$")
+_NAME_OF_CODE = re.compile(r":?[\w-]+(?::+[\w-]+)*[^\w(`<\[=+]*$")
+# A URL of data has a comma; before it may stand a type.
+_DATA = re.compile(r"(?:[\w.+-]+/[\w.+-]+)?(?:;[^,\s]*)?,\S")
 _SCHEME = re.compile(r"(?:https?|s?ftps?|wss?)://", re.IGNORECASE)
 _CITED = re.compile(r"\[[\d,; -]+\]")
 _PATH_BEGUN = re.compile(r"[^/]*//[^/?#]*[/?#]")
@@ -35,8 +54,12 @@ def origin(url: str) -> str:
 
 def url_of(token: str) -> str:
     """Return the URL at the start of `token`, without the punctuation of a sentence behind it."""
-    url = _URL_END.split(token, maxsplit=1)[0]
-    return url.rstrip(_SENTENCE_END) or url
+    written = _URL_END.split(token, maxsplit=1)[0]
+    url = written.rstrip(_SENTENCE_END)
+    closing = written[len(url) :]
+    if closing.startswith(")") and url.count("(") > url.count(")"):  # https://wiki.example/A_(b)
+        url += closing[: min(len(closing) - len(closing.lstrip(")")), url.count("(") - url.count(")"))]
+    return url or written
 
 
 def leads_away(target: str) -> bool:
@@ -49,6 +72,25 @@ def leads_away_in_code(text: str) -> bool:
     return bool(_LEADS_AWAY_IN_CODE.search(text))
 
 
+def hides_away(value: str) -> bool:
+    """Return whether the value of an attribute, shown as code, hides by entities or slashes where it leads."""
+    written = value.translate(_DROPPED).strip()
+    plain = unescape(written)
+    return bool(_TO_HOST.match(plain) or (plain != written and _LEADS_ELSEWHERE.search(plain)))
+
+
+def is_name(scheme: str, rest: str, before: str) -> bool:
+    """Return whether a scheme with its colon is a word or a part of a name, and begins no URL.
+
+    `rest` is what follows up to the next space, or the first sign of the next tag, `before` what stands before it.
+    """
+    if scheme == "data:":
+        return not _DATA.match(rest)
+    if scheme in ("javascript:", "vbscript:"):
+        return bool(_NAME_OF_CODE.match(rest))
+    return bool(_NAME.match(rest) or (_JOINED.search(before) and _PART_OF_NAME.match(rest)))
+
+
 @dataclass(frozen=True)
 class AllowedURLs:
     """The origins (`https://docs.ray.io`) where links may lead, and the passages whose URLs may be shown as text."""
@@ -58,11 +100,12 @@ class AllowedURLs:
 
     @cached_property
     def _quotable(self) -> frozenset[str]:
-        return frozenset(
-            url_of(passage[found.start() : found.start() + LONGEST_URL])
+        runs = (
+            passage[found.start() : found.start() + LONGEST_URL]
             for passage in self.passages
             for found in _QUOTABLE.finditer(passage)
         )
+        return frozenset(url_of(text) for run in runs for text in (run, _LINE_BREAK.sub("", run)))
 
     def is_quoted(self, url: str, rest: str) -> bool:
         """Return whether a passage holds `url` as it is, with no word behind it, up to the next space, but the same.
@@ -72,6 +115,10 @@ class AllowedURLs:
         if url not in self._quotable:
             return False
         return not re.search(r"\w", _CITED.sub("", rest)) or any(url + rest in passage for passage in self.passages)
+
+    def holds(self, text: str) -> bool:
+        """Return whether a passage holds `text` letter for letter."""
+        return any(text in passage for passage in self.passages)
 
     def allow_target(self, target: str, *, image: bool = False) -> bool:
         """Return whether a link may lead to `target`, which may have a title behind it; an image must be absolute."""
