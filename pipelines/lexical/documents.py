@@ -14,7 +14,7 @@ from pipelines.page.stored import plain_of
 from pipelines.records import Hit
 
 # Raised whenever the same chunk would be indexed with other terms: an older folder is then rebuilt.
-VERSION = 4
+VERSION = 5
 
 # One sum of BM25 scores over four fields. Chosen on the Ray documentation (263 pages, 2,203 chunks), share of
 # sources among the first 5: headings 0.5 finds 0.95 of generated questions' and 0.66 of users', 1.0 (with 0.5 for

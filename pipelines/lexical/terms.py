@@ -1,14 +1,18 @@
 """Splits texts into terms for BM25: lower case, stemmed, code names whole and in parts.
 
-The words of a page in another language than English that has a stemmer are stemmed by that; Chinese, Japanese and
-Korean, which is written without spaces or with endings, becomes pairs of characters in any text.
+The words of a page in another language than English that has a stemmer are stemmed by that. Scripts that are written
+without spaces (Chinese, Japanese, Thai, Khmer, …), and Korean with its endings, become pairs of characters in any text.
+A character is what a reader takes for one: a letter with its vowel signs. Joiners and the points of Arabic and Hebrew,
+which most who ask leave out, tell no words apart.
 """
 
 import re
+import unicodedata
 from collections.abc import Iterable, Sequence
 from functools import cache, lru_cache
 from itertools import pairwise
 
+import regex
 import tantivy
 from tantivy import Filter, TextAnalyzerBuilder, Tokenizer
 
@@ -19,10 +23,15 @@ _NAMES = read_names(__name__)
 STOP_TERMS = _NAMES["stop"]
 STEMMERS: dict[str, str] = read_table(__name__)["stemmers"]
 
-_WORDS = re.compile(r"\w+(?:\.\w+)*(?:\+\+)?")
-# Kana, Han and Hangul.
-_UNSPACED = "[\u3005-\u3007\u3041-\u30fa\u30fc-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3\U00020000-\U0003ffff]+"
-_PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^\W\d_A-Za-z]+")
+_ASCII_WORDS = re.compile(r"\w+(?:\.\w+)*(?:\+\+)?")
+_WORDS = regex.compile(r"[\w\p{M}]+(?:\.[\w\p{M}]+)*(?:\+\+)?")
+_UNSPACED = regex.compile(
+    r"(?:[々〆〇ー\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]\p{M}*)+"
+)
+_CHARACTER = regex.compile(r"\X")
+# Joiners, and the signs that only careful texts have: vowels of Arabic and Hebrew, the long stroke of Arabic.
+_UNWRITTEN = re.compile("[\u200c\u200d\u0610-\u061a\u0640\u064b-\u0652\u0670\u0591-\u05c7]")
+_PART = regex.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|(?:[^\W\d_A-Za-z]|\p{M})+")
 
 
 def terms(text: str) -> list[str]:
@@ -74,9 +83,14 @@ def with_name_parts(text: str, language: str = "") -> str:
 
 
 def _words(text: str) -> list[str]:
-    if not text.isascii():
-        text = re.sub(_UNSPACED, lambda run: f" {' '.join(map(''.join, pairwise(run[0]))) or run[0]} ", text)
-    return _WORDS.findall(text)
+    if text.isascii():
+        return _ASCII_WORDS.findall(text)
+    return _WORDS.findall(_UNSPACED.sub(_pairs, _UNWRITTEN.sub("", unicodedata.normalize("NFC", text))))
+
+
+def _pairs(run: regex.Match[str]) -> str:
+    """Return the pairs of characters of a text without spaces."""
+    return f" {' '.join(map(''.join, pairwise(_CHARACTER.findall(run[0])))) or run[0]} "
 
 
 def _own_terms(words: Iterable[str], language: str, stop: bool = False) -> list[str]:

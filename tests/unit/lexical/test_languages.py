@@ -96,3 +96,61 @@ def test_a_few_pages_in_another_language_do_not_win_by_a_word_that_both_have(tmp
 def test_words_of_a_page_in_another_language_are_no_mistakes(tmp_path: Path) -> None:
     index = make_index(tmp_path, *((f"{n}", "de", "Die Dateien werden gelesen") for n in range(3)))
     assert index.correct("datei gelesen", lambda word: False) == "datei gelesen"
+
+
+MARKED = {  # two words that differ in a vowel sign alone
+    "Hindi": ("दिन", "दान"),
+    "Bengali": ("দিন", "দান"),
+    "Tamil": ("கால்", "கல்"),
+    "Telugu": ("పాట", "పట"),
+    "Gujarati": ("દિન", "દાન"),
+    "Thai": ("ที่", "ทา"),
+    "Khmer": ("កី", "កា"),
+    "Burmese": ("ကို", "ကာ"),
+}
+
+
+@pytest.mark.parametrize(("one", "other"), MARKED.values(), ids=MARKED)
+def test_vowel_signs_tell_words_apart(one: str, other: str) -> None:
+    assert terms(one)
+    assert not set(terms(one)) & set(terms(other))
+
+
+@pytest.mark.parametrize(
+    ("written", "asked"),
+    [
+        ("می\u200cخواهید", "میخواهید"),
+        ("क्\u200dष", "क्ष"),
+        ("كِتَابٌ", "كتاب"),
+        ("مـــرحبا", "مرحبا"),
+        ("שָׁלוֹם", "שלום"),
+        ("cafe\u0301", "caf\u00e9"),
+    ],
+)
+def test_joiners_and_points_tell_no_words_apart(written: str, asked: str) -> None:
+    assert terms(written) == terms(asked)
+
+
+@pytest.mark.parametrize(
+    ("text", "question"),
+    [
+        ("ติดตั้งโปรแกรมบนเซิร์ฟเวอร์", "ติดตั้งโปรแกรม"),
+        ("ຕິດຕັ້ງໂປຣແກຣມ", "ໂປຣແກຣມ"),
+        ("ដំឡើងកម្មវិធី", "កម្មវិធី"),
+        ("ဆော့ဖ်ဝဲကို တပ်ဆင်ပါ", "တပ်ဆင်"),
+    ],
+)
+def test_words_are_found_in_texts_without_spaces(tmp_path: Path, text: str, question: str) -> None:
+    index = make_index(tmp_path, ("it", "", text), ("other", "", "Another text, in English."))
+    assert found(index, question) == ["it"]
+
+
+def test_a_word_of_hindi_finds_its_page_alone(tmp_path: Path) -> None:
+    index = make_index(
+        tmp_path,
+        ("day", "hi", "हर दिन एक प्रति बनती है।"),
+        ("gift", "hi", "दान देने के लिए खाते में जाएँ।"),
+        ("tune", "hi", "धुन बदलें।"),
+    )
+    assert found(index, "दिन") == ["day"]
+    assert found(index, "दान") == ["gift"]
