@@ -1,30 +1,79 @@
-"""Hostile answers: no stage that an answer passes takes long for any text, however it comes.
+"""Hostile texts: nothing that reads answers, replies, questions or pages takes long for any, however it comes.
 
-Some shapes are tried, with a wide bound. `python -m kit.answer_readers` in `tests` prints the table of all shapes and
-lengths, for all readers of what models and pages write, and for all patterns.
+`make test` counts calls at small lengths, and `make test-all` measures the time of a processor up to 128,000
+characters. `python -m kit.answer_readers` in `tests` prints the table of all shapes.
 """
 
 import math
 
 import pytest
-from kit.answer_readers import STAGES
-from kit.hostile import LENGTHS, SHAPES, timed
+from kit.answer_readers import (
+    CHECKS,
+    LONGEST_QUESTION,
+    PAGES,
+    PASSAGES,
+    QUESTIONS,
+    REPLIES,
+    STAGES,
+    WRITERS,
+    patterns,
+    searching,
+)
+from kit.hostile import LENGTHS, THIRTY, Timed, calls_of, timed
+from kit.pattern_shapes import shapes_of
 from kit.reporting import table
 
-pytestmark = pytest.mark.slow
-
-BOUND_S = 5.0  # of a processor: a reader that reads its text again and again needs minutes
-OFTEN = dict(list(SHAPES.items())[::6])
-PASSED = [
-    name for name in STAGES if name.startswith(("sanitizing", "reading", "refusals", "marks")) and "of 1" not in name
-]
+GROUPS = {
+    "stages": STAGES,
+    "checks": CHECKS,
+    "replies": REPLIES,
+    "passages": PASSAGES,
+    "writers": WRITERS,
+    "questions": QUESTIONS,
+    "pages": PAGES,
+}
+READERS = {f"{kind}: {name}": read for kind, group in GROUPS.items() for name, read in group.items()}
+# Of a processor that others use too; a reader that reads its text again and again needs minutes for 128,000 characters.
+BOUND_S, TELLING_S, MOST_GROWTH = 10.0, 0.5, 1.5
+SHORT, LONG = 1_000, 4_000
+MOST_CALLS_MORE, FEW_CALLS = 4**1.4, 30_000  # four times the text: 16 times as many if the time grows with its square
+OFTEN = dict(list(THIRTY.items())[::3])
 
 rows = table("What readers take for hostile texts", ("reader", "shape", "seconds", "growth"))
 
 
-@pytest.mark.parametrize("name", PASSED)
-def test_a_stage_takes_no_long_time_for_a_hostile_answer(name: str, rows: list[tuple[str, ...]]) -> None:
-    found = timed(STAGES[name], OFTEN, LENGTHS[:2], limit_s=BOUND_S, runs=1)
-    shape, longest = max(found.items(), key=lambda one: one[1].longest)
-    rows.append((name, shape, f"{longest.longest:.3f}", f"{max(one.growth for one in found.values()):.2f}"))
-    assert not {title: one for title, one in found.items() if one.error or math.isinf(one.longest)}
+@pytest.mark.slow
+@pytest.mark.parametrize("name", READERS)
+def test_calls_grow_with_the_length_of_a_hostile_text(name: str) -> None:
+    read = READERS[name]
+    read("A word.")
+    counted = {title: (calls_of(read, shape(SHORT)), calls_of(read, shape(LONG))) for title, shape in OFTEN.items()}
+    assert not {
+        title: (few, many) for title, (few, many) in counted.items() if many > MOST_CALLS_MORE * few + FEW_CALLS
+    }
+
+
+@pytest.mark.exhaustive
+@pytest.mark.timeout(1_800)
+@pytest.mark.parametrize("name", READERS)
+def test_no_reader_takes_long_for_a_hostile_text(name: str, rows: list[tuple[str, ...]]) -> None:
+    longest = LONGEST_QUESTION if name.startswith("questions") else LENGTHS[-1]
+    found = timed(READERS[name], THIRTY, [n for n in LENGTHS if n <= longest], limit_s=BOUND_S)
+    shape, worst = max(found.items(), key=lambda one: one[1].longest)
+    rows.append((name, shape, f"{worst.longest:.3f}", f"{worst.growth:.2f}"))
+    assert not {title: one for title, one in found.items() if is_fault(one)}
+
+
+@pytest.mark.exhaustive
+@pytest.mark.timeout(1_800)
+def test_no_pattern_takes_long_for_what_its_own_parts_repeat(rows: list[tuple[str, ...]]) -> None:
+    faults = {}
+    for name, pattern in patterns():
+        found = timed(searching(pattern), shapes_of(pattern), LENGTHS[:2], limit_s=1.0, runs=1)
+        faults |= {f"{name}, {title}": one for title, one in found.items() if is_fault(one)}
+    assert not faults
+
+
+def is_fault(one: Timed) -> bool:
+    slow = one.longest > TELLING_S and one.growth > MOST_GROWTH
+    return bool(one.error) or math.isinf(one.longest) or slow

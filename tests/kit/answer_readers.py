@@ -7,9 +7,11 @@ Each takes a text and throws the result away, so that hostile texts can be tried
 import ast
 import asyncio
 import contextlib
+import html
 import importlib
 import importlib.util
 import io
+import json
 import os
 import pkgutil
 import re
@@ -21,12 +23,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import httpx
+import openai
 import regex
 from kit.answering import make_hit
-from kit.hostile import LENGTHS, MOST_GROWTH, MOST_S, SHAPES, Reader, in_deltas, timed
+from kit.hostile import LENGTHS, SHAPES, Reader, in_deltas, timed
 
 from jobs.ask import Follower, show
-from pipelines.answering.conversation import followup, open_page, parts, rewriting, smalltalk
+from pipelines.answering.conversation import background, followup, open_page, parts, rewriting, smalltalk
 from pipelines.answering.grounding import support, words
 from pipelines.answering.question import Question
 from pipelines.answering.retrieval.neighbours import join_chunks
@@ -49,16 +53,24 @@ from pipelines.answering.writing.stages import TextStages, refusals
 from pipelines.answering.writing.stages.text import Statement, TextReader, numbers_in, read_text
 from pipelines.answering.writing.summary import SummaryFilter
 from pipelines.answering.writing.writer import AnswerWriter
+from pipelines.embedding.load import load_tokenizer
 from pipelines.evaluation.answer_scores import token_f1
 from pipelines.evaluation.judging import dimensions, verdict
 from pipelines.evaluation.questions import replies as question_replies
+from pipelines.indexing.reading import formats
+from pipelines.indexing.reading.formats import pdf
+from pipelines.indexing.reading.formats.pdf_lines import Line, PageLines
+from pipelines.indexing.reading.links import page_pointers
+from pipelines.indexing.reading.read import read_page
+from pipelines.indexing.reading.text import UnreadablePage
 from pipelines.insights import masking
 from pipelines.lexical import terms
-from pipelines.llm import marks, protocol, replies, tokens, window
+from pipelines.llm import limits, marks, protocol, replies, tokens, window
 from pipelines.page.blocks import read_blocks
+from pipelines.page.cut.chunker import Chunker
 from pipelines.page.markdown import markdown_of
 from pipelines.page.stored import plain_text
-from pipelines.records import Index, IndexSettings, Route
+from pipelines.records import Index, IndexSettings, Message, Page, Route
 from pipelines.text import cleaning, detection
 from serve.api.openai.sources import Footnotes
 from serve.chat.reply import AnswerView, Reply
@@ -181,6 +193,18 @@ def parse_question_list(text: str) -> None:
         question_replies.parse_questions(text, 5)
 
 
+def read_refusal(text: str) -> None:
+    """Read what a server says of a request that it refuses."""
+    request = {"max_tokens": 1, "temperature": 0, "messages": [{"role": "system", "content": "a"}]}
+    for status in (400, 429):
+        response = httpx.Response(status, request=httpx.Request("POST", "http://127.0.0.1/v1"))
+        error = openai.APIStatusError(text, response=response, body={"message": text, "code": text})
+        protocol.refused_part(error, request, frozenset())
+        protocol.is_about_length(error)
+    limits.seconds_to_wait(text)
+    limits.stated_limit(text)
+
+
 def reply_in_slack(text: str) -> None:
     slack_answer.to_messages(Reply(text, links={1: "https://docs.ray.io/a.html"}))
 
@@ -254,7 +278,7 @@ REPLIES: Mapping[str, Reader] = {
     "parse_standalone": lambda text: rewriting.parse_standalone(text, QUESTION),
     "parse_passage": lambda text: rewriting.parse_passage(text, QUESTION),
     "repeats": marks.repeats,
-    "refused_field": lambda text: protocol.refused_field(text, {"max_tokens": 1, "temperature": 0}, frozenset()),
+    "refused_part": read_refusal,
     "token_f1": lambda text: token_f1(text, PAGE),
 }
 
@@ -310,11 +334,81 @@ QUESTIONS: Mapping[str, Reader] = {
     "follow-up": lambda text: followup.complete(text, [QUESTION]),
     "follow-up of a long question": lambda text: followup.complete("and how do I do that?", [text]),
     "two questions": parts.parts_of,
+    "background task": lambda text: (
+        background.find_background_task([Message("user", text)]),
+        background.empty_reply(text),
+    ),
     "open page": lambda text: open_page.open_page(text, None),
     "meaning": similarity.Meaning.of,
 }
 
-READERS = {**STAGES, **CHECKS, **REPLIES, **PASSAGES, **WRITERS}
+
+def read_as(media_type: str) -> Reader:
+    """Return a reader of pages of a type: bytes become sections, and those chunks."""
+    chunker = Chunker(load_tokenizer("all-MiniLM-L6-v2"))
+
+    def read(text: str) -> None:
+        with contextlib.suppress(UnreadablePage):
+            chunker(read_page(page_of(text, media_type)))
+
+    return read
+
+
+def page_of(text: str, media_type: str) -> Page:
+    return Page("https://docs.ray.io/a", text.encode("utf-8", "replace"), media_type)
+
+
+def read_notebook(text: str) -> None:
+    printed = {"output_type": "stream", "name": "stdout", "text": text}
+    cells = [
+        {"cell_type": "markdown", "metadata": {}, "source": text},
+        {"cell_type": "code", "metadata": {}, "source": text, "outputs": [printed], "execution_count": 1},
+    ]
+    body = json.dumps({"nbformat": 4, "nbformat_minor": 4, "metadata": {}, "cells": cells})
+    read_as(formats.NOTEBOOK.media_type)(body)
+
+
+def read_pdf_lines(text: str) -> None:
+    """Read a text as the lines that PDFium finds on pages."""
+    lines = [line for line in text.split("\n") if line.strip()]
+    pages = [
+        PageLines(
+            tuple(
+                Line(line, 72, 72 + 5 * len(line), 800 - 12 * n, 10, False, False)
+                for n, line in enumerate(lines[at : at + 60])
+            ),
+            800,
+        )
+        for at in range(0, len(lines), 60)
+    ]
+    list(pdf.sections_of("https://docs.ray.io/a.pdf", pages))
+
+
+def find_links(text: str) -> None:
+    for entry in (formats.HTML, formats.MARKDOWN):
+        page_pointers(page_of(text, entry.media_type))
+
+
+# What pages pass before they are chunks, in a process that is killed where one takes too long.
+PAGES: Mapping[str, Reader] = {
+    "HTML": read_as("text/html"),
+    "HTML, a paragraph": lambda text: read_as("text/html")(f"<main><h1>a</h1><p>{html.escape(text)}</p></main>"),
+    "HTML, a listing": lambda text: read_as("text/html")(f"<main><h1>a</h1><pre>{html.escape(text)}</pre></main>"),
+    "XHTML": read_as("application/xhtml+xml"),
+    "Markdown": read_as("text/markdown"),
+    "MDX": read_as("text/mdx"),
+    "Markdown of MkDocs": read_as("text/x-mkdocs"),
+    "Markdown of VitePress": read_as("text/x-vue-markdown"),
+    "MyST": read_as("text/x-myst"),
+    "RST": read_as("text/x-rst"),
+    "AsciiDoc": read_as("text/x-asciidoc"),
+    "a notebook": read_notebook,
+    "plain text": read_as("text/plain"),
+    "lines of a PDF": read_pdf_lines,
+    "links": find_links,
+}
+
+READERS = {**STAGES, **CHECKS, **REPLIES, **PASSAGES, **WRITERS, **PAGES}
 
 
 # ---------------------------------------------------------------------------------------------- patterns
@@ -392,7 +486,7 @@ def main(names: list[str], most: int = LENGTHS[-1], limit_s: float = 10.0, runs:
         longest = LONGEST_QUESTION if name in QUESTIONS else most
         rows = timed(read, lengths=tuple(n for n in LENGTHS if n <= longest), limit_s=limit_s, runs=runs)
         for title, row in rows.items():
-            if row.error or row.longest > MOST_S or row.growth > MOST_GROWTH:
+            if row.is_fault:
                 faults += 1
                 cells = "  ".join("killed" if one is None else f"{one:.3f}" for one in row.seconds.values())
                 print(f"  FAULT {name:28}  {title:32}  {cells}  n^{row.growth:.2f}  {row.error}", flush=True)

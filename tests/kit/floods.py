@@ -5,8 +5,11 @@
 
 Questions come from 127.0.0.1, floods from 127.0.0.2 and others (Linux has them all). The table has the median of the
 questions' seconds beside each flood, by that of questions alone just before it: other work on the machine slows both.
+The flood needs a processor too. So each is also sent to a server that does nothing but reply, as often as the service
+lets one address ask: the last ratio is that of questions beside this, and no part of it is the service's.
 """
 
+import asyncio
 import contextlib
 import http.client
 import json
@@ -22,10 +25,13 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
 
+ASKING = "127.0.0.1"
 FIELDS = 70_000
 QUESTION = "What sets the limit of batches?"
 ASKED, SETTLED_S = 25, 2.0  # questions beside each flood; how long one goes on before they are asked
 MOST_RATIO = 2.0
+REPLIES_A_SECOND = 100  # of the server that does nothing else; undelayed_rate lets one address ask as often
+LONG_REPLY = 500_000  # bytes of a text of many pages
 
 
 @dataclass
@@ -35,24 +41,26 @@ class Service:
     port: int
     docs: str
     big: str
+    flooded: int = 0  # the port that floods go to, if it is another
     over: threading.Event = field(default_factory=threading.Event)
     statuses: Counter[str] = field(default_factory=Counter)
 
     def connect(self, address: str) -> socket.socket:
-        made = socket.create_connection(("127.0.0.1", self.port), 10, (address, 0))
+        made = socket.create_connection(("127.0.0.1", self.flooded or self.port), 10, (address, 0))
         made.settimeout(10)
         return made
 
     def ask(self) -> float:
         """Return the seconds of a question."""
         began = time.perf_counter()
-        status, reply = self.send("127.0.0.1", "POST", "/query", {"question": QUESTION, "collection": self.docs})
+        status, reply = self.send(ASKING, "POST", "/query", {"question": QUESTION, "collection": self.docs})
         if status != 200:
             raise SystemExit(f"a question was answered with {status}: {reply[:200]!r}")
         return time.perf_counter() - began
 
     def send(self, address: str, method: str, path: str, body: object = None, **headers: str) -> tuple[int, bytes]:
-        one = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60, source_address=(address, 0))
+        port = self.flooded if self.flooded and address != ASKING else self.port
+        one = http.client.HTTPConnection("127.0.0.1", port, timeout=60, source_address=(address, 0))
         try:
             text = body if isinstance(body, bytes | None) else json.dumps(body).encode()
             one.request(method, path, text, {"Content-Type": "application/json", **headers})
@@ -109,7 +117,7 @@ def slow_readers(service: Service, n: int) -> None:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2_048)
         sock.bind(("127.0.0.9", 0))
         sock.settimeout(10)
-        sock.connect(("127.0.0.1", service.port))
+        sock.connect(("127.0.0.1", service.flooded or service.port))
         sock.sendall(f"GET /collections/{service.big}/llms-full.txt HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n".encode())
         while not service.over.wait(0.5):
             if not sock.recv(1_024):
@@ -190,25 +198,79 @@ def _flood(service: Service, number: int, flood: Flood, over: Any, counted: Any)
     counted.put(service.statuses.copy())
 
 
+@contextlib.contextmanager
+def replying() -> Iterator[int]:
+    """A context in which a server in a process of its own replies to all; gives its port."""
+    sock = socket.create_server(("127.0.0.1", 0), backlog=512)
+    process = multiprocessing.get_context("fork").Process(target=_reply_to_all, args=(sock,), daemon=True)
+    process.start()
+    try:
+        yield sock.getsockname()[1]
+    finally:
+        process.kill()
+        sock.close()
+
+
+def _reply_to_all(sock: socket.socket) -> None:
+    begun: list[float] = [0.0]
+
+    async def turn() -> None:
+        now = time.monotonic()
+        begun[0] = max(now, begun[0] + 1 / REPLIES_A_SECOND)
+        await asyncio.sleep(begun[0] - now)
+
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
+            while head := (await reader.readuntil(b"\r\n\r\n")).lower():
+                if length := head.partition(b"content-length:")[2].split(b"\r")[0]:
+                    await reader.readexactly(int(length))
+                await turn()
+                body = b"x" * (LONG_REPLY if b"llms" in head else 2)
+                writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+                await writer.drain()
+        writer.close()
+
+    async def serve() -> None:
+        async with await asyncio.start_server(talk, sock=sock, limit=1 << 20) as server:
+            await server.serve_forever()
+
+    asyncio.run(serve())
+
+
 def ask_often(service: Service) -> float:
     """Return the median of the seconds of questions, one after the other."""
     return statistics.median(service.ask() for _ in range(ASKED))
 
 
-def main(url: str, docs: str, big: str) -> None:
-    """Print the table."""
+def main(url: str, docs: str, big: str, *names: str) -> None:
+    """Print the table, of the floods whose names have one of `names`."""
     service, slow = Service(urlsplit(url).port or 8000, docs, big), 0
     ask_often(service)
-    print(f"{'flood':64}  {'alone':>7}  {'beside':>7}  {'ratio':>5}  replies to the flood")
+    print(f"{'flood':64}  {'alone':>7}  {'beside':>7}  {'ratio':>5}  {'client':>6}  replies to the flood")
     for name, (number, flood) in FLOODS.items():
+        if names and not any(one in name for one in names):
+            continue
         alone = ask_often(service)
         with flooding(service, number, flood):
             beside = ask_often(service)
         replies = ", ".join(f"{count} x {status}" for status, count in service.statuses.most_common(4))
+        client = ask_beside_the_client(service, number, flood) / ask_often(service)
         slow += beside > MOST_RATIO * alone
-        print(f"{name:64}  {alone:6.3f}s  {beside:6.3f}s  {beside / alone:5.2f}  {replies}", flush=True)
+        ratios = f"{beside / alone:5.2f}  {client:6.2f}"
+        print(f"{name:64}  {alone:6.3f}s  {beside:6.3f}s  {ratios}  {replies}", flush=True)
     sys.exit(f"{slow} floods slow questions down by more than {MOST_RATIO}" if slow else 0)
 
 
+def ask_beside_the_client(service: Service, number: int, flood: Flood) -> float:
+    """Return the median of the seconds of questions while a flood goes to a server that only replies."""
+    with replying() as port:
+        service.flooded = port
+        try:
+            with flooding(service, number, flood):
+                return ask_often(service)
+        finally:
+            service.flooded = 0
+
+
 if __name__ == "__main__":
-    main(*sys.argv[1:4])
+    main(*sys.argv[1:])

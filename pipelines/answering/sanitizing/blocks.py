@@ -39,6 +39,7 @@ class BlockReader:
     def __init__(self) -> None:
         self._text = ""
         self._line = 0  # where the last line begins in _text
+        self._marked = False  # _text has what begins a tag or a fence
         self._inner = False  # the last line is code between two fences
         self._work = 0  # that was done so far
 
@@ -46,6 +47,7 @@ class BlockReader:
         """Take text that has left."""
         if len(self._text) <= LONGEST_BLOCK:
             self._text += text
+            self._marked = self._marked or _is_marked(self._text[-len(text) - 2 :])
 
     @property
     def line(self) -> str:
@@ -55,19 +57,23 @@ class BlockReader:
     def begin_line(self, head: str) -> Block:
         """Return what a new line is in that begins with `head`: its marks, and all of it if it may be a fence."""
         if self._inner and not any(fence in self.line for fence in _FENCES):
-            self._text = self._text[: self._line]  # so that long code is not read again for each of its lines
+            self._keep(self._text[: self._line])  # so that long code is not read again for each of its lines
         is_long = len(self._text) - self._line > LONGEST_LINE
         self._line, self._inner = len(self._text), False
         if len(self._text) > LONGEST_BLOCK or self._work > MOST_WORK:
             return "html"
-        if not any(mark in self._text or mark in head for mark in ("<", *_FENCES)):
+        if not self._marked and not _is_marked(head):
             if self._text.endswith("\n\n") and head[:1] not in _NO_OUTERMOST:
-                self._text, self._line = "", 0
+                self._keep("")
+                self._line = 0
             return "text"  # most lists have neither code nor tags, and need no reading of all their lines again
         if is_long:
             self._work = MOST_WORK + 1
             return "html"
         return self._read(self._text.replace("\r\n", "\n").replace("\r", "\n") + head)
+
+    def _keep(self, text: str) -> None:
+        self._text, self._marked = text, _is_marked(text)
 
     def _read(self, text: str) -> Block:
         """Return what the last line of `text` is in, which is kept as far as it decides about later lines."""
@@ -78,7 +84,8 @@ class BlockReader:
         opened = _open_blocks(text, now)
         for block in opened:
             if block.level == 0 and block.first == now:
-                self._text, self._line = "", 0
+                self._keep("")
+                self._line = 0
             if block.type == "fence" and "|" not in lines[block.first]:  # else a table, to some readers
                 found, self._inner = "fence", block.first < now
             elif block.type in ("fence", "html_block"):
@@ -101,8 +108,12 @@ class BlockReader:
         text = "\n".join([*short, lines[now]])
         same = _kinds(_open_blocks(text, len(short))) == _kinds(opened)
         if same and _kinds(_open_blocks(text, len(short) - 1)) == _kinds(before):
-            self._text = "".join(f"{line}\n" for line in short)
+            self._keep("".join(f"{line}\n" for line in short))
             self._line = len(self._text)
+
+
+def _is_marked(text: str) -> bool:
+    return any(mark in text for mark in ("<", *_FENCES))
 
 
 def _kinds(opened: tuple[_Open, ...]) -> list[tuple[str, int]]:

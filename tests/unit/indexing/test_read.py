@@ -83,6 +83,9 @@ def test_indented_prose_of_plain_text_is_prose():
     [
         (b" \n", "text/html", "empty"),
         (b"<html><script>x</script></html>", "text/html", "no text"),
+        (b"<!-- a page -->", "text/html", "no text"),
+        (b"</p></a>", "text/html", "no text"),
+        (b"<!DOCTYPE html>", "application/xhtml+xml", "no text"),
         (b"x" * (MAX_BYTES + 1), "text/html", "too large"),
         (b"%PDF-1.4 nothing", "application/pdf", "broken PDF"),
         (bytes(range(256)) * 9 + b"\0" * 5000, "text/html", "binary data"),

@@ -45,7 +45,7 @@ def read_pdf(page: Page) -> Document:
         given = " ".join(clean_page(str(pdf.get_metadata_dict().get("Title") or "")).split())
     finally:
         pdf.close()
-    sections = tuple(_sections(page.url, pages, outline))
+    sections = tuple(sections_of(page.url, pages, outline))
     if not sections:
         raise UnreadablePage(page.url, "a PDF without text (scanned?)")
     title = "" if _PHRASES["no_title"].fullmatch(given) else given
@@ -66,7 +66,8 @@ def _title_on(pages: Sequence[PageLines], sections: Sequence[Section]) -> str:
     return next((title for title in titles if not _PHRASES["no_title"].fullmatch(title) and len(title) <= 200), "")
 
 
-def _sections(url: str, pages: Sequence[PageLines], outline: Sequence[Entry]) -> Iterator[Section]:
+def sections_of(url: str, pages: Sequence[PageLines], outline: Sequence[Entry] = ()) -> Iterator[Section]:
+    """Yield the sections of a document by the lines of its pages and its outline."""
     headings: tuple[str, ...] = ()
     fonts = FontHeadings()
     shown = [pdf_layout.without_contents(page) for page in pdf_layout.without_running_lines(pages)]

@@ -46,8 +46,8 @@ def parse_html(text: str) -> Element:
         root = etree.fromstring(re.sub(_LONG_TAG, _cut_attributes, text).encode("utf-8", "ignore"), parser)
     except etree.XMLSyntaxError:
         return etree.Element("html")
-    if any("Excessive depth" in entry.message for entry in parser.error_log):
-        return etree.Element("html")
+    if root is None or any("Excessive depth" in entry.message for entry in parser.error_log):
+        return etree.Element("html")  # None: nothing but comments, a doctype, end tags
     show_shadow_roots(root)
     _clean(root)
     return root
