@@ -23,7 +23,7 @@ MOST_UNREADABLE = 1 / 3  # of a question's words: with more it is in another lan
 MOST_WORDS = 64  # of a question: a longer one is a log or a file
 
 _TOKEN = re.compile(r"(?P<quoted>`[^`]*`|\"[^\"]*\"|(?<!\w)'[^']*'(?!\w))|[^\s`\"]+")
-_EDGE = re.compile(r"^([^\w]*)(.*?)([^\w]*)$", re.DOTALL)
+_EDGE = re.compile(r"^(\W*+)((?:.*\w)?)(\W*)$", re.DOTALL)
 
 
 class Vocabulary:

@@ -16,12 +16,16 @@ from kit.answer_readers import (
     REPLIES,
     STAGES,
     WRITERS,
+    methods_of,
     patterns,
     searching,
 )
-from kit.hostile import LENGTHS, THIRTY, Timed, calls_of, timed
+from kit.hostile import LENGTHS, SHAPES, THIRTY, Timed, calls_of, timed, too_slow
 from kit.pattern_shapes import shapes_of
 from kit.reporting import table
+
+from pipelines.answering.conversation import background, followup, smalltalk
+from pipelines.llm import protocol
 
 GROUPS = {
     "stages": STAGES,
@@ -35,6 +39,8 @@ GROUPS = {
 READERS = {f"{kind}: {name}": read for kind, group in GROUPS.items() for name, read in group.items()}
 # Of a processor that others use too; a reader that reads its text again and again needs minutes for 128,000 characters.
 BOUND_S, TELLING_S, MOST_GROWTH = 10.0, 0.5, 1.5
+QUESTION_S = 2.0  # hundreds of times what one takes
+PATTERN_S = 0.3  # linear patterns take a thousandth
 SHORT, LONG = 1_000, 4_000
 MOST_CALLS_MORE, FEW_CALLS = 4**1.4, 30_000  # four times the text: 16 times as many if the time grows with its square
 OFTEN = dict(list(THIRTY.items())[::3])
@@ -53,6 +59,14 @@ def test_calls_grow_with_the_length_of_a_hostile_text(name: str) -> None:
     }
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("name", QUESTIONS)
+def test_no_question_takes_long(name: str) -> None:
+    shapes = {title: SHAPES[title] for title in ("one word", "spaces", "dashes", "a. and spaces", "< and spaces")}
+    found = timed(QUESTIONS[name], shapes, (LONGEST_QUESTION,), limit_s=QUESTION_S, runs=1)
+    assert not {title: one for title, one in found.items() if one.error or math.isinf(one.longest)}
+
+
 @pytest.mark.exhaustive
 @pytest.mark.timeout(1_800)
 @pytest.mark.parametrize("name", READERS)
@@ -64,13 +78,26 @@ def test_no_reader_takes_long_for_a_hostile_text(name: str, rows: list[tuple[str
     assert not {title: one for title, one in found.items() if is_fault(one)}
 
 
+# What a question, an answer, a reply or a message passes; methods with a bound of their own are tried up to it.
+READ_BY_ANYBODY = ("pipelines.answering.", "pipelines.llm.", "pipelines.insights.", "serve.")
+BOUNDED = {
+    "pipelines.answering.conversation.background": background.LONGEST,
+    "pipelines.answering.conversation.followup": followup.LONGEST,
+    "pipelines.answering.conversation.smalltalk": smalltalk.LONGEST,
+    "pipelines.llm.": protocol.LONGEST_MESSAGE,
+}
+
+
 @pytest.mark.exhaustive
 @pytest.mark.timeout(1_800)
-def test_no_pattern_takes_long_for_what_its_own_parts_repeat(rows: list[tuple[str, ...]]) -> None:
-    faults = {}
+def test_no_pattern_takes_long_for_what_its_own_parts_repeat() -> None:
+    faults: dict[str, list[str]] = {}
     for name, pattern in patterns():
-        found = timed(searching(pattern), shapes_of(pattern), LENGTHS[:2], limit_s=1.0, runs=1)
-        faults |= {f"{name}, {title}": one for title, one in found.items() if is_fault(one)}
+        if name.startswith(READ_BY_ANYBODY):
+            longest = next((most for module, most in BOUNDED.items() if name.startswith(module)), LONGEST_QUESTION)
+            shapes = {**shapes_of(pattern), **OFTEN}
+            slow = too_slow(searching(pattern, methods_of(name)), shapes, longest, PATTERN_S)
+            faults |= {name: slow} if slow else {}
     assert not faults
 
 

@@ -17,9 +17,9 @@ import pkgutil
 import re
 import sys
 import time
-from collections.abc import AsyncGenerator, Iterator, Mapping
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +34,7 @@ from pipelines.answering.conversation import background, followup, open_page, pa
 from pipelines.answering.grounding import support, words
 from pipelines.answering.question import Question
 from pipelines.answering.retrieval.neighbours import join_chunks
+from pipelines.answering.retrieval.ranking import sides
 from pipelines.answering.retrieval.ranking.texts import features
 from pipelines.answering.retrieval.search import Retrieval
 from pipelines.answering.sanitizing.stream import AnswerSanitizer
@@ -70,7 +71,7 @@ from pipelines.page.blocks import read_blocks
 from pipelines.page.cut.chunker import Chunker
 from pipelines.page.markdown import markdown_of
 from pipelines.page.stored import plain_text
-from pipelines.records import Index, IndexSettings, Message, Page, Route
+from pipelines.records import Hit, Index, IndexSettings, Message, Page, Route
 from pipelines.text import cleaning, detection
 from serve.api.openai.sources import Footnotes
 from serve.chat.reply import AnswerView, Reply
@@ -167,16 +168,18 @@ def support_by_page(text: str) -> None:
     asyncio.run(support.Passages(hits).find("The scheduler of Ray starts an actor on a node."))
 
 
-def quote_page(text: str) -> None:
-    async def run() -> None:
+def quote(question: str, page: str) -> None:
+    """Quote a page for a question, from one section and from two."""
+
+    async def run(*hits: Hit) -> None:
         agent = ExtractiveAgent()
-        task = await agent.prepare(
-            Task(QUESTION, (make_hit("https://docs.ray.io/a.html#b", f"{PAGE}\n\n{text}"), HITS[1]))
-        )
+        task = await agent.prepare(Task(question, hits))
         async for _ in agent.answer(task):
             pass
 
-    asyncio.run(run())
+    hit = make_hit("https://docs.ray.io/a.html#b", page)
+    asyncio.run(run(hit))
+    asyncio.run(run(hit, HITS[1]))
 
 
 def trim_page(text: str) -> None:
@@ -289,7 +292,7 @@ PASSAGES: Mapping[str, Reader] = {
     "written as Markdown": markdown_of,
     "passages": split_passages,
     "sentences": lambda text: list(split_sentences(text)),
-    "quotation": quote_page,
+    "quotation": lambda text: quote(QUESTION, f"{PAGE}\n\n{text}"),
     "trimming": trim_page,
     "support by a page": support_by_page,
     "closest sentence": lambda text: closest.closest_sentence(QUESTION, make_hit("https://a.io/b", text)),
@@ -334,6 +337,16 @@ QUESTIONS: Mapping[str, Reader] = {
     "follow-up": lambda text: followup.complete(text, [QUESTION]),
     "follow-up of a long question": lambda text: followup.complete("and how do I do that?", [text]),
     "two questions": parts.parts_of,
+    "two sides": sides.compared,
+    "quotation": lambda text: quote(text, PAGE),
+    "trimming": lambda text: choose_parts(text, HITS, lambda texts: len(texts) < 3),
+    "ranking": lambda text: features(text, [replace(hit, score=1.0) for hit in HITS]),
+    "closest sentence": lambda text: closest.closest_sentence(text, HITS[0]),
+    "refusals": lambda text: (refusals.is_echo(QUESTION, text), refusals.RefusalFilter(final=True, question=text)),
+    "rewriting": lambda text: (rewriting.parse_standalone(QUESTION, text), rewriting.parse_passage(QUESTION, text)),
+    "language": detection.find_language,
+    "terms": terms,
+    "masking": masking.mask,
     "background task": lambda text: (
         background.find_background_task([Message("user", text)]),
         background.empty_reply(text),
@@ -457,15 +470,55 @@ def _inline() -> Iterator[tuple[str, Any]]:
                     yield f"{module}:{call.lineno}", re.compile(str(first.value), re.MULTILINE)
 
 
-def searching(pattern: Any) -> Reader:
-    """Return a reader that does all that code does with a pattern."""
+METHODS = ("match", "fullmatch", "search", "sub", "split", "findall", "finditer")
+
+
+def methods_of(name: str) -> list[str]:
+    """Return what is done with the pattern that `patterns` has under `name`; none for one that is found by two names."""
+    module = name.partition(":")[0] if ":" in name else _module_of(name)
+    if ":" in name:
+        at = int(name.partition(":")[2]) - 1
+        text, called = "\n".join(_source(module).splitlines()[at : at + 2]), r"\bre(?:gex)?"
+    else:
+        variable, _, key = name.removeprefix(f"{module}.").partition(".")
+        others = [] if variable.startswith("_") else list(_modules())
+        text = "\n".join(map(_source, [module, *others]))
+        called = rf"\b{variable}\[(?:\"{key}\"|[^\"\]]+)\]" if key else rf"\b{variable}"
+    found = re.findall(rf"{called}\.({'|'.join(METHODS)})\b", text)
+    return [method for method in METHODS if method in found]
+
+
+@cache
+def _source(module: str) -> str:
+    spec = importlib.util.find_spec(module)
+    return Path(spec.origin).read_text(encoding="utf-8") if spec and spec.origin else ""
+
+
+def _module_of(name: str) -> str:
+    parts = name.split(".")
+    while len(parts) > 1 and not _is_module(".".join(parts)):
+        parts.pop()
+    return ".".join(parts)
+
+
+def _is_module(name: str) -> bool:
+    try:
+        return importlib.util.find_spec(name) is not None
+    except ModuleNotFoundError:
+        return False
+
+
+def searching(pattern: Any, methods: Sequence[str] = METHODS) -> Reader:
+    """Return a reader that does with a pattern what code does with it."""
 
     def read(text: str) -> None:
-        pattern.match(text)
-        pattern.fullmatch(text)
-        pattern.search(text)
-        pattern.sub("", text)
-        pattern.split(text)
+        for method in methods:
+            if method == "sub":
+                pattern.sub("", text)
+            elif method == "finditer":
+                list(pattern.finditer(text))
+            else:
+                getattr(pattern, method)(text)
 
     return read
 
@@ -479,7 +532,7 @@ def main(names: list[str], most: int = LENGTHS[-1], limit_s: float = 10.0, runs:
     if names:
         readers = {name: read for name, read in readers.items() if any(one in name for one in names)}
     if not names or "patterns" in names:
-        readers |= {name: searching(pattern) for name, pattern in patterns()}
+        readers |= {name: searching(pattern, methods_of(name)) for name, pattern in patterns()}
     began, faults = time.monotonic(), 0
     print(f"{'reader':34}  {'longest':>8}  {'growth':>6}  at worst")
     for name, read in readers.items():

@@ -91,6 +91,8 @@ SHAPES: Mapping[str, Shape] = {
     "one word": repeated("a"),
     "one word behind a space": repeated("a", "x "),
     "spaces": repeated(" ", "x", "x"),
+    "a. and spaces": repeated(" ", "a.", "x"),
+    "< and spaces": repeated(" ", "<", "x"),
     "lines": repeated("\n", "x", "x"),
     "spaces and lines": repeated(" \n", "x", "x"),
     "sentences of a letter": repeated("A. "),
@@ -432,6 +434,31 @@ def calls_of(read: Reader, text: str) -> int:
         sys.setprofile(before)
         threading.setprofile(None)  # type: ignore[arg-type]
     return next(count)
+
+
+def too_slow(read: Reader, shapes: Mapping[str, Shape], length: int, limit_s: float) -> list[str]:
+    """Return the shapes that a pattern takes `limit_s` of a processor for, twice; `re` looks for signals as it runs."""
+
+    class Slow(Exception): ...
+
+    def stop(*_: object) -> None:
+        raise Slow
+
+    def is_slow(text: str) -> bool:
+        signal.setitimer(signal.ITIMER_VIRTUAL, limit_s)
+        try:
+            read(text)
+        except Slow:
+            return True
+        finally:
+            signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        return False
+
+    before = signal.signal(signal.SIGVTALRM, stop)
+    try:
+        return [title for title, shape in shapes.items() if is_slow(shape(length)) and is_slow(shape(length))]
+    finally:
+        signal.signal(signal.SIGVTALRM, before)
 
 
 def timed(

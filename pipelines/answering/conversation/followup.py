@@ -13,7 +13,7 @@ from pipelines.lexical import STOP_TERMS, terms
 from pipelines.text.phrases import compile_phrases, read_table
 
 _NAME = re.compile(
-    r"@?`?[A-Za-z]\w*(?:\.[A-Za-z_]\w+|_\w+|::\w+|(?=\())[\w.:]*(?:\(.*\))?`?"
+    r"@?`?[A-Za-z](?=[^\W_]*+_\w|\w*+(?:\.[A-Za-z_]\w|::\w|\())[\w.:]*+(?:\(.*\))?`?"
 )  # `ray.put`, `lru_cache`, `f()`
 _TABLE = read_table(__name__)
 _PHRASES = compile_phrases(_TABLE)

@@ -16,7 +16,7 @@ from pipelines.text.cleaning import clean_for_model
 from pipelines.text.phrases import read_table
 
 # The opening or closing mark of a delimiter, also in forms that a model reads as one.
-_DELIMITER = re.compile(r"[<＜﹤‹〈](?=\s*[/／∕]?\s*(?:passage|draft)\b)", re.IGNORECASE)
+_DELIMITER = re.compile(r"[<＜﹤‹〈](?=\s*+(?:[/／∕]\s*+)?(?:passage|draft)\b)", re.IGNORECASE)
 # What begins or ends a message in the chat template of a model. Servers read it in a message's text too.
 _TURN = re.compile(r"<(?=[|｜][^|｜<>\s]{1,40}[|｜]>|/?(?:start|end)_of_turn>|/?s>|<SYS>>|</SYS>>)|\[(?=/?INST\])")
 # The beginning of a line that would be a plain passage, the question or another part of a prompt.

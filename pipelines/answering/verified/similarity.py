@@ -19,8 +19,8 @@ SIMILAR, SHARED_WORDS = 0.89, 0.66
 
 _NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
 _NAME = re.compile(
-    r"`[^`]+`|--?\w[\w-]*|\w+(?:\.\w+)+|\w*_\w+|[A-Za-z]+\d\w*|\b\w*[a-z][A-Z]\w*|\b[A-Z]{2,}\w*"
-    r"|(?<=[a-z,] )[A-Z][a-z]+"
+    r"`[^`]+`|--?\w[\w-]*|\b\w++(?:\.\w+)+|\b\w*_\w+|(?<![A-Za-z])[A-Za-z]++\d\w*|\b\w*[a-z][A-Z]\w*"
+    r"|\b[A-Z]{2,}\w*|(?<=[a-z,] )[A-Z][a-z]+"
 )
 _NEGATIONS = frozenset(["not", "no", "never", "none", "nor", "neither", "cannot", "without", "except", "unless"])
 # Endings that are no words: of "what's" and "node's", and of "CPUs".

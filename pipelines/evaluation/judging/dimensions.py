@@ -23,7 +23,9 @@ PADDED = Template(_TABLE["padded"])
 SCHEMA = object_schema({"reasoning": {"type": "string"}, "score": {"type": "number"}})
 
 VARIABLES = frozenset({"question", "answer", "reference", "context"})
-_TAG = re.compile(r"<(?=\s*/?\s*(?:question|reference_answer|generated_answer|context|answer_[ab])\b)", re.IGNORECASE)
+_TAG = re.compile(
+    r"<(?=\s*+(?:/\s*+)?(?:question|reference_answer|generated_answer|context|answer_[ab])\b)", re.IGNORECASE
+)
 
 
 class BadDimension(ValueError):

@@ -16,7 +16,7 @@ Prior = Callable[[RankableChunk], float]
 # `ray.data.Dataset.map`, `std::vector`, `os.path.join()`: the whole title of a page that a documentation generator
 # makes for one object (Sphinx autosummary, rustdoc, Doxygen, …).
 _OBJECT = re.compile(r"[A-Za-z_]\w*(?:(?:\.|::)[A-Za-z_]\w*)+(?:\(\))?")
-_SITE = re.compile(r"\s+[—–|-]\s[^—–|]*$")  # " — Ray 3.0.0" after a page's own title
+_SITE = re.compile(r"(?<!\s)\s++[—–|-]\s[^—–|]*$")  # " — Ray 3.0.0" after a page's own title
 _WORD = re.compile(r"\w+")
 # The prior of another version than that of the page that the reader has open: the first of another one counts as the
 # last of a leg's 50 hits. On the Rust book in four editions, of 100 questions with a random page open the first hit is

@@ -80,7 +80,7 @@ _COLONS = ("", ":", "：")  # these end no statement, but may lead in the next o
 _STOP = re.compile(rf"([.!?…。！？:：]){_CLOSERS}\Z")
 _ABBREVIATION = re.compile(r"(?:\b(?:e\.g|i\.e|vs|cf|fig|approx|resp|incl|z\.B|d\.h|bzw)|(?-i:\b[A-Z]))\.\Z", re.I)
 _BOLD_LINE = re.compile(r"\s*(\*\*|__)[^*_]+\1\s*\Z")
-_LOOSE_STOP = re.compile(r"\s+(?=[.,;:!?](?:\s|\Z))")
+_LOOSE_STOP = re.compile(r"(?<!\s)\s++(?=[.,;:!?](?:\s|\Z))")
 
 
 class TextReader:
