@@ -474,7 +474,7 @@ METHODS = ("match", "fullmatch", "search", "sub", "split", "findall", "finditer"
 
 
 def methods_of(name: str) -> list[str]:
-    """Return what is done with the pattern that `patterns` has under `name`; none for one that is found by two names."""
+    """Return what is done with the pattern that `patterns` has under `name`; nothing where it has another name too."""
     module = name.partition(":")[0] if ":" in name else _module_of(name)
     if ":" in name:
         at = int(name.partition(":")[2]) - 1
