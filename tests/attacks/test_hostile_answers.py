@@ -39,7 +39,7 @@ GROUPS = {
 READERS = {f"{kind}: {name}": read for kind, group in GROUPS.items() for name, read in group.items()}
 # Of a processor that others use too; a reader that reads its text again and again needs minutes for 128,000 characters.
 BOUND_S, TELLING_S, MOST_GROWTH = 10.0, 0.5, 1.5
-QUESTION_S = 2.0  # hundreds of times what one takes
+QUESTION_S = 0.5  # ten times what the slowest takes
 PATTERN_S = 0.3  # linear patterns take a thousandth
 SHORT, LONG = 1_000, 4_000
 MOST_CALLS_MORE, FEW_CALLS = 4**1.4, 30_000  # four times the text: 16 times as many if the time grows with its square
