@@ -13,12 +13,24 @@ from typing import Annotated, Any
 from urllib.parse import urlsplit
 
 import yaml
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    SerializeAsAny,
+    ValidationError,
+    model_validator,
+)
 
 from pipelines.indexing.chunking.url_rules import UrlPattern, UrlRules
 from pipelines.indexing.crawling.crawl import Site
-from pipelines.indexing.folders.folder import Folder, NoSuchFolder
+from pipelines.indexing.folders.folder import Folder
 from pipelines.indexing.reading.generator import check_selector
+from pipelines.indexing.sources.folder import FolderSource
+from pipelines.indexing.sources.site import SiteSource
+from pipelines.indexing.sources.source import ConfiguredSource, PageSource, configured_source
 from pipelines.records import ChunkUnit, IndexSettings, VectorType
 from pipelines.records.night_choices import NightChoices
 from pipelines.text.mistakes import describe_mistakes
@@ -109,12 +121,16 @@ class IndexChoices(_Strict):
 
 
 class Collection(_Strict):
-    """A named body of documents, indexed and asked together. Readers see its `title`, by default that of its site."""
+    """A named body of documents, indexed and asked together. Readers see its `title`, by default that of its site.
+
+    Its pages come from `sites`, `folders` and `sources` of other kinds.
+    """
 
     name: Name
     title: str = ""
     sites: list[Site] = []
     folders: list[Folder] = []
+    sources: list[Annotated[SerializeAsAny[ConfiguredSource], BeforeValidator(configured_source)]] = []
     index: IndexChoices = IndexChoices()
     html: HtmlSelectors = HtmlSelectors()
     tags: dict[str, str] = {}
@@ -143,15 +159,10 @@ class Collection(_Strict):
                 folder["path"] = str(Path(folder["path"]).absolute())
         return values
 
-    def check_folders(self, relative: bool = True) -> None:
-        """Raise NoSuchFolder for a folder without a readable file, or a relative one unless `relative`."""
-        for folder in self.folders:
-            if not relative and "://" not in folder.path and not Path(folder.path).is_absolute():
-                raise NoSuchFolder(
-                    f"path {folder.path!r} is relative: a Ray job runs in a copy of the working directory, perhaps on "
-                    "another machine. Give the absolute path of a folder that every node sees, or a bucket URL"
-                )
-            folder.recognised().files()
+    def page_sources(self, retry_failed: bool = False) -> list[PageSource]:
+        """Return where its pages come from; with `retry_failed` sites are asked only for pages that failed."""
+        hosts = [host for each in self.sites for host in each.hosts(retry_failed)]
+        return [*map(SiteSource, hosts), *map(FolderSource, self.folders), *self.sources]
 
 
 # ---------------------------------------------------------------------------------------------- from a file, from flags
@@ -197,12 +208,12 @@ def compose_collection(
     if file:
         data = _read_yaml(file)
     if start_urls:
-        data |= {"sites": [{"start_urls": list(start_urls)}], "folders": []}
+        data |= {"sites": [{"start_urls": list(start_urls)}], "folders": [], "sources": []}
     if path:
-        data |= {"sites": [], "folders": [{"path": path, "base_url": base_url}]}
+        data |= {"sites": [], "folders": [{"path": path, "base_url": base_url}], "sources": []}
     data |= {key: value for key, value in top.items() if value is not None}
     collection = collection_from(data, origin)
-    if not (collection.sites or collection.folders):
+    if not collection.page_sources():
         why = "nothing to index" if stored is None else f"collection {collection.name!r} has no stored sources"
         raise InvalidCollection(f"{why}: give a URL, a folder with --base-url URL, or a collection file")
     return _replace(collection, crawl or {}, index or {}, origin)

@@ -30,19 +30,18 @@ from pipelines.indexing.building.pools import (
 )
 from pipelines.indexing.building.steps import BuildJob
 from pipelines.indexing.building.threads import ThreadedIterator
-from pipelines.indexing.collection import INDEX, Collection, Folder
+from pipelines.indexing.collection import INDEX, Collection
 from pipelines.indexing.copies import find_copies
-from pipelines.indexing.crawling.crawl import CrawlSettings
 from pipelines.indexing.crawling.reachable import SiteUnreachable, find_unreachable
 from pipelines.indexing.crawling.scope import spellings
-from pipelines.indexing.crawls import mark_unseen, note_ends
-from pipelines.indexing.folders.files import limit_files, save_files
 from pipelines.indexing.layouts import SAMPLE, find_unmatched, known_layouts, learn_layouts
 from pipelines.indexing.publish import find_live_index
 from pipelines.indexing.reading.child_process import Child
 from pipelines.indexing.reading.html.site import selectors_of
 from pipelines.indexing.reading.text import TOO_SLOW
 from pipelines.indexing.settings import ReindexOptions
+from pipelines.indexing.sources.absence import mark_unseen
+from pipelines.indexing.sources.source import PageSource, Reading
 from pipelines.indexing.summary import RunLog, trace_tasks
 from pipelines.indexing.watch import RunWatch
 from pipelines.logs import as_began
@@ -72,8 +71,8 @@ RUNS_OF_COSTS = 100
 class Gatherer:
     """Stages the pages of a collection that `base` lacks.
 
-    `base` is the index that the run brings up to date, None if it builds a new one. `hosts` are the crawls, `early` are
-    afterwards the reasons why some ended before they were complete, `layouts` what is left out of their pages.
+    `base` is the index that the run brings up to date, None if it builds a new one. `sources` are those that it reads,
+    `early` are afterwards the reasons why some ended before they were complete, `layouts` what is left out of pages.
     """
 
     def __init__(
@@ -91,7 +90,8 @@ class Gatherer:
         self._name, self._changes = collection.name, options.changes
         self._watch = RunWatch(store, collection.name, run, log.tell)
         self._read_attempts = 10**6 if options.retry_failed else READ_ATTEMPTS
-        self.hosts = self._choose_hosts()
+        self.sources = self._choose_sources()
+        self._remote = [source for source in self.sources if source.is_remote]
         self.early: list[str] = []
         self._too_long = 0
         self.layouts = known_layouts(store, collection.name)
@@ -100,13 +100,15 @@ class Gatherer:
         self._child = self._stack.enter_context(closing(Child()))  # started once there is a page to read
         log.add_seconds("ray_start", 0)
 
-    def check_sites(self) -> None:
-        """Warn of sites that can't be reached. Raises SiteUnreachable if all are, and nothing else is to be done."""
+    def check_hosts(self) -> None:
+        """Warn of hosts that can't be reached. Raises SiteUnreachable if all are, and nothing else is to be done."""
         if self._options.ray_address != "local":
-            return  # the crawl runs on other machines, with another network
-        unreachable = find_unreachable(self.hosts, self._log.tell)
+            return  # other machines read the sources, on another network
+        hosts = [host for source in self.sources for host in source.hosts]
+        unreachable = find_unreachable(hosts, self._log.tell)
         reasons = [f"{url}: {reason}" for url, reason in unreachable.items()]
-        if reasons and len(reasons) == len(self.hosts) and not (self._collection.folders or self.ranges_to_index()):
+        others = any(not source.hosts for source in self._collection.page_sources())
+        if reasons and len(reasons) == len(hosts) and not (others or self.ranges_to_index()):
             raise SiteUnreachable(f"{'; '.join(reasons)}: nothing was read, nothing is changed")
         for reason in reasons:
             self._log.warn(reason)
@@ -118,16 +120,13 @@ class Gatherer:
         with self._stack:
             if self._changes:
                 self._store.mark_deleted(self._name, self._run, sorted(spellings(self._changes.deleted)))
-            for folder in self._collection.folders:
-                with self._log.timed("read_files"):
-                    self._read_files(folder)
-            complete: list[CrawlSettings] = []
-            if self.hosts:
+            self._read_here()
+            if self._remote:
                 with self._log.timed("crawl_and_embed"), self._watch.crawling(lambda: self._input_rules):
                     self._crawl()
-                    complete, self.early = note_ends(self._store, self._run, self.hosts, self._log)
+            complete = self._note_ends()
             if not self._changes:
-                mark_unseen(self._store, self._collection, self._run, complete)
+                mark_unseen(self._store, self._name, self._run, self._collection.page_sources(), complete)
             self._leave_out_copies()
             if not self._changes:
                 self._learn_layouts()
@@ -149,34 +148,57 @@ class Gatherer:
         attempts, seen = self._read_attempts, self._changes is not None
         return self._store.ranges_to_index(self._name, self._run, index, rules, size, attempts, seen)
 
+    def _read_here(self) -> None:
+        """Store the pages of the sources that are read on this machine, before anything is embedded."""
+        log, options = self._log, self._options
+        reading = Reading(
+            self._store, self._store.url, self._name, self._run, options.read_all, log.tell, log.count_files
+        )
+        for source in self.sources:
+            if not source.is_remote:
+                with log.timed("read_files"):
+                    for _ in source.read(reading):
+                        pass
+
+    def _note_ends(self) -> list[PageSource]:
+        """Tell how the readings of the sources ended; return those that are complete."""
+        reports, complete = {row["host"]: row for row in self._store.crawls(self._run)}, list[PageSource]()
+        for source in self.sources:
+            if stopped_by := source.ended(reports.get(source.name), self._log.tell, self._log.warn):
+                self.early.append(stopped_by)
+            else:
+                complete.append(source)
+        return complete
+
     def _crawl(self) -> None:
         """Crawl, and embed meanwhile. In a first run pages wait until their sites' layouts can be told, but on Ray.
 
         A crawl of few pages on a given Ray, or of one that has no room for actors, brings pages alone: they are
         embedded afterwards.
         """
+        sources = self._remote
         if self._wants_ray():
             if self._options.embedders is None and (self._crawls_little() or not self._has_room()):
                 self._crawl_alone()
             else:
-                self._gather_on_ray(lambda on_ray: on_ray.crawled(self.hosts))
+                self._gather_on_ray(lambda on_ray: on_ray.gathered(sources))
         elif self._changes or self._store.layouts(self._name)[0]:
-            self._consume(self._local.crawled(self.hosts))
+            self._consume(self._local.gathered(sources))
         else:
-            self._consume(self._local.crawled(self.hosts, SAMPLE * len(self.hosts), self._learn_layouts))
+            self._consume(self._local.gathered(sources, SAMPLE * len(sources), self._learn_layouts))
 
     def _crawl_alone(self) -> None:
         """Crawl on the nodes of the given Ray, whatever others hold there."""
-        from pipelines.indexing.building.ray_builder import crawl_alone
+        from pipelines.indexing.building.ray_builder import gather_alone
 
         _ = self._ray  # it is connected
-        crawl_alone(self.hosts, self._job(plan_local(1)))
+        gather_alone(self._remote, self._job(plan_local(1)))
 
     def _crawls_little(self) -> bool:
         """Return whether the crawls bring few pages: by the limits of their sites, or as far as they are known."""
-        limits = [host.max_pages or math.inf for host in self.hosts]
+        limits = [source.max_pages or math.inf for source in self._remote]
         known = sum(self._store.status(self._name)["pages"].values())
-        is_known = all(self._store.known_page(self._name, host.start_urls[0]) for host in self.hosts)
+        is_known = all(source.is_stored(self._store, self._name) for source in self._remote)
         return (known if is_known and not self._changes else sum(limits)) <= HERE_PAGES
 
     @property
@@ -322,14 +344,14 @@ class Gatherer:
         options = self._options
         pools, message = plan_pools(nodes, options.embedders, options.gpus_per_embedder, options.max_embedders)
         # What a crawl finds is not known: at most all pages again, of a new site any number.
-        known = sum(self._store.status(self._name)["pages"].values()) if self.hosts else 0
+        known = sum(self._store.status(self._name)["pages"].values()) if self._remote else 0
         pages, size = self._to_index(known)
-        wanted = actors_for(pages, size, self._costs, options.finish_in_s) if pages or not self.hosts else None
+        wanted = actors_for(pages, size, self._costs, options.finish_in_s) if pages or not self._remote else None
         most = pools.most if wanted is None else min(pools.most, max(pools.embedders, wanted))
         return replace(pools, most=most), message
 
     def estimate(self, to_fetch: Sequence[int], new_pages: int) -> Estimate:
-        """Estimate the run, which fetches so many pages of each host and stores `new_pages` of hosts and folders."""
+        """Estimate the run, which fetches so many pages of each remote source and stores `new_pages` of all sources."""
         pages, size = self._to_index(new_pages)
         nodes: list[Node] = [{"CPU": float(count_cpus()), "GPU": float(has_gpu())}]
         if self._wants_ray():
@@ -372,32 +394,19 @@ class Gatherer:
             read_attempts=self._read_attempts,
         )
 
-    def _read_files(self, folder: Folder) -> None:
-        settings = folder.recognised()
-        if settings.sources:
-            self._log.tell(
-                f"{settings.sources.config}: {folder.path} is cited as {settings.sources.generator} publishes it"
-            )
-        listing = settings.files()
+    def _choose_sources(self) -> list[PageSource]:
+        """Return the sources to read. With new settings stored pages are enough: only a new site is crawled."""
+        sources = self._collection.page_sources(self._options.retry_failed)
         if self._changes:
-            listing = limit_files(settings, listing, spellings(self._changes.changed))
-        pages, drafts = save_files(settings, listing, self._store, self._name, self._run, self._options.read_all)
-        self._log.count_files(listing.skipped, listing.excluded + drafts)
-        self._log.tell(f"{pages:,} {'file' if pages == 1 else 'files'} under {folder.path}")
-
-    def _choose_hosts(self) -> list[CrawlSettings]:
-        """Return the crawls to do. With new settings the stored pages are enough: only a new site is crawled."""
-        hosts = [host for site in self._collection.sites for host in site.hosts(self._options.retry_failed)]
-        if self._changes:
-            return [limited for host in hosts if (limited := host.limited_to(self._changes.changed))]
+            return [limited for source in sources if (limited := source.limited_to(self._changes.changed))]
         status = self._store.status(self._name)
         if self._base is not None or not any(index["state"] in ("live", "candidate") for index in status["indexes"]):
-            return hosts
+            return sources
         stored = status["pages"].get("ok", 0)
         self._log.tell(
             f"new settings: building a new index from {stored:,} stored pages beside the live one, without crawling"
         )
-        return [host for host in hosts if not self._store.known_page(self._name, host.start_urls[0])]
+        return [source for source in sources if not source.is_stored(self._store, self._name)]
 
     def _consume(self, stored: Iterable[Any]) -> None:
         times: dict[str, list[tuple[float, float]]] = {"read": [], "embed": [], "store": []}

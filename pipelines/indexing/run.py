@@ -18,7 +18,6 @@ from pipelines.cluster import check_place, is_connected
 from pipelines.indexing import publish
 from pipelines.indexing.building.pools import check_request
 from pipelines.indexing.collection import Collection
-from pipelines.indexing.crawling.crawl import CrawlSettings, survey
 from pipelines.indexing.crawling.scope import spellings
 from pipelines.indexing.gather import Gatherer
 from pipelines.indexing.lock import RunRecord, hold_collection, record_run
@@ -49,7 +48,7 @@ class OtherSettings(RuntimeError):
 def reindex(
     store: Store, collection: Collection, options: ReindexOptions = DEFAULTS, progress: Progress = silent
 ) -> ReindexSummary:
-    """Bring the index of a collection up to date with its sites and folders, and publish it in one step.
+    """Bring the index of a collection up to date with its sources, and publish it in one step.
 
     `progress` receives one line at a time for a person (`print` will do). A run that fails is recorded with its error,
     and the next one goes on from there; one that read nothing leaves the collection as it was. Raises CollectionBusy,
@@ -81,17 +80,15 @@ def plan_reindex(
     settings = _settings(store, collection, options)
     base = publish.find_base_index(store, collection.name, settings)
     gatherer = Gatherer(store, collection, settings, 0, base, options, RunLog(progress))
-    gatherer.check_sites()
-    sites = [_plan_site(store, collection.name, host) for host in gatherer.hosts]
-    files = {each.path: len(each.recognised().files().paths) for each in collection.folders}
+    gatherer.check_hosts()
+    plans = [source.plan(store, collection.name) for source in gatherer.sources]
     known = store.status(collection.name)["pages"]
-    stored = sum(known.values())
-    to_fetch = [max(site["pages"], stored // len(sites)) for site in sites]
-    new = sum(site["new_pages"] for site in sites) + max(0, sum(files.values()) - stored)
+    remote = [plan for plan in plans if plan.is_remote]
+    to_fetch = [max(plan.pages, sum(known.values()) // len(remote)) for plan in remote]
+    new = sum(plan.new_pages for plan in plans)
     return {
         "collection": collection.name,
-        "sites": sites,
-        "folders": [{"path": path, "files": count} for path, count in files.items()],
+        "sources": [asdict(plan) for plan in plans],
         "known_pages": known,
         "estimate": asdict(gatherer.estimate(to_fetch, new)),
         "stored_pages_to_index": sum(part["pages"] for part in gatherer.ranges_to_index()),
@@ -100,28 +97,14 @@ def plan_reindex(
     }
 
 
-def _plan_site(store: Store, collection: str, host: CrawlSettings) -> dict[str, Any]:
-    """Return how many pages the start pages and seeds of a host name, and how many of them are not known yet."""
-    urls = survey(host, store.url, collection)
-    known = store.content_hashes(collection, urls)
-    return {
-        "start_urls": list(host.start_urls),
-        "pages": len(urls),
-        "new_pages": len(set(urls) - known.keys()),
-        "max_pages": host.max_pages,
-    }
-
-
 def check_request_of(collection: Collection, options: ReindexOptions, progress: Progress) -> None:
-    """Raise what a reindex raises before it begins a run: bad options, folders that are not there."""
+    """Raise what a reindex raises before it begins a run: bad options, sources that can't be read."""
     check_request(options.embedders, options.gpus_per_embedder)
     check_request(options.max_embedders)
-    collection.check_folders(options.relative_paths)
+    for source in collection.page_sources():
+        source.check(options.relative_paths, progress)
     if options.embedders is not None and options.ray_address == "local" and not (options.no_ray or is_connected()):
         check_place()
-    for site in collection.sites:
-        if site.ignore_robots:
-            progress(f"WARNING: robots.txt of {', '.join(site.start_urls)} is IGNORED (--ignore-robots)")
 
 
 def _settings(store: Store, collection: Collection, options: ReindexOptions) -> IndexSettings:
@@ -193,7 +176,7 @@ class ReindexRun:
         with log.timed("total"):
             base = self._live_base() if self.options.changes else publish.find_base_index(store, name, self.settings)
             gatherer = Gatherer(store, self.collection, self.settings, self.run, base, self.options, log)
-            gatherer.check_sites()
+            gatherer.check_hosts()
             gatherer()
             staged, pages = store.staged_counts(self.run), store.page_counts(name, self.run)
             stopped_by = gatherer.early[-1] if gatherer.early else ""

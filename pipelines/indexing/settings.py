@@ -92,15 +92,14 @@ class ReindexOptions:
 def check_changes(store: Store, collection: Collection, changes: PageChanges) -> None:
     """Raise NotInCollection for pages of other sites and folders, NoLiveIndex where there is nothing to change."""
     store.live_index(collection.name)
-    hosts = [host for site in collection.sites for host in site.hosts()]
-    roots = tuple(folder.base_url for folder in collection.folders)
+    sources = collection.page_sources()
     outside = [url for url in (*changes.changed, *changes.deleted)
-               if not (url.startswith(roots) or any(host.limited_to([url]) for host in hosts))]  # fmt: skip
+               if not any(source.limited_to([url]) for source in sources)]  # fmt: skip
     outside = [url for url in outside if url in changes.changed or not store.known_page(collection.name, url)]
     if outside:
-        sources = [*(url for host in hosts for url in host.start_urls), *roots]
+        found = [address for source in sources for address in source.addresses]
         raise NotInCollection(
-            f"{first_of(outside)}: outside of collection {collection.name!r}, which has {', '.join(sources)} and what "
+            f"{first_of(outside)}: outside of collection {collection.name!r}, which has {', '.join(found)} and what "
             "its patterns include; nothing was read"
         )
 

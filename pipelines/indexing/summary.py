@@ -94,13 +94,15 @@ def describe_left_out(state: str, pages: int, url: str, error: str | None) -> st
 def describe_plan(plan: Mapping[str, Any]) -> list[str]:
     """Return what `plan_reindex` says, as lines for a person."""
     lines = []
-    for site in plan["sites"]:
-        lines.append(f"  site      {', '.join(site['start_urls'])}")
-        named = f"{site['pages']:,} pages ({site['new_pages']:,} new)"
+    for source in plan["sources"]:
+        named = f"{source['pages']:,} pages ({source['new_pages']:,} new)"
+        if not source["is_remote"]:
+            lines.append(f"  source    {source['name']}: {named}")
+            continue
+        lines.append(f"  site      {source['name']}")
         lines.append(f"            start page, sitemap and llms.txt name {named}; these may lead to more")
-        if site["max_pages"]:
-            lines.append(f"            at most {site['max_pages']:,} are fetched")
-    lines += [f"  folder    {folder['path']}: {folder['files']:,} files" for folder in plan["folders"]]
+        if source["max_pages"]:
+            lines.append(f"            at most {source['max_pages']:,} are fetched")
     known = ", ".join(f"{count:,} {state}" for state, count in plan["known_pages"].items())
     total = sum(plan["known_pages"].values())
     lines.append(f"  pages     {total:,} known{f': {known}' if known else ''}")

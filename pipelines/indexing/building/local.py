@@ -18,17 +18,17 @@ from pipelines.cluster import JOB_NICENESS
 from pipelines.indexing.building import steps
 from pipelines.indexing.building.threads import ThreadedIterator
 from pipelines.indexing.chunking.page_cutter import PageCutter
-from pipelines.indexing.crawling.crawl import CrawlSettings
 from pipelines.indexing.reading.child_process import Child
 from pipelines.indexing.reading.layout import Layouts
 from pipelines.indexing.reading.read import PageReader
+from pipelines.indexing.sources.source import PageSource
 from pipelines.store import DATABASE_PATIENCE_S, Store
 
 # Texts that are embedded and stored at once: a kill, or Ctrl-C, loses seconds of embedding.
 SLICE = 64
 # A block that is not full is embedded after this time: pages of a slow site do not wait for one another.
 GATHER_S = 2.0
-HOSTS_AT_ONCE = 8
+SOURCES_AT_ONCE = 8
 # A crawl that is ended may wait for a site that does not answer; its process ends with this one.
 CRAWL_ENDS_S = 1.0
 # How much longer a page may take that is read alone: its limit already is four times what an idle machine needs.
@@ -60,15 +60,17 @@ class LocalBuilder:
             self._read = replace(self._read, read=PageCutter(self._job.settings, layouts))
             self._job = replace(self._job, layouts=layouts)
 
-    def crawled(
-        self, hosts: Sequence[CrawlSettings], wait_for: int = 0, learn: Callable[[], None] | None = None
+    def gathered(
+        self, sources: Sequence[PageSource], wait_for: int = 0, learn: Callable[[], None] | None = None
     ) -> Iterator[pa.Table]:
-        """Crawl, and build meanwhile; pages that wait when the last crawl ends are left to `stored`.
+        """Read sources, and build meanwhile; pages that wait when the last source ends are left to `stored`.
 
         With `learn`, which may call `use`, building waits for so many pages, and for its return.
         """
-        shares = [hosts[first::HOSTS_AT_ONCE] for first in range(min(len(hosts), HOSTS_AT_ONCE))]
-        with ThreadedIterator([self._crawl(share) for share in shares], drop_rest=True, end_s=CRAWL_ENDS_S) as urls:
+        shares = [sources[first::SOURCES_AT_ONCE] for first in range(min(len(sources), SOURCES_AT_ONCE))]
+        with ThreadedIterator(
+            [self._read_sources(share) for share in shares], drop_rest=True, end_s=CRAWL_ENDS_S
+        ) as urls:
             yield from self._build(_after(wait_for, learn, urls) if learn else urls)
 
     def stored(self, ranges: Iterable[Mapping[str, Any]]) -> Generator[pa.Table]:
@@ -96,9 +98,9 @@ class LocalBuilder:
     def _urls(self, ranges: Iterable[Mapping[str, Any]]) -> Iterator[list[str]]:
         return (self._store.urls_in_range(self._job.collection, part["first"], part["last"]) for part in ranges)
 
-    def _crawl(self, hosts: Iterable[CrawlSettings]) -> Generator[list[str]]:
-        for host in hosts:
-            yield from steps.crawl_host(host, self._job, self._store)
+    def _read_sources(self, sources: Iterable[PageSource]) -> Generator[list[str]]:
+        for source in sources:
+            yield from steps.read_source(source, self._job, self._store)
 
     def _build(self, urls: Iterable[list[str]]) -> Iterator[pa.Table]:
         niceness = 0 if self._urgent else JOB_NICENESS

@@ -19,13 +19,13 @@ from pipelines.cluster import leave_to_others, quiet_context
 from pipelines.indexing.building import steps
 from pipelines.indexing.building.pools import Node, held_by_others
 from pipelines.indexing.chunking.page_cutter import PageChunks, PageCutter
-from pipelines.indexing.crawling.crawl import CrawlSettings
 from pipelines.indexing.reading.layout import Layouts
 from pipelines.indexing.reading.read import PageReader
+from pipelines.indexing.sources.source import PageSource
 from pipelines.records import IndexSettings
 from pipelines.store import DATABASE_PATIENCE_S, Store
 
-HOSTS_AT_ONCE = 8  # of a crawl whose pages are embedded afterwards
+SOURCES_AT_ONCE = 8  # of those whose pages are embedded afterwards
 # A GPU stage must name its batch size; this many texts keep a small encoder busy.
 GPU_BATCH = 512
 
@@ -46,10 +46,10 @@ class RayBuilder:
         total = ray.cluster_resources()  # type: ignore[no-untyped-call]
         self._held = held_by_others(total, free)
 
-    def crawled(self, hosts: Sequence[CrawlSettings]) -> Iterator[pa.Table]:
-        """Crawl, and build meanwhile."""
+    def gathered(self, sources: Sequence[PageSource]) -> Iterator[pa.Table]:
+        """Read sources, and build meanwhile."""
         configure(slow_source=True, held=self._held)
-        yield from run_dataset(build(crawled_pages(hosts, self._job), self._job))
+        yield from run_dataset(build(gathered_pages(sources, self._job), self._job))
 
     def stored(self, ranges: Sequence[Mapping[str, Any]]) -> Iterator[pa.Table]:
         """Build from stored pages, in ranges {first, last} of URLs."""
@@ -57,17 +57,17 @@ class RayBuilder:
         yield from run_dataset(build(stored_pages(ranges, self._job), self._job))
 
 
-def crawl_alone(hosts: Sequence[CrawlSettings], job: steps.BuildJob) -> None:
-    """Crawl on the nodes of the connected Ray, at most so many hosts at once, and store their pages.
+def gather_alone(sources: Sequence[PageSource], job: steps.BuildJob) -> None:
+    """Read sources on the nodes of the connected Ray, at most so many at once, and store their pages.
 
     Ray counts no CPU for a crawl, which mostly waits: it goes through where others hold them all.
     """
-    crawl, coming = ray.remote(num_cpus=0)(crawl_to_end), iter(hosts)
-    under_way = [crawl.remote(host, job) for host in islice(coming, HOSTS_AT_ONCE)]
+    read, coming = ray.remote(num_cpus=0)(read_to_end), iter(sources)
+    under_way = [read.remote(source, job) for source in islice(coming, SOURCES_AT_ONCE)]
     while under_way:
         [ended, *_], under_way = ray.wait(under_way)
         ray.get(ended)
-        under_way += [crawl.remote(host, job) for host in islice(coming, 1)]
+        under_way += [read.remote(source, job) for source in islice(coming, 1)]
 
 
 def run_dataset(dataset: Dataset) -> Iterator[pa.Table]:
@@ -101,11 +101,11 @@ def stored_pages(ranges: Sequence[Mapping[str, Any]], job: steps.BuildJob) -> Da
     return _in_tasks(source, urls_of_ranges, job.pools.task_cpus, job.pools.tasks, job=job)
 
 
-def crawled_pages(hosts: Sequence[CrawlSettings], job: steps.BuildJob) -> Dataset:
-    """Return the URLs of pages as they are crawled, one task (and crawler process) for each host."""
-    rows = [{"host": number} for number in range(len(hosts))]
-    source = ray.data.from_items(rows, override_num_blocks=len(rows))
-    return _in_tasks(source, crawl_batch, job.pools.light_cpus, job.pools.crawls, job=job, hosts=list(hosts))
+def gathered_pages(sources: Sequence[PageSource], job: steps.BuildJob) -> Dataset:
+    """Return the URLs of pages as they are read, one task (of a site one crawler process) for each source."""
+    rows = [{"source": number} for number in range(len(sources))]
+    numbers = ray.data.from_items(rows, override_num_blocks=len(rows))
+    return _in_tasks(numbers, read_batch, job.pools.light_cpus, job.pools.crawls, job=job, sources=list(sources))
 
 
 def _in_tasks(source: Dataset, function: Any, cpus: float, most: int | None, **arguments: Any) -> Dataset:
@@ -141,19 +141,19 @@ def urls_of_ranges(batch: pa.Table, job: steps.BuildJob) -> Iterator[pa.Table]:
         yield pa.table({"url": pa.array(urls, pa.string())})
 
 
-def crawl_to_end(host: CrawlSettings, job: steps.BuildJob) -> None:
-    for _ in steps.crawl_host(host, job, _store(job)):
+def read_to_end(source: PageSource, job: steps.BuildJob) -> None:
+    for _ in steps.read_source(source, job, _store(job)):
         pass
 
 
-def crawl_batch(batch: pa.Table, job: steps.BuildJob, hosts: list[CrawlSettings]) -> Iterator[pa.Table]:
-    """Crawl the host of a batch.
+def read_batch(batch: pa.Table, job: steps.BuildJob, sources: list[PageSource]) -> Iterator[pa.Table]:
+    """Read the source of a batch.
 
     Ray Data holds output back until a block is full, so each batch is padded to a block: pages reach the next stage
     within a second, however slow the site is.
     """
-    (host,) = batch["host"].to_pylist()
-    for urls in steps.crawl_host(hosts[host], job, _store(job)):
+    (number,) = batch["source"].to_pylist()
+    for urls in steps.read_source(sources[number], job, _store(job)):
         filler = [b"\0" * (steps.BLOCK_BYTES * 5 // 4 // len(urls))] * len(urls)  # slightly more than a block
         yield pa.table({"url": pa.array(urls, pa.string()), "filler": pa.array(filler, pa.binary())})
 

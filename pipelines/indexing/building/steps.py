@@ -21,9 +21,9 @@ from pipelines.indexing.building.pools import Pools
 from pipelines.indexing.building.threads import give_way_whole
 from pipelines.indexing.chunking.page_cutter import PageChunks
 from pipelines.indexing.chunking.url_rules import UrlRules
-from pipelines.indexing.crawling.crawl import CrawlFailed, CrawlReport, CrawlSettings, crawl
 from pipelines.indexing.reading.layout import NO_LAYOUTS, Layouts
 from pipelines.indexing.reading.text import UnreadablePage
+from pipelines.indexing.sources.source import PageSource, Reading
 from pipelines.logs import log_work_of
 from pipelines.records import Chunk, IndexSettings
 from pipelines.store import READ_ATTEMPTS, PageToIndex, StagedPage, Store
@@ -69,26 +69,9 @@ def begin_work(run: int, collection: str, began: str) -> None:
     log_work_of(run, collection, began)
 
 
-def crawl_host(settings: CrawlSettings, job: BuildJob, store: Store) -> Iterator[list[str]]:
-    """Crawl one host: yield URLs as they are committed, and store the report at the end."""
-    url, began = settings.start_urls[0], time.time()
-    report = CrawlReport(complete=False, stopped_by="error: ended without a report")
-
-    def note_queue(urls: int) -> None:
-        store.save_crawl(job.run, url, report.complete, report.stopped_by, {"queued": urls})
-
-    pages = crawl(settings, job.database_url, job.collection, job.run, note_queue=note_queue)
-    try:
-        while True:
-            yield next(pages)
-    except StopIteration as stop:
-        report = stop.value
-    except CrawlFailed as error:
-        report = CrawlReport(complete=False, stopped_by=f"error: {error}")
-    finally:
-        counts = {**report.counts, "began": began, "seconds": report.seconds, "traps": report.traps,
-                  "below": report.below}  # fmt: skip
-        store.save_crawl(job.run, url, report.complete, report.stopped_by, counts)
+def read_source(source: PageSource, job: BuildJob, store: Store) -> Iterator[list[str]]:
+    """Read a source: yield the URLs of its pages as they are committed."""
+    yield from source.read(Reading(store, job.database_url, job.collection, job.run))
 
 
 def chunk_pages(

@@ -8,11 +8,13 @@ from kit.web import Answer
 from kit.web import Site as WebSite
 from kit.workshop import BASE, fetched
 
-from pipelines.indexing import crawls
 from pipelines.indexing.collection import Collection
 from pipelines.indexing.crawling.crawl import Site
 from pipelines.indexing.folders.folder import Folder
 from pipelines.indexing.lock import hold_collection
+from pipelines.indexing.sources.absence import mark_unseen
+from pipelines.indexing.sources.folder import FolderSource
+from pipelines.indexing.sources.site import SiteSource
 from pipelines.store import Store
 
 ONE, TWO = (
@@ -39,7 +41,8 @@ def test_pages_that_another_source_may_have_stay(jobs: Jobs, store: Store, folde
     store.save_pages("docs", first, [fetched(path, {"s": path}) for path in (*PAGES, "one/seen")])
     store.save_pages("docs", second, [fetched("one/seen", {"s": "seen"})])
     collection = Collection(name="docs", sites=[ONE, TWO], folders=folders)
-    crawls.mark_unseen(store, collection, second, [host for site in complete for host in site.hosts()])
+    read = [*(SiteSource(host) for site in complete for host in site.hosts()), *map(FolderSource, folders)]
+    mark_unseen(store, "docs", second, collection.page_sources(), read)
     assert tuple(path for path in (*PAGES, "one/seen") if jobs.page_states()[path] == "gone") == gone
 
 

@@ -284,7 +284,7 @@ def test_a_dry_run_says_what_would_be_done_and_changes_nothing(jobs, site, datab
     dry = jobs.reindex("--dry-run")
     assert dry.code == 0
     assert dry.summary["index"] == "build new"
-    [planned] = dry.summary["sites"]
+    [planned] = dry.summary["sources"]
     assert (planned["pages"], planned["new_pages"]) == (10, 10)
     expected = dry.summary["estimate"]
     assert (expected["pages"], expected["texts"], expected["measured"]) == (10, 40, False)
@@ -300,7 +300,7 @@ def test_a_dry_run_says_what_would_be_done_and_changes_nothing(jobs, site, datab
     file = tmp_path / "docs.yaml"
     file.write_text(file.read_text().replace("sitemap: false", "sitemap: true"))
     dry = jobs.reindex("--dry-run").summary
-    [planned] = dry["sites"]
+    [planned] = dry["sources"]
     assert (planned["pages"], planned["new_pages"]) == (3, 1)  # the start, what it leads to, and that of the sitemap
     assert dry["known_pages"] == {"ok": 10} and dry["stored_pages_to_index"] == 0
     assert dry["estimate"]["bottleneck"] == "fetching"  # one page of 3 to embed, and all ten to ask for

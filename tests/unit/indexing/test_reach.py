@@ -24,7 +24,8 @@ def test_a_database_server_serves_all_machines():
 
 def check(path):
     data = {"name": "docs", "folders": [{"path": path, "base_url": "https://docs.example/"}]}
-    collection_from(data, "test").check_folders(relative=not in_ray_job())
+    [source] = collection_from(data, "test").page_sources()
+    source.check(relative_paths=not in_ray_job(), tell=print)
 
 
 def test_a_relative_folder_is_refused_in_a_ray_job_only(tmp_path, monkeypatch):

@@ -1,0 +1,65 @@
+"""A folder, glob or bucket as a source of pages: its files, at the URLs that their site gives them."""
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pipelines.indexing.crawling.scope import spellings
+from pipelines.indexing.folders.files import limit_files, save_files
+from pipelines.indexing.folders.folder import Folder, NoSuchFolder
+from pipelines.indexing.sources.source import PageSource, Reading, SourcePlan
+from pipelines.store import Store
+from pipelines.text.progress import Progress
+
+
+@dataclass(frozen=True)
+class FolderSource(PageSource):
+    """The files of a folder; with `only`, those that are published at these URLs."""
+
+    folder: Folder
+    only: frozenset[str] | None = None
+
+    @property
+    def name(self) -> str:
+        return self.folder.path
+
+    @property
+    def prefixes(self) -> Sequence[str]:
+        return (self.folder.base_url,)
+
+    @property
+    def absence(self) -> str:
+        return f"its file under {self.folder.path} is gone"
+
+    def check(self, relative_paths: bool, tell: Progress) -> None:
+        """Raise NoSuchFolder for a folder without a readable file, or a relative one unless `relative_paths`."""
+        path = self.folder.path
+        if not relative_paths and "://" not in path and not Path(path).is_absolute():
+            raise NoSuchFolder(
+                f"path {path!r} is relative: a Ray job runs in a copy of the working directory, perhaps on another "
+                "machine. Give the absolute path of a folder that every node sees, or a bucket URL"
+            )
+        self.folder.recognised().files()
+
+    def plan(self, store: Store, collection: str) -> SourcePlan:
+        settings = self.folder.recognised()
+        return self.count([settings.url_of(path) for path in settings.files().paths], store, collection)
+
+    def read(self, reading: Reading) -> Iterator[list[str]]:
+        """Commit the pages of files that may have changed, and note that the others are there."""
+        settings = self.folder.recognised()
+        if settings.sources:
+            reading.tell(
+                f"{settings.sources.config}: {self.name} is cited as {settings.sources.generator} publishes it"
+            )
+        listing = settings.files()
+        if self.only is not None:
+            listing = limit_files(settings, listing, self.only)
+        pages, drafts = save_files(settings, listing, reading.store, reading.collection, reading.run, reading.read_all)
+        reading.count_files(listing.skipped, listing.excluded + drafts)
+        reading.tell(f"{pages:,} {'file' if pages == 1 else 'files'} under {self.name}")
+        yield from ()
+
+    def limited_to(self, urls: Collection[str]) -> "FolderSource | None":
+        only = frozenset(spellings(url for url in urls if self.covers(url)))
+        return FolderSource(self.folder, only) if only else None
