@@ -63,6 +63,12 @@ def add_sources(parser: argparse.ArgumentParser) -> None:
         help="how the URLs of Markdown and other sources end: keep (.md), html, "
         "directory (guide/), bare (guide), auto: as the generator of the folder publishes it (auto)",
     )
+    add(
+        "--sitemap",
+        dest="site_map",
+        metavar="FILE|URL",
+        help="sitemap, objects.inv, search index or llms.txt in which the files of the folder are looked for",
+    )
 
 
 def add_crawling(add: Add) -> None:
@@ -167,7 +173,7 @@ def changes_of(flags: dict[str, Any]) -> PageChanges | None:
     flags["collection"], flags["target"] = flags["collection"] or flags["target"], None
     if not flags["collection"]:
         raise cli.BadInput("single pages are of a collection: name it, as in `raydex index NAME --changed URL`")
-    given = any(flags[name] is not None for name in (*CRAWL_FLAGS, *INDEX_FLAGS))
+    given = any(flags[name] is not None for name in (*CRAWL_FLAGS, *INDEX_FLAGS, "site_map"))
     if given or any(flags[name] for name in (*SOURCES, *NOT_FOR_CHANGES)):
         raise cli.BadInput("single pages are indexed as the others were: leave out flags that say what or how")
     if flags["announced"] and (flags["changed"] or flags["deleted"]):
@@ -181,6 +187,7 @@ def compose(flags: Mapping[str, Any], stored: Mapping[str, Any] | None = None) -
     return compose_collection(
         *(flags[name] for name in SOURCES),
         crawl={name: given[name] for name in CRAWL_FLAGS if name in given},
+        sitemap=flags["site_map"],
         index={name: given[name] for name in INDEX_FLAGS if name in given},
         stored=stored,
         name=flags["collection"],

@@ -155,8 +155,9 @@ class Collection(_Strict):
         """Return what the database keeps of it, for a later run: folders by their whole path, wherever that starts."""
         values = self.model_dump(mode="json")
         for folder in values["folders"]:
-            if "://" not in folder["path"]:
-                folder["path"] = str(Path(folder["path"]).absolute())
+            for name in ("path", "sitemap"):
+                if folder[name] and "://" not in folder[name]:
+                    folder[name] = str(Path(folder[name]).absolute())
         return values
 
     def page_sources(self, retry_failed: bool = False) -> list[PageSource]:
@@ -187,14 +188,15 @@ def compose_collection(
     crawl: Mapping[str, Any] | None = None,
     index: Mapping[str, Any] | None = None,
     stored: Mapping[str, Any] | None = None,
+    sitemap: str | None = None,
     **top: Any,
 ) -> Collection:
     """Return the collection of a file, of start URLs or of the files under `path`, with single keys replaced.
 
     `target` is any of the three: a URL, a folder (glob, bucket, document), else a collection file. Without any of them
     it is the `stored` one, as its last run had it. `crawl` replaces keys of every site and folder that have them,
-    `index` keys of the index, `top` keys of the collection, unless None; the default of `name` is the file's name or
-    the host. Raises InvalidCollection.
+    `sitemap` that of every folder, `index` keys of the index, `top` keys of the collection, unless None; the default of
+    `name` is the file's name or the host. Raises InvalidCollection.
     """
     origin = target or ("flags" if stored is None else "stored settings")
     file, start_urls, path = _place(target, start_urls, path)
@@ -216,7 +218,7 @@ def compose_collection(
     if not collection.page_sources():
         why = "nothing to index" if stored is None else f"collection {collection.name!r} has no stored sources"
         raise InvalidCollection(f"{why}: give a URL, a folder with --base-url URL, or a collection file")
-    return _replace(collection, crawl or {}, index or {}, origin)
+    return _replace(collection, crawl or {}, index or {}, sitemap, origin)
 
 
 def _place(
@@ -285,11 +287,16 @@ def _embedded(picture: Path) -> str:
     return f"data:{kind};base64,{b64encode(picture.read_bytes()).decode()}" if kind and picture.is_file() else ""
 
 
-def _replace(collection: Collection, crawl: Mapping[str, Any], index: Mapping[str, Any], origin: str) -> Collection:
+def _replace(
+    collection: Collection, crawl: Mapping[str, Any], index: Mapping[str, Any], sitemap: str | None, origin: str
+) -> Collection:
     data = collection.model_dump()
     if "url_style" in crawl and not collection.folders:
         raise InvalidCollection(f"--url-style {crawl['url_style']} is for the files of a folder, and there is none")
-    for_folders = {key: crawl[key] for key in ("include", "exclude", "url_style") if key in crawl}
+    if sitemap is not None and not collection.folders:
+        raise InvalidCollection(f"--sitemap {sitemap} is for the files of a folder, and there is none")
+    for_folders = {key: crawl[key] for key in ("include", "exclude", "url_style", "allow_private") if key in crawl}
+    for_folders |= {} if sitemap is None else {"sitemap": sitemap}
     for_sites = {key: value for key, value in crawl.items() if key != "url_style"}
     data["sites"] = [site | for_sites for site in data["sites"]]
     data["folders"] = [folder | for_folders for folder in data["folders"]]

@@ -170,6 +170,15 @@ class Pages(Database):
         """Keep the layouts of a collection's sites, and the hash of what they were learnt from."""
         self._run("save_layouts", {"collection": collection, "sample": sample, "sites": Jsonb(dict(sites))})
 
+    def listing(self, collection: str, base_url: str) -> list[str]:
+        """Return the URLs that the site at `base_url` listed when it last answered."""
+        row = self._one("get_listing", {"collection": collection, "base_url": base_url})
+        return list(row["urls"]) if row else []
+
+    def save_listing(self, collection: str, base_url: str, urls: Sequence[str]) -> None:
+        """Keep the URLs that the site at `base_url` lists."""
+        self._run("save_listing", {"collection": collection, "base_url": base_url, "urls": list(urls)})
+
     def save_crawl(self, run: int, host: str, complete: bool, stopped_by: str, counts: Mapping[str, Any]) -> None:
         """Record how the crawl of one host ended."""
         values = {"run": run, "host": host, "complete": complete, "stopped_by": stopped_by}

@@ -177,6 +177,13 @@ select sample, sites from layout where collection = %(collection)s;
 insert into layout (collection, sample, sites) values (%(collection)s, %(sample)s, %(sites)s)
 on conflict (collection) do update set sample = excluded.sample, sites = excluded.sites;
 
+-- name: get_listing
+select urls from listing where collection = %(collection)s and base_url = %(base_url)s;
+
+-- name: save_listing
+insert into listing (collection, base_url, urls) values (%(collection)s, %(base_url)s, %(urls)s)
+on conflict (collection, base_url) do update set urls = excluded.urls;
+
 -- name: pages_failed_with
 select url from page
 where collection = %(collection)s and run = %(run)s and state = 'failed' and right(error, length(%(reason)s)) = %(reason)s

@@ -96,6 +96,7 @@ class CrawlSettings(Site, frozen=True):
     verify_tls: bool = True  # off for hosts with a self-signed certificate
     retry_failed_only: bool = False
     only: tuple[str, ...] = ()
+    listed_in: tuple[str, ...] = ()  # further sitemaps of its site
     survey_only: bool = False  # name the URLs that the start pages and seeds lead to, and record nothing
 
     @property
@@ -150,15 +151,16 @@ def crawl(
     flush_s: float = 1.0,
     ledger: str = DEFAULT_LEDGER,
     note_queue: Callable[[int], object] = lambda urls: None,
+    within_s: float | None = None,
 ) -> Generator[list[str], None, CrawlReport]:
     """Crawl a host: yield batches of URLs of "ok" pages once they are committed, and return the CrawlReport.
 
     A batch holds at most `flush_pages` URLs and waits at most `flush_s` seconds for more. `ledger` names the callable
     that opens `ledger_url`. `note_queue` hears with each batch how many known URLs were not visited yet. Closing the
-    generator kills the crawler. Raises CrawlFailed.
+    generator kills the crawler, and so do `within_s` seconds. Raises CrawlFailed.
     """
     job = dict(settings=settings.model_dump(), ledger_url=ledger_url, ledger=ledger, collection=collection, run=run)
-    with _crawler_process({**job, "flush_pages": flush_pages, "flush_s": flush_s}) as (process, last_lines):
+    with _crawler_process({**job, "flush_pages": flush_pages, "flush_s": flush_s}, within_s) as (process, last_lines):
         for message in map(json.loads, process.stdout or ()):
             if "report" in message:
                 return CrawlReport(**message["report"])
@@ -171,17 +173,18 @@ def crawl(
     raise CrawlFailed(f"the crawler ended with status {process.returncode}:\n{words}")
 
 
-def survey(settings: CrawlSettings, ledger_url: str, collection: str) -> list[str]:
+def survey(settings: CrawlSettings, ledger_url: str, collection: str, within_s: float | None = None) -> list[str]:
     """Return the URLs in scope that the start pages, sitemaps and llms.txt of a host name. Raises CrawlFailed."""
-    batches = crawl(settings.model_copy(update={"survey_only": True}), ledger_url, collection, 0)
+    asking = settings.model_copy(update={"survey_only": True})
+    batches = crawl(asking, ledger_url, collection, 0, within_s=within_s)
     return [url for urls in batches for url in urls]
 
 
 @contextmanager
-def _crawler_process(job: dict[str, Any]) -> Iterator[tuple[subprocess.Popen[str], deque[str]]]:
+def _crawler_process(job: dict[str, Any], within_s: float | None) -> Iterator[tuple[subprocess.Popen[str], deque[str]]]:
     """Yield the crawler process, and the last lines of its stderr, which are complete when it has ended.
 
-    It ends when its stdin is closed, so it can't outlive a parent that is killed.
+    It ends when its stdin is closed, so it can't outlive a parent that is killed, and after `within_s` seconds.
     """
     process = subprocess.Popen(
         [sys.executable, "-m", "pipelines.indexing.crawling.spider"],
@@ -202,11 +205,15 @@ def _crawler_process(job: dict[str, Any]) -> Iterator[tuple[subprocess.Popen[str
 
     reader = threading.Thread(target=forward_stderr, daemon=True)
     reader.start()
+    limit = threading.Timer(within_s or 0, process.kill)
+    if within_s is not None:
+        limit.start()
     with process:
         try:
             with suppress(BrokenPipeError):  # it died at once; its stderr has the reason
                 print(json.dumps(job), file=process.stdin, flush=True)
             yield process, last_lines
         finally:
+            limit.cancel()
             process.kill()
             reader.join(timeout=5)

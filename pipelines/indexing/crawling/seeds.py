@@ -3,8 +3,13 @@
 Every input is limited in size. Decides nothing about scope.
 """
 
+import json
 import re
+import zlib
 from collections.abc import AsyncIterator, Iterable
+from contextlib import suppress
+from typing import Any
+from urllib.parse import urljoin
 
 from lxml.etree import LxmlError
 from scrapy.utils.gz import gunzip
@@ -16,6 +21,9 @@ from pipelines.indexing.crawling.scope import normalize_url, site
 # The sitemap protocol allows 50,000 URLs a file and 50,000 files; no documentation site comes near.
 MAX_SITEMAPS = 500
 _MARKDOWN_LINK = re.compile(r"\]\(\s*<?([^\s()<>]+)")
+# A list of a site's pages that is unpacked to more is cut there.
+MAX_LISTING = 20 << 20
+_INVENTORY = re.compile(r"^(.+?)\s+\S+:\S+\s+-?\d+\s+(\S*)\s", re.MULTILINE)
 _GZIP_MAGIC = b"\x1f\x8b\x08"
 
 
@@ -45,6 +53,16 @@ async def read_llms_txt(fetch: Fetch, url: str) -> list[str]:
     return list(dict.fromkeys(filter(None, found)))
 
 
+async def read_listing(fetch: Fetch, url: str) -> list[str]:
+    """Return the page URLs that an inventory or a search index at `url` names."""
+    body = await _fetch_body(fetch, url)
+    if body.lstrip().startswith(b"<"):  # a site that answers every URL with a page
+        return []
+    folder = url[: url.rindex("/") + 1].removesuffix("search/")
+    found = (normalize_url(urljoin(folder, place)) for place in parse_listing(body))
+    return list(dict.fromkeys(filter(None, found)))
+
+
 async def _fetch_body(fetch: Fetch, url: str) -> bytes:
     """Return the body at `url` after redirects on its own site; empty if there is none."""
     reply = await fetch_file(fetch, url)
@@ -70,3 +88,27 @@ def parse_sitemap(body: bytes, max_bytes: int) -> tuple[str, list[str]]:
 def _read_plain_list(body: bytes) -> list[str]:
     lines = (line.strip() for line in body.decode("utf-8-sig", "replace").splitlines())
     return [line for line in lines if line.startswith(("http://", "https://"))]
+
+
+def parse_listing(body: bytes) -> list[str]:
+    """Return what a sitemap, an objects.inv of Sphinx, a search index of MkDocs or an llms.txt links to."""
+    if body.startswith(b"# Sphinx inventory version 2"):
+        with suppress(zlib.error):
+            packed = b"".join(body.split(b"\n", 4)[4:])
+            lines = zlib.decompressobj().decompress(packed, MAX_LISTING).decode("utf-8", "replace")
+            found = (place.replace("$", name) for name, place in _INVENTORY.findall(lines))
+            return list(dict.fromkeys(place.partition("#")[0] for place in found))
+        return []
+    if body.lstrip()[:1] in (b"{", b"["):
+        with suppress(ValueError):
+            return list(dict.fromkeys(_locations(json.loads(body))))
+        return []
+    if b"](" in body and not body.lstrip().startswith(b"<"):
+        return list(dict.fromkeys(_MARKDOWN_LINK.findall(body.decode("utf-8", "replace"))))
+    return parse_sitemap(body, MAX_LISTING)[1]
+
+
+def _locations(index: Any) -> list[str]:
+    entries = index.get("docs", ()) if isinstance(index, dict) else index
+    places = [entry.get("location", entry.get("url")) for entry in entries if isinstance(entry, dict)]
+    return [place.partition("#")[0] for place in places if isinstance(place, str)]

@@ -19,13 +19,15 @@ from pipelines.indexing.crawling.outbox import Outbox
 from pipelines.indexing.crawling.reply import HttpReply, page_from_reply
 from pipelines.indexing.crawling.robots import Robots
 from pipelines.indexing.crawling.scope import directory, normalize_url
-from pipelines.indexing.crawling.seeds import read_llms_txt, read_sitemaps
+from pipelines.indexing.crawling.seeds import read_listing, read_llms_txt, read_sitemaps
 from pipelines.indexing.reading.links import origin, page_pointers
 from pipelines.indexing.reading.text import decode
 from pipelines.records import Page, digest
 
 # The parser takes milliseconds; a page that makes it hang costs its links and one thread, not the crawl.
 READ_S = 20.0
+# Where Sphinx and MkDocs list a site's pages, below its root.
+LISTINGS = ("objects.inv", "search/search_index.json")
 
 _COOKIES_ASKED = (
     ", even with the cookies that the site sets: it may need a browser. Index the files that it is made from, or a copy"
@@ -78,6 +80,11 @@ class SiteCrawl:
         """Return the URLs in scope that the start pages and seeds name; record nothing. Raises CrawlFailed."""
         found = dict.fromkeys([url async for url in self._seeds()])
         for start in self._settings.start_urls:
+            for name in LISTINGS:
+                found |= dict.fromkeys(
+                    await read_listing(self._fetch_allowed, f"{origin(start)}{directory(start)}{name}")
+                )
+        for start in self._settings.start_urls:
             waiting = [FrontierEntry(start)]
             for _ in range(self._settings.max_redirects + 1):
                 page = await self._visit(waiting[0])
@@ -122,7 +129,9 @@ class SiteCrawl:
             rules = await self._robots.rules(base)
             if rules.unreachable and not self._settings.ignore_robots:
                 continue
-            sitemaps = (normalize_url(url, base) for url in ("/sitemap.xml", *rules.parsed.sitemaps))
+            sitemaps = (
+                normalize_url(url, base) for url in ("/sitemap.xml", *self._settings.listed_in, *rules.parsed.sitemaps)
+            )
             on_site = filter(self._scope.same_site, filter(None, sitemaps))
             async for url in read_sitemaps(self._fetch_allowed, on_site, self._settings.max_page_bytes):
                 yield url

@@ -74,9 +74,14 @@ def make_stamps(folder: FolderSettings, system: FileSystem, infos: Mapping[str, 
     newest = time.time_ns() - SETTLED_NS
     how = digest(str(STAMPS_VERSION), folder.root, folder.base_url, folder.url_style, repr(folder.sources))
     local = isinstance(system, LocalFileSystem)
+    named = folder.published.urls if folder.published else {}
+
+    def listed(path: str) -> list[str]:
+        return [named[path]] if path in named else []
+
     states = {path: (_local_state(path) if local else (info.size, info.mtime_ns)) for path, info in infos.items()}
     return {
-        path: digest(how, path, repr(state)) if None not in state and max(state[1:]) < newest else None
+        path: digest(how, path, repr(state), *listed(path)) if None not in state and max(state[1:]) < newest else None
         for path, state in states.items()
     }
 

@@ -8,7 +8,7 @@ import glob
 import os
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
 from pathlib import Path
@@ -22,17 +22,20 @@ from pipelines.fetched import FetchedPage
 from pipelines.indexing.chunking.url_rules import UrlPattern
 from pipelines.indexing.folders.links import lead_links
 from pipelines.indexing.folders.page_urls import front_matter, published_path
+from pipelines.indexing.folders.published import PublishedUrls, match_files
 from pipelines.indexing.reading.formats import FORMATS, MARKDOWN, MDX, TEXT, format_of_name
 from pipelines.indexing.reading.generators import GENERATORS
 from pipelines.indexing.reading.links import page_pointers
 from pipelines.indexing.reading.sources import Read, SourceFolder, UrlStyle, upwards
 from pipelines.records import Page, content_hash
+from pipelines.text.phrases import read_table
 
 # What generators put beside their pages: copies of source files, assets.
 COPIES = tuple(f"/{folder}/" for generator in GENERATORS for folder in generator.copies.split())
 URL_STYLES = ("auto", *get_args(UrlStyle))
 _SITES = ("docs/", "website/", "site/", "doc/")  # folders of a checkout that hold its site
 _FILES = "http://folder.invalid"  # stands for the file system while links between files are resolved
+UNKNOWN = read_table(__name__)["unknown"]  # configurations of generators whose URLs are not known, with their names
 _MAX_CONFIG = 1_000_000  # bytes of a generator's configuration; the longest of many has 50,000
 
 
@@ -66,7 +69,9 @@ class Folder(BaseModel, extra="forbid", frozen=True):
 
     The URL of a file must match one of the regular expressions `include` (if there are any) and none of `exclude`.
     `url_style` is how the URLs of Markdown, reStructuredText and notebooks end: "keep" as the file does, "html",
-    "directory" (`guide/`) or "bare" (`guide`); "auto" as the sources that `recognised` looks for say.
+    "directory" (`guide/`) or "bare" (`guide`); "auto" as the sources that `recognised` looks for say. `sitemap` is the
+    file or URL of a list of the site's URLs, in which files are looked for; a site at a private address is asked only
+    with `allow_private`.
     """
 
     path: str
@@ -74,6 +79,8 @@ class Folder(BaseModel, extra="forbid", frozen=True):
     include: tuple[UrlPattern, ...] = ()
     exclude: tuple[UrlPattern, ...] = COPIES
     url_style: Literal["auto", UrlStyle] = "auto"
+    sitemap: str = ""
+    allow_private: bool = False
 
     def recognised(self) -> "FolderSettings":
         """Return these settings with the sources whose configuration lies in the folder or above it, if one does.
@@ -92,10 +99,11 @@ class Folder(BaseModel, extra="forbid", frozen=True):
             return settings  # listing the folder tells what is wrong with it
 
 
-class FolderSettings(Folder, frozen=True):
-    """A folder with its sources, if they are known."""
+class FolderSettings(Folder, frozen=True, arbitrary_types_allowed=True):
+    """A folder with its sources, if they are known, and the URLs that its site lists of its files."""
 
     sources: SourceFolder | None = None
+    published: PublishedUrls | None = None
 
     @property
     def root(self) -> str:
@@ -162,6 +170,8 @@ class FolderSettings(Folder, frozen=True):
 
         `body` is needed where the front matter of a page may name it.
         """
+        if self.published and path in self.published.urls:
+            return self.published.urls[path]
         sources, inner = self.sources, path.removeprefix(self.root).lstrip("/")
         style = self._style()
         if sources is None or not path.startswith(sources.root):
@@ -176,6 +186,24 @@ class FolderSettings(Folder, frozen=True):
         if self.url_style != "auto":
             return self.url_style
         return self.sources.url_style if self.sources else "keep"
+
+    def matched(self, system: FileSystem, paths: Sequence[str], urls: Sequence[str]) -> "FolderSettings":
+        """Return these settings with those of the files at `paths` that are among the `urls` of the site."""
+        inner = {path: path.removeprefix(self.root) for path in paths}
+
+        def body(path: str) -> bytes:
+            return (_read_text(system, path if path in inner else self.root + path) or "").encode()
+
+        named_within = self.sources is not None and self.sources.named_within
+        assumed = {path: self.url_of(path, body(path) if named_within else b"") for path in paths}
+        found = match_files(assumed, inner, self.base_url, urls, body)
+        return self.model_copy(update={"published": PublishedUrls(found, len(urls))})
+
+    def unknown_generator(self) -> str:
+        """Return the name of a generator of the folder, told by its configuration, whose URLs are not known."""
+        system = FileSystem.from_uri(self.path)[0] if "://" in self.path else LocalFileSystem()
+        places = [f"{above}{name}" for above in list(upwards(self.root))[:2] for name in UNKNOWN]
+        return next((UNKNOWN[Path(place).name] for place in places if system.get_file_info(place).is_file), "")
 
     def _published_part(self, sources: SourceFolder) -> str:
         """Return the path on the site of what `base_url` stands for: "" unless this folder is a part of the pages."""
@@ -206,7 +234,7 @@ class FolderSettings(Folder, frozen=True):
         return replace(fetched, body=body, canonical=page_pointers(page)[1])
 
     def _published_links(self, path: str, body: bytes) -> bytes:
-        if format_of_name(path) not in (MARKDOWN, MDX) or self._style() == "keep":
+        if format_of_name(path) not in (MARKDOWN, MDX) or (self._style() == "keep" and not self.published):
             return body
         root = self.sources.root if self.sources else self.root
         return lead_links(body, _FILES + quote(path), _FILES + quote(root), partial(_published_link, self))

@@ -6,7 +6,9 @@ from pathlib import Path
 
 from pipelines.indexing.crawling.scope import spellings
 from pipelines.indexing.folders.files import limit_files, save_files
-from pipelines.indexing.folders.folder import Folder, NoSuchFolder
+from pipelines.indexing.folders.folder import Folder, FolderSettings, Listing, NoSuchFolder
+from pipelines.indexing.reading.formats import SOURCES, format_of_name
+from pipelines.indexing.sources.published import is_file, listed_urls, read_listing
 from pipelines.indexing.sources.source import PageSource, Reading, SourcePlan
 from pipelines.store import Store
 from pipelines.text.progress import Progress
@@ -40,6 +42,8 @@ class FolderSource(PageSource):
                 "machine. Give the absolute path of a folder that every node sees, or a bucket URL"
             )
         self.folder.recognised().files()
+        if is_file(self.folder.sitemap):
+            read_listing(self.folder.sitemap, self.folder.base_url)
 
     def plan(self, store: Store, collection: str) -> SourcePlan:
         settings = self.folder.recognised()
@@ -48,17 +52,39 @@ class FolderSource(PageSource):
     def read(self, reading: Reading) -> Iterator[list[str]]:
         """Commit the pages of files that may have changed, and note that the others are there."""
         settings = self.folder.recognised()
-        if settings.sources:
-            reading.tell(
-                f"{settings.sources.config}: {self.name} is cited as {settings.sources.generator} publishes it"
-            )
         listing = settings.files()
+        urls, who = listed_urls(self.folder, reading, ask=self.only is None)
+        if urls:
+            settings = settings.matched(listing.system, listing.paths, urls)
+            listing = settings.files()
+        if said := self._cited(settings, listing, who):
+            reading.tell(said)
         if self.only is not None:
             listing = limit_files(settings, listing, self.only)
         pages, drafts = save_files(settings, listing, reading.store, reading.collection, reading.run, reading.read_all)
         reading.count_files(listing.skipped, listing.excluded + drafts)
         reading.tell(f"{pages:,} {'file' if pages == 1 else 'files'} under {self.name}")
         yield from ()
+
+    def _cited(self, settings: FolderSettings, listing: Listing, who: str) -> str:
+        """Return how the files are cited and who says so, "" where nothing was assumed."""
+        sources = settings.sources
+        if settings.published:
+            found, listed = len(settings.published.urls), settings.published.listed
+            others = "by their generator's rules" if sources else "by their own names"
+            rest = f"; the others {others}" if found < len(listing.paths) else ""
+            return f"{who} lists {listed:,} URLs: {found:,} of {len(listing.paths):,} files are cited at them{rest}"
+        if sources:
+            return f"{sources.config}: {self.name} is cited as {sources.generator} publishes it"
+        made = next((path for path in listing.paths if format_of_name(path) in SOURCES), None)
+        if made is None or settings.url_style != "auto":
+            return ""
+        unknown = settings.unknown_generator()
+        why = f"the URLs of {unknown} are not known" if unknown else "no generator is recognised"
+        return (
+            f"{why}, and no site told its URLs: the files under {self.name} are cited by their own names, as "
+            f"{settings.url_of(made)}. `--sitemap FILE` or `--url-style` says how they are published"
+        )
 
     def limited_to(self, urls: Collection[str]) -> "FolderSource | None":
         only = frozenset(spellings(url for url in urls if self.covers(url)))

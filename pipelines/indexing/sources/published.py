@@ -1,0 +1,85 @@
+"""Asks a site which URLs it has: its sitemap, inventory, search index, llms.txt and start page.
+
+The crawler asks, so its guards hold: robots.txt, no private address, limits of size; and a limit of time for all of it.
+A site that does not answer is taken for what it listed when it last did.
+"""
+
+import re
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from urllib.parse import urljoin, urlsplit
+
+from pipelines.indexing.crawling.crawl import CrawlFailed, CrawlSettings, survey
+from pipelines.indexing.crawling.reachable import find_unreachable
+from pipelines.indexing.crawling.scope import normalize_url
+from pipelines.indexing.crawling.seeds import parse_listing
+from pipelines.indexing.folders.folder import Folder, NoSuchFolder
+from pipelines.indexing.sources.source import Reading
+from pipelines.text.progress import silent
+
+# A site has so long to answer at all, and to tell its URLs: a run waits no longer for what it can do without.
+ANSWERS_S, TELLS_S = 3.0, 20.0
+# Names that are reserved for examples and tests (RFC 2606, 6761): nobody answers there.
+_RESERVED = re.compile(r"(?:^|\.)(?:example(?:\.(?:com|net|org))?|test|invalid|localhost)$")
+
+
+def listed_urls(folder: Folder, reading: Reading, ask: bool = True) -> tuple[Sequence[str], str]:
+    """Return the URLs that the site of a folder lists, and what told them; none if nothing did.
+
+    Without `ask` it is what was last told. Raises NoSuchFolder for a sitemap of the folder that can't be read.
+    """
+    store, name, base = reading.store, reading.collection, folder.base_url
+    given = folder.sitemap
+    if folder.url_style != "auto" and not given:
+        return (), ""  # who says how URLs end need not be told
+    if is_file(given):
+        return read_listing(given, base), given
+    urls = _ask(folder, reading) if ask else ()
+    if urls:
+        store.save_listing(name, base, urls)
+        return urls, given or f"the site at {base}"
+    if given and ask:
+        reading.tell(f"warning: sitemap {given} lists no URL below {base}, or does not answer")
+    urls = store.listing(name, base)
+    return urls, f"the site at {base}, when it last answered," if urls else ""
+
+
+def _ask(folder: Folder, reading: Reading) -> Sequence[str]:
+    host = urlsplit(folder.base_url).hostname or ""
+    if urlsplit(folder.base_url).scheme == "file" or _RESERVED.search(host):
+        return ()
+    sitemaps = (folder.sitemap,) if folder.sitemap else ()
+    site = CrawlSettings(
+        start_urls=(folder.base_url,),
+        timeout_s=ANSWERS_S,
+        retries=0,
+        max_redirects=3,
+        listed_in=sitemaps,
+        allow_private=folder.allow_private,
+    )
+    if find_unreachable([site], silent, ANSWERS_S):
+        return ()
+    found: list[str] = []
+    with suppress(CrawlFailed):
+        found = survey(site, reading.database_url, reading.collection, TELLS_S)
+    return [url for url in found if url.startswith(folder.base_url)]
+
+
+def is_file(listing: str) -> bool:
+    """Return whether what was given for a list of URLs is a file, there or not."""
+    return bool(listing) and not listing.startswith(("http://", "https://"))
+
+
+def read_listing(path: str, base: str) -> Sequence[str]:
+    """Return the URLs of a sitemap, inventory, search index or llms.txt in a file. Raises NoSuchFolder."""
+    try:
+        body = Path(path).read_bytes()
+    except OSError as error:
+        raise NoSuchFolder(f"sitemap {path!r} can't be read: {error.strerror}") from error
+    links = parse_listing(body)
+    urls = [url for link in links if (url := normalize_url(urljoin(base, link)))]
+    if not any(url.startswith(base) for url in urls):
+        others = f"; it lists {urls[0]}" if urls else ""
+        raise NoSuchFolder(f"sitemap {path!r} lists no URL below {base}{others}: give another --base-url or sitemap")
+    return list(dict.fromkeys(urls))
