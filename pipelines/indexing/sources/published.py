@@ -20,6 +20,8 @@ from pipelines.text.progress import silent
 
 # A site has so long to answer at all, and to tell its URLs: a run waits no longer for what it can do without.
 ANSWERS_S, TELLS_S = 3.0, 20.0
+# A site that lists less than this share of what it listed before is broken, or answers everything with one page.
+MOST_LOST = 0.5
 # Names that are reserved for examples and tests (RFC 2606, 6761): nobody answers there.
 _RESERVED = re.compile(r"(?:^|\.)(?:example(?:\.(?:com|net|org))?|test|invalid|localhost)$")
 
@@ -35,14 +37,13 @@ def listed_urls(folder: Folder, reading: Reading, ask: bool = True) -> tuple[Seq
         return (), ""  # who says how URLs end need not be told
     if is_file(given):
         return read_listing(given, base), given
-    urls = _ask(folder, reading) if ask else ()
-    if urls:
+    urls, known = _ask(folder, reading) if ask else (), store.listing(name, base)
+    if len(urls) >= MOST_LOST * len(known) and set(urls) - {base}:
         store.save_listing(name, base, urls)
         return urls, given or f"the site at {base}"
     if given and ask:
         reading.tell(f"warning: sitemap {given} lists no URL below {base}, or does not answer")
-    urls = store.listing(name, base)
-    return urls, f"the site at {base}, when it last answered," if urls else ""
+    return known, f"the site at {base}, when it last answered," if known else ""
 
 
 def _ask(folder: Folder, reading: Reading) -> Sequence[str]:

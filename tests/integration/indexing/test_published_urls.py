@@ -33,13 +33,13 @@ def test_the_site_is_asked_and_what_it_said_holds_while_it_is_silent(jobs: Jobs,
         assert cited(jobs) == {f"docs/{path}" for path in PAGES}
         jobs.common.append("--allow-private")
         asked = jobs.reindex()
-        assert "lists 3 URLs: 3 of 3 files are cited at them" in asked.messages, asked.messages
+        assert "lists 4 URLs: 3 of 3 files are cited at them" in asked.messages, asked.messages
         assert cited(jobs) == {f"docs/{url}" for url in PAGES.values()}
         assert asked.summary["chunks"]["embedded"] == 0  # the pages moved
         web.routes = {path: html_page("Oops", {"s": "Not here."}) for path in ("/docs/", "/sitemap.xml", "/robots.txt")}
         for name in ("objects.inv", "search/search_index.json", "llms.txt"):
             web.routes[f"/docs/{name}"] = html_page("Oops", {"s": "Not here."})
-        jobs.reindex()
+        assert "when it last answered" in jobs.reindex().messages
         assert cited(jobs) == {f"docs/{url}" for url in PAGES.values()}
     silent = jobs.reindex()
     assert silent.code == 0 and "when it last answered" in silent.messages
