@@ -133,6 +133,7 @@ def test_inside_pipelines_arrows_point_one_way():
 LAYERS = {
     "pipelines/page": "parser tree urls < plain < flow < builder markdown < stored < blocks cut",
     "pipelines/page/cut": "listings weights < atoms outline < packs < packing < chunker",
+    "pipelines/indexing/sources": "source < absence published site < folder",
     "pipelines/evaluation": (
         "dataset statistics < answer_scores judging < metrics questions < evaluator < fingerprint result_text worker"
         " < results distributed < run < experiments judge_check trials"
