@@ -9,7 +9,6 @@ import zlib
 from collections.abc import AsyncIterator, Iterable
 from contextlib import suppress
 from typing import Any
-from urllib.parse import urljoin
 
 from lxml.etree import LxmlError
 from scrapy.utils.gz import gunzip
@@ -59,7 +58,7 @@ async def read_listing(fetch: Fetch, url: str) -> list[str]:
     if body.lstrip().startswith(b"<"):  # a site that answers every URL with a page
         return []
     folder = url[: url.rindex("/") + 1].removesuffix("search/")
-    found = (normalize_url(urljoin(folder, place)) for place in parse_listing(body))
+    found = (normalize_url(place, folder) for place in parse_listing(body))
     return list(dict.fromkeys(filter(None, found)))
 
 

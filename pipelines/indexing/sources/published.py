@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import urlsplit
 
 from pipelines.indexing.crawling.crawl import CrawlFailed, CrawlSettings, survey
 from pipelines.indexing.crawling.reachable import find_unreachable
@@ -79,7 +79,7 @@ def read_listing(path: str, base: str) -> Sequence[str]:
     except OSError as error:
         raise NoSuchFolder(f"sitemap {path!r} can't be read: {error.strerror}") from error
     links = parse_listing(body)
-    urls = [url for link in links if (url := normalize_url(urljoin(base, link)))]
+    urls = [url for link in links if (url := normalize_url(link, base))]
     if not any(url.startswith(base) for url in urls):
         others = f"; it lists {urls[0]}" if urls else ""
         raise NoSuchFolder(f"sitemap {path!r} lists no URL below {base}{others}: give another --base-url or sitemap")
