@@ -41,7 +41,7 @@ from pipelines.indexing.reading.html.site import selectors_of
 from pipelines.indexing.reading.text import TOO_SLOW
 from pipelines.indexing.settings import ReindexOptions
 from pipelines.indexing.sources.absence import mark_unseen
-from pipelines.indexing.sources.source import PageSource, Reading
+from pipelines.indexing.sources.source import PageSource, SourceReading
 from pipelines.indexing.summary import RunLog, trace_tasks
 from pipelines.indexing.watch import RunWatch
 from pipelines.logs import as_began
@@ -151,7 +151,7 @@ class Gatherer:
     def _read_here(self) -> None:
         """Store the pages of the sources that are read on this machine, before anything is embedded."""
         log, options = self._log, self._options
-        reading = Reading(
+        reading = SourceReading(
             self._store, self._store.url, self._name, self._run, options.read_all, log.tell, log.count_files
         )
         for source in self.sources:

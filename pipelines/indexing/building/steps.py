@@ -23,7 +23,7 @@ from pipelines.indexing.chunking.page_cutter import PageChunks
 from pipelines.indexing.chunking.url_rules import UrlRules
 from pipelines.indexing.reading.layout import NO_LAYOUTS, Layouts
 from pipelines.indexing.reading.text import UnreadablePage
-from pipelines.indexing.sources.source import PageSource, Reading
+from pipelines.indexing.sources.source import PageSource, SourceReading
 from pipelines.logs import log_work_of
 from pipelines.records import Chunk, IndexSettings
 from pipelines.store import READ_ATTEMPTS, PageToIndex, StagedPage, Store
@@ -71,7 +71,7 @@ def begin_work(run: int, collection: str, began: str) -> None:
 
 def read_source(source: PageSource, job: BuildJob, store: Store) -> Iterator[list[str]]:
     """Read a source: yield the URLs of its pages as they are committed."""
-    yield from source.read(Reading(store, job.database_url, job.collection, job.run))
+    yield from source.read(SourceReading(store, job.database_url, job.collection, job.run))
 
 
 def chunk_pages(

@@ -101,7 +101,6 @@ def parse_listing(body: bytes) -> list[str]:
     if body.lstrip()[:1] in (b"{", b"["):
         with suppress(ValueError):
             return list(dict.fromkeys(_locations(json.loads(body))))
-        return []
     if b"](" in body and not body.lstrip().startswith(b"<"):
         return list(dict.fromkeys(_MARKDOWN_LINK.findall(body.decode("utf-8", "replace"))))
     return parse_sitemap(body, MAX_LISTING)[1]

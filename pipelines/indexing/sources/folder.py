@@ -9,7 +9,7 @@ from pipelines.indexing.folders.files import limit_files, save_files
 from pipelines.indexing.folders.folder import Folder, FolderSettings, Listing, NoSuchFolder
 from pipelines.indexing.reading.formats import SOURCES, format_of_name
 from pipelines.indexing.sources.published import is_file, listed_urls, read_listing
-from pipelines.indexing.sources.source import PageSource, Reading, SourcePlan
+from pipelines.indexing.sources.source import PageSource, SourcePlan, SourceReading
 from pipelines.store import Store
 from pipelines.text.progress import Progress
 
@@ -49,7 +49,7 @@ class FolderSource(PageSource):
         settings = self.folder.recognised()
         return self.count([settings.url_of(path) for path in settings.files().paths], store, collection)
 
-    def read(self, reading: Reading) -> Iterator[list[str]]:
+    def read(self, reading: SourceReading) -> Iterator[list[str]]:
         """Commit the pages of files that may have changed, and note that the others are there."""
         settings = self.folder.recognised()
         listing = settings.files()

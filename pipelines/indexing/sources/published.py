@@ -15,7 +15,7 @@ from pipelines.indexing.crawling.reachable import find_unreachable
 from pipelines.indexing.crawling.scope import normalize_url
 from pipelines.indexing.crawling.seeds import parse_listing
 from pipelines.indexing.folders.folder import Folder, NoSuchFolder
-from pipelines.indexing.sources.source import Reading
+from pipelines.indexing.sources.source import SourceReading
 from pipelines.text.progress import silent
 
 # A site has so long to answer at all, and to tell its URLs: a run waits no longer for what it can do without.
@@ -26,7 +26,7 @@ MOST_LOST = 0.5
 _RESERVED = re.compile(r"(?:^|\.)(?:example(?:\.(?:com|net|org))?|test|invalid|localhost)$")
 
 
-def listed_urls(folder: Folder, reading: Reading, ask: bool = True) -> tuple[Sequence[str], str]:
+def listed_urls(folder: Folder, reading: SourceReading, ask: bool = True) -> tuple[Sequence[str], str]:
     """Return the URLs that the site of a folder lists, and what told them; none if nothing did.
 
     Without `ask` it is what was last told. Raises NoSuchFolder for a sitemap of the folder that can't be read.
@@ -46,7 +46,7 @@ def listed_urls(folder: Folder, reading: Reading, ask: bool = True) -> tuple[Seq
     return known, f"the site at {base}, when it last answered," if known else ""
 
 
-def _ask(folder: Folder, reading: Reading) -> Sequence[str]:
+def _ask(folder: Folder, reading: SourceReading) -> Sequence[str]:
     host = urlsplit(folder.base_url).hostname or ""
     if urlsplit(folder.base_url).scheme == "file" or _RESERVED.search(host):
         return ()

@@ -12,7 +12,7 @@ from pipelines import tracing
 from pipelines.indexing.crawling.crawl import CrawlFailed, CrawlReport, CrawlSettings, crawl, survey
 from pipelines.indexing.crawling.frontier.queue import DEFAULT_MAX_PAGES
 from pipelines.indexing.crawling.scope import DEFAULT_PORTS, site
-from pipelines.indexing.sources.source import PageSource, Reading, SourcePlan
+from pipelines.indexing.sources.source import PageSource, SourcePlan, SourceReading
 from pipelines.store import Store
 from pipelines.text.progress import Progress
 
@@ -57,7 +57,7 @@ class SiteSource(PageSource):
         """Return how many pages its start pages and seeds name. Raises CrawlFailed."""
         return self.count(survey(self.host, store.url, collection), store, collection)
 
-    def read(self, reading: Reading) -> Iterator[list[str]]:
+    def read(self, reading: SourceReading) -> Iterator[list[str]]:
         """Crawl: yield URLs as they are committed, and store the report at the end."""
         store, began = reading.store, time.time()
         report = CrawlReport(complete=False, stopped_by="error: ended without a report")

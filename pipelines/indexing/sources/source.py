@@ -51,7 +51,7 @@ class SourcePage:
 
 
 @dataclass(frozen=True)
-class Reading:
+class SourceReading:
     """What a source is read for: a run over a collection, whose pages the store keeps.
 
     With `read_all` a source reads again what it can tell has not changed. `tell` hears what a person should know,
@@ -122,7 +122,7 @@ class PageSource(ABC):
         """Return what a run would read; write nothing."""
 
     @abstractmethod
-    def read(self, reading: Reading) -> Iterator[list[str]]:
+    def read(self, reading: SourceReading) -> Iterator[list[str]]:
         """Commit its pages; yield the URLs of those that may be new or changed, batch by batch."""
 
     @abstractmethod
@@ -163,7 +163,7 @@ class YieldingSource(PageSource):
     def plan(self, store: Store, collection: str) -> SourcePlan:
         return self.count([page.url for page in self.pages()], store, collection)
 
-    def read(self, reading: Reading) -> Iterator[list[str]]:
+    def read(self, reading: SourceReading) -> Iterator[list[str]]:
         coming = iter(self.pages())
         while batch := list(islice(coming, PAGES_AT_ONCE)):
             urls = [page.url for page in batch]
