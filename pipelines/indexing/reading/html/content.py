@@ -12,9 +12,10 @@ from lxml.etree import _Element as Element
 from pipelines.indexing.reading.generator import Generator, found
 from pipelines.indexing.reading.generators import BOXES, GENERATORS, NOISE
 from pipelines.indexing.reading.html.elements import HEADINGS
-from pipelines.indexing.reading.html.mend import mend_entries, mend_grids, mend_headings
+from pipelines.indexing.reading.html.mend import mend_code_tables, mend_entries, mend_grids, mend_headings
 from pipelines.indexing.reading.html.page_kind import FRAME_SIZE, prose_size
 from pipelines.indexing.reading.html.shown import drop, show, show_controls
+from pipelines.indexing.reading.html.signatures import mend_signatures
 from pipelines.indexing.reading.html.soup import rewritten
 from pipelines.indexing.reading.html.tabs import label_tabs
 from pipelines.indexing.reading.text import as_paragraph
@@ -69,6 +70,8 @@ def _plain_html(root: Element, generators: Sequence[Generator], names: frozenset
         root = rewritten(root, rewriters)
     etree.strip_tags(root, "wbr")  # libxml2 takes what follows for its content
     mend_headings(root)
+    mend_code_tables(root)
+    mend_signatures(root)
     mend_entries(root)
     if not names.isdisjoint(("table", "grid")):
         mend_grids(root)

@@ -208,6 +208,14 @@ def _is_anchor(element: Element) -> bool:
     return element.tag == "a" and element.get("href") is None
 
 
+def names_between(element: Element) -> list[str]:
+    """Return the names of an element without words between a term and its definition: they are those of the term."""
+    following = element.getnext()
+    if following is None or following.tag != "dd" or (element.tail or "").strip() or holds_words(element):
+        return []
+    return InlineText.of(element).before if is_inline(element) else []
+
+
 def holds_heading(element: Element) -> bool:
     """Return whether a heading stands in `element`: in an item or entry, because its end tag is missing."""
     return next(element.iter(*HEADINGS), None) is not None

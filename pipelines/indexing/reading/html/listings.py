@@ -11,6 +11,7 @@ from lxml.etree import _Element as Element
 
 from pipelines.indexing.reading.generators import CODE_LINES
 from pipelines.indexing.reading.html.inline import spans_in
+from pipelines.indexing.reading.html.signatures import SIGNATURE, name_in
 from pipelines.indexing.reading.text import LINE_BREAK, as_listing, as_paragraph
 from pipelines.page.plain import plain
 from pipelines.page.tree import Code
@@ -60,22 +61,38 @@ def _ends_without_break(line: Element) -> bool:
     return not is_last and not "".join(line.itertext()).endswith(breaks)
 
 
-def signature_name(term: Element) -> str:
-    """Return the dotted name of the API entry `term`, such as "ray.data.Dataset.map"; any other term in full."""
+def signature_name(term: Element, anchor: str = "") -> str:
+    """Return the dotted name of the API entry `term`, such as "ray.data.Dataset.map"; any other term in full.
+
+    That of a term that is code is the part of it that its `anchor` is made of.
+    """
     parts = (
         "".join(part.itertext())
         for part in term.iter("span", "code", "tt")
         if {"descclassname", "sig-prename", "descname", "sig-name"} & set((part.get("class") or "").split())
     )
     name = as_paragraph("".join(parts))
+    if not name and (is_code_term(term) or SIGNATURE in (term.get("class") or "").split()):
+        name = name_in(plain(spans_in(term)), anchor)
     if not name:
         return re.split(r"(?<=.)[\n]", plain(spans_in(term)).removeprefix(": "), maxsplit=1)[0][:200]
-    anchor = term.get("id") or ""
+    own = term.get("id") or ""
     is_python = "py" in (term.get("class") or "").split()
-    return anchor if is_python and anchor.endswith(f".{name}") else name
+    return own if is_python and own.endswith(f".{name}") else name
 
 
 def signature_block(terms: Sequence[Element]) -> Code:
     """Return the listing of the signatures `terms`, or of what else leads to one definition."""
     language = next((_DOMAINS[name] for name in (terms[0].get("class") or "").split() if name in _DOMAINS), "")
-    return Code("\n".join(plain(spans_in(term)).removeprefix(": ") for term in terms), language)
+    return Code("\n".join(filter(None, map(_signature, terms))), language)
+
+
+def is_code_term(term: Element) -> bool:
+    """Return whether a term is a listing."""
+    return len(term) > 0 and next(term.iter("pre"), None) is not None
+
+
+def _signature(term: Element) -> str:
+    """Return the text of a term; a listing in it keeps its lines."""
+    codes = [code for pre in term.iter("pre") if (code := code_block(pre))]
+    return "\n".join(code.text for code in codes) if codes else plain(spans_in(term)).removeprefix(": ")

@@ -1,9 +1,10 @@
-"""Mends what is marked up as something else, whatever wrote it: headings, grids, entries of APIs.
+"""Mends what is marked up as something else, whatever wrote it: headings, grids, code in tables, entries of APIs.
 
 An entry without a definition gets the text after it, where authors did not indent it. Entries that follow one another
 without text between them share the definition of the last one.
 """
 
+import re
 from itertools import takewhile
 
 from lxml import etree
@@ -21,6 +22,11 @@ _ENTRY_ENDS = etree.XPath(
     "boolean(self::p[@class='rubric'] | descendant-or-self::*[self::section or self::dt[@id] or self::h1 or self::h2 "
     "or self::h3 or self::h4 or self::h5 or self::h6])"
 )
+_COLUMNS = etree.XPath(".//table[not(.//th or .//pre or .//ul or .//ol or .//dl or .//img or .//tr[count(td) > 1])]")
+_HIGHLIGHTED = etree.XPath(".//span[@class] | .//code | .//tt")
+_LEAST_PARTS, _MOST_WORDS = 3, 2  # of code in a table: highlighted parts, and words in each, on average
+_LEAST_SHARE = 0.9  # of its letters that stand in them
+_BLANKS = re.compile(r"[ \t\r\n\f]+")
 _HOLDS_MORE = etree.XPath("boolean(.//img | .//svg | .//math | .//table)")
 
 
@@ -47,6 +53,37 @@ def mend_grids(root: Element) -> None:
         grid.tag = "table"
         for part in grid.iterdescendants(etree.Element):
             part.tag = _PARTS.get(part.get("role") or "", part.tag)
+
+
+def mend_code_tables(root: Element) -> None:
+    """Make a listing of each table of one column that sets highlighted code, a line in each of its cells."""
+    for table in _COLUMNS(root):
+        if table.tag == "table" and _is_code(table):
+            lines = [line for cell in table.iter("td") if cell.find(".//table") is None for line in _lines_of(cell)]
+            names = [name for one in table.iter("a", "span") if (name := one.get("id") or one.get("name"))]
+            table[:] = [etree.Element("a", name=name) for name in names]
+            table.tag, table.text = "pre", None
+            code = "\n".join(lines)
+            if len(table):
+                table[-1].tail = code
+            else:
+                table.text = code
+
+
+def _is_code(table: Element) -> bool:
+    """Return whether nearly all that a table holds is short highlighted parts."""
+    parts = [part for part in _HIGHLIGHTED(table) if not _HIGHLIGHTED(part)]
+    within = "".join(text for part in parts for text in part.itertext())
+    letters = sum(map(str.isalnum, "".join(table.itertext())))
+    if len(parts) < _LEAST_PARTS or len(within.split()) > _MOST_WORDS * len(parts):
+        return False
+    return bool(letters) and sum(map(str.isalnum, within)) >= _LEAST_SHARE * letters
+
+
+def _lines_of(cell: Element) -> list[str]:
+    """Return the lines of a cell of code, with the indentation that no-break spaces make."""
+    texts = ["".join(one.itertext()) for one in cell.findall(".//p")] or ["".join(cell.itertext())]
+    return [_BLANKS.sub(" ", text).strip(" ").replace("\xa0", " ").rstrip() for text in texts]
 
 
 def mend_entries(root: Element) -> None:

@@ -20,6 +20,7 @@ from pipelines.indexing.reading.html.inline import (
     holds_heading,
     is_inline,
     line_in,
+    names_between,
     words_from,
 )
 from pipelines.indexing.reading.html.listings import PLAIN, code_block, named_language, signature_block, signature_name
@@ -173,19 +174,24 @@ class TreeWalker:
         if not CONTENTS.isdisjoint(classes):
             self._box(element)
             return
+        own_id = element.get("id") if element.tag == "div" else None  # around the terms and definitions of an entry
         with self._builder.box(Definitions()):
-            self._entries(element, linked=_NAMES["not_entries"].isdisjoint(classes))
+            self._entries(element, [own_id] if own_id else [], linked=_NAMES["not_entries"].isdisjoint(classes))
 
-    def _entries(self, element: Element, *, linked: bool) -> None:
+    def _entries(self, element: Element, names: list[str], *, linked: bool) -> None:
+        """Add the entries of a list; the first one has `names`."""
         terms: list[Element] = []
         for child in [*element, None]:
             if child is not None and child.tag == "dt":
                 terms.append(child)
                 continue
+            if terms and child is not None and (between := names_between(child)):
+                names += between
+                continue
             definition = child if child is not None and child.tag == "dd" else None
             if terms or definition is not None:
-                self._entry(terms, definition, linked=linked and bool(terms))
-                terms = []
+                self._entry(terms, names, definition, linked=linked and bool(terms))
+                terms, names = [], []
             if child is None or child is definition:
                 continue
             if is_inline(child):
@@ -197,11 +203,14 @@ class TreeWalker:
                     self._text(text)
                 self._block(child)
 
-    def _entry(self, terms: Sequence[Element], definition: Element | None, *, linked: bool) -> None:
+    def _entry(
+        self, terms: Sequence[Element], names: Sequence[str], definition: Element | None, *, linked: bool
+    ) -> None:
         named = next((term for term in terms if term.get("id")), None)
         ids = [name for term in terms if (name := term.get("id"))]
         ids = ids or [name for term in terms for name in InlineText.of(term).before]
-        heading = signature_name(terms[0] if named is None else named) if linked else ""
+        ids = [*names, *ids]
+        heading = signature_name(terms[0] if named is None else named, ids[0] if ids else "") if linked else ""
         endless = definition is not None and named is None and holds_heading(definition)
         shown = [] if linked and ids else list(map(_term_of, terms))
         ids = [*dict.fromkeys(ids[::-1])]

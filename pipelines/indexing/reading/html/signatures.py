@@ -1,0 +1,132 @@
+"""Finds the signatures of API entries that are marked up as text, and makes terms of definition lists of them.
+
+A signature has a name that links lead to: its box has it as an id and begins with the signature, or it stands within
+the signature. Knows no generator, and no sections.
+"""
+
+import re
+from collections.abc import Iterator
+
+from lxml import etree
+from lxml.etree import _Element as Element
+
+from pipelines.indexing.reading.html.elements import HEADINGS, holds_words
+from pipelines.indexing.reading.html.inline import is_inline
+from pipelines.text.phrases import read_names
+
+SIGNATURE = "raydex-signature"  # the class of a term that is one
+_KEYWORDS = read_names(__name__)["keywords"]
+_NAMED = etree.XPath(".//a[@id or @name] | .//span[@id] | .//strong[@id] | .//b[@id] | .//code[@id]")
+_BOXES = etree.XPath(".//*[self::div or self::section or self::article][@id]")
+_LINES = ("p", "div", "pre", "blockquote")  # elements that a signature fills
+_FIRST = (*_LINES, "code", "span", "tt", "strong", "b")
+_HOLDERS = ("dt", "td", "th", "li", "a", "pre", *HEADINGS)  # what is in one of them is no entry of its own
+_WRAPPERS = ("div", "blockquote", "center", "p")
+_CODE = ("pre", "code", "tt", "samp")
+_MOST_WORDS, _MOST_BEFORE = 80, 4  # of a signature, and of it before the name: "public static final int"
+_AFTER_NAME = re.compile(r"[(\[<{;]|\s*(?:::|:=|->|→|=>|=\s)|\s\(.*\)\s*;$", re.DOTALL)
+_PART = re.compile(r"[^\W_]\w+")
+_REST = r"[?!*=']*"  # signs that end a name in Ruby, Lisp and Haskell
+_STOP = (".", "!", "?", "…", ":", ",")
+
+
+def mend_signatures(root: Element) -> None:
+    """Make an entry of each signature with a name: the term of a list, whose definition is the text after it."""
+    for box in _BOXES(root):
+        line = _first_line(box)
+        if line is not None and is_signature(line, box.get("id") or ""):
+            _become_entry(line, [box.attrib.pop("id")])
+    for line, names in _lines_with_names(root):
+        if is_signature(line, names[0]):
+            _become_entry(_outermost(line), names)
+
+
+def name_in(text: str, anchor: str) -> str:
+    """Return the name in a signature that its anchor is made of, "" if there is none: fill of "fill(value)-method"."""
+    begun = anchor.partition("(")[0]
+    if begun and not begun[0].isalnum() and re.search(rf"(?:^|\s){re.escape(begun)}(?=\W|$)", text):
+        return begun  # an operator
+    parts = [anchor, anchor.replace("-", "_"), *_PART.findall(anchor)]
+    for part in dict.fromkeys(part for part in parts if part[:1].isalnum() or part[:1] == "_"):
+        if part not in _KEYWORDS and (found := re.search(rf"(?<!\w){re.escape(part)}(?!\w){_REST}", text)):
+            return found[0]
+    return ""
+
+
+def is_signature(line: Element, anchor: str) -> bool:
+    """Return whether `line` is code that declares what its `anchor` names, and no sentence that names it."""
+    text = " ".join("".join(line.itertext()).split()).rstrip("¶#§ ")
+    name = name_in(text, anchor)
+    if not name or len(text.split()) > _MOST_WORDS:
+        return False
+    before, _, after = text.partition(name)
+    if len(before.split()) > _MOST_BEFORE:
+        return False
+    if _is_all_code(line) or text.startswith(f"({name}"):
+        return True
+    if text.endswith(_STOP) and not after.startswith(("(", "[")):
+        return False
+    declared = not _KEYWORDS.isdisjoint(before.split())
+    return declared or (bool(_AFTER_NAME.match(after)) and not text.endswith("."))
+
+
+def _is_all_code(line: Element) -> bool:
+    if line.tag in _CODE:
+        return True
+    inner = [child for child in line if holds_words(child)]
+    bare = not (line.text or "").strip() and not any((child.tail or "").strip() for child in line)
+    return bare and len(inner) == 1 and inner[0].tag in _CODE
+
+
+def _first_line(box: Element) -> Element | None:
+    """Return the element that a box begins with if it is a line of its own, without blocks in it."""
+    if (box.text or "").strip():
+        return None
+    first = next((child for child in box if holds_words(child)), None)
+    if first is None or first.tag not in _FIRST or not all(map(is_inline, first)) or (first.tail or "").strip():
+        return None
+    following = first.getnext()
+    ends = first.tag in _LINES or following is None or not is_inline(following)
+    return first if ends else None
+
+
+def _lines_with_names(root: Element) -> Iterator[tuple[Element, list[str]]]:
+    """Yield the lines that have names of their own, each with these."""
+    lines: dict[Element, list[str]] = {}
+    for named in _NAMED(root):
+        name = named.get("id") or named.get("name") or ""
+        line = next(named.iterancestors(*_LINES), None)
+        if line is not None and not name.startswith("index-"):
+            lines.setdefault(line, []).append(name)
+    for line, names in lines.items():
+        if next(line.iterancestors(*_HOLDERS), None) is None and all(map(is_inline, line)):
+            yield line, names
+
+
+def _outermost(line: Element) -> Element:
+    """Return the box around a line that holds nothing else."""
+    outer = line
+    for box in line.iterancestors():
+        if box.tag not in _WRAPPERS or box.get("id") or (box.text or "").strip() or (outer.tail or "").strip():
+            break
+        if any(child is not outer and holds_words(child) for child in box):
+            break
+        outer = box
+    return outer
+
+
+def _become_entry(line: Element, names: list[str]) -> None:
+    """Replace `line` by a list with one entry, whose term it is."""
+    parent = line.getparent()
+    if parent is None:
+        return
+    entries = etree.Element("dl")
+    entries.tail, line.tail = line.tail, None
+    parent.replace(line, entries)
+    for name in names[:0:-1]:
+        etree.SubElement(entries, "dt", id=name)
+    term = etree.SubElement(entries, "dt", {"id": names[0], "class": SIGNATURE})
+    term.append(line)
+    for named in _NAMED(term):
+        named.attrib.pop("id", None)
+        named.attrib.pop("name", None)
