@@ -1,7 +1,7 @@
 """Tells the layout of a site from its pages' own content: banners, pagers, the name of the site.
 
 Layout is what repeats word for word and stands outside a page's own heading: what stands under that heading is content,
-however often it repeats (a warning, an install command, a licence). Code is never layout. Knows no HTML and no store.
+however often it repeats (a warning, an install command, a licence), unless all its words are links. Code is never layout. Knows no HTML and no store.
 """
 
 from collections import Counter
@@ -14,7 +14,23 @@ from pydantic import TypeAdapter
 
 from pipelines.indexing.reading.links import origin
 from pipelines.page.flow import GAP, flat_blocks
-from pipelines.page.tree import Box, Code, Definitions, Document, Group, Item, List, Node, Note, Section, Tab
+from pipelines.page.tree import (
+    Box,
+    Code,
+    Definitions,
+    Document,
+    Group,
+    Item,
+    List,
+    Node,
+    Note,
+    Paragraph,
+    Section,
+    Span,
+    Tab,
+    Table,
+    leaves_of,
+)
 from pipelines.records import digest
 
 # Of 100 pages each, Django's and SQLite's layout stands on nearly all; Ray's, PostgreSQL's and Python's documentation
@@ -62,8 +78,9 @@ class Layout:
     def _without_lines(self, section: Section, headed: bool) -> Section:
         outside = self.titles if not headed else self.headings
         if not all(heading in outside for heading in section.headings):
-            return section
-        longest = None if all(heading in self.titles for heading in section.headings) else LONGEST_BESIDE
+            longest = 0
+        else:
+            longest = None if all(heading in self.titles for heading in section.headings) else LONGEST_BESIDE
         content = self._without_paragraphs(section.content, longest)
         return section if content is None else replace(section, content=content)
 
@@ -86,7 +103,7 @@ class Layout:
         if isinstance(node, Code):
             return False
         text = _text_of(node)
-        return text in self.lines and (longest is None or len(text) <= longest)
+        return text in self.lines and (longest is None or len(text) <= longest or _is_linked(node))
 
     def _without_titles(self, section: Section) -> Section:
         headings = section.headings
@@ -134,7 +151,8 @@ def learn_layout(documents: Sequence[Document], known: Layout | None = None) -> 
     titles = _repeated([{page.title, _banner(page)} for page in pages], known.titles)
     headings = _repeated([set(_all_headings(page)) for page in pages], known.headings)
     outside = tuple(sorted({*titles, *headings}))
-    lines = _repeated([set(_outside_lines(page, outside)) for page in pages], known.lines)
+    found = [{*_outside_lines(page, outside), *_lines_of_links(page)} for page in pages]
+    lines = _repeated(found, known.lines)
     counts = (*titles.values(), *lines.values())
     labels = [page.label.split() for page in pages if page.label] if titles else []
     before, after = " ".join(_common_start(labels)), " ".join(_common_start([label[::-1] for label in labels])[::-1])
@@ -166,13 +184,40 @@ def _outside_lines(page: Document, outside: Iterable[str]) -> Iterator[str]:
             yield from _paragraphs(section.content)
 
 
+def _lines_of_links(page: Document) -> Iterator[str]:
+    """Yield the lines of `page` that consist of links, below any heading."""
+    for section in page.sections:
+        yield from (_text_of(line) for line in _lines_in(section.content) if _is_linked(line))
+
+
+def _is_linked(node: Node) -> bool:
+    """Return whether all words of a node are links."""
+    spans = [span for leaf in leaves_of([node]) for span in _spans_of(leaf)]
+    return any(span.target for span in spans) and not any(
+        any(map(str.isalnum, span.text)) for span in spans if not span.target
+    )
+
+
+def _spans_of(leaf: Paragraph | Code | Table) -> Iterator[Span]:
+    if isinstance(leaf, Paragraph):
+        yield from leaf.spans
+    elif isinstance(leaf, Code):
+        yield Span(leaf.text)
+    else:
+        yield from (span for row in (leaf.head, *leaf.rows) for cell in row for span in cell)
+
+
 def _paragraphs(nodes: Sequence[Node]) -> Iterator[str]:
     """Yield the texts that may be layout: paragraphs, lists, entries and tables as a whole, but no code."""
+    return map(_text_of, _lines_in(nodes))
+
+
+def _lines_in(nodes: Sequence[Node]) -> Iterator[Node]:
     for node in nodes:
         if _is_open(node):
-            yield from _paragraphs(node.blocks)
+            yield from _lines_in(node.blocks)
         elif not isinstance(node, Code):
-            yield _text_of(node)
+            yield node
 
 
 def _is_open(node: Node) -> TypeGuard[Box]:

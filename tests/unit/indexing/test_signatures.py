@@ -55,6 +55,10 @@ BOXES = {
         '</p><div class="doc"><p>A key of an object.</p></div></div>',
         ("t:Key", "Key", [("code", "data Key :: *"), ("prose", "A key of an object.")]),
     ),
+    "a name within the signature, with parts below it": (
+        '<div class="top"><p>class <a id="t:Show" class="def">Show</a> a</p><h4>Methods</h4><p>It has one.</p></div>',
+        ("t:Show", "Show", [("code", "class Show a"), ("prose", "Methods:\n\nIt has one.")]),
+    ),
     "an empty name within the signature": (
         '<div><p>(<a name="(def._pair~3f)"></a><b>pair?</b> v) -&gt; boolean?</p></div><p>Returns whether it is a pair.</p>',
         ("(def._pair~3f)", "pair?", [("code", "(pair? v) -> boolean?"), ("prose", "Returns whether it is a pair.")]),

@@ -37,7 +37,7 @@ def document_of_html(url: str, text: str, title: str = "", language: str = "", o
     kind, label = kind_of(root, names, generators, url), _text(*islice(root.iter("title"), 1))
     language = language or " ".join((root.get("lang") or root.get("xml:lang") or "").split())[:35]
     titles = [title for made in generators[::-1] for title in found(made.title, root)]  # also outside the content
-    main = main_content(root, names, generators, listed=kind.listed)
+    main = main_content(root, url, names, generators, listed=kind.listed)
     title = title or _text(*titles[:1]) or _title(main, label)
     sections = () if kind.listed else _sections(url, main)
     shown = size_of(*(section.content for section in sections))

@@ -5,6 +5,7 @@ What generators write in a way of their own becomes plain HTML first. Knows noth
 
 from collections.abc import Sequence
 from itertools import islice
+from urllib.parse import urlsplit
 
 from lxml import etree
 from lxml.etree import _Element as Element
@@ -12,6 +13,7 @@ from lxml.etree import _Element as Element
 from pipelines.indexing.reading.generator import Generator, found
 from pipelines.indexing.reading.generators import BOXES, GENERATORS, NOISE
 from pipelines.indexing.reading.html.elements import HEADINGS
+from pipelines.indexing.reading.html.frames import contents_of, drop_tools, menus_of
 from pipelines.indexing.reading.html.mend import mend_code_tables, mend_entries, mend_grids, mend_headings
 from pipelines.indexing.reading.html.page_kind import FRAME_SIZE, prose_size
 from pipelines.indexing.reading.html.shown import drop, show, show_controls
@@ -43,8 +45,12 @@ _MAIN_SHARE = 0.15  # an element with a smaller share of the page's text is not 
 _LENGTH = etree.XPath("string-length(.)")
 
 
-def main_content(root: Element, names: frozenset[str], generators: Sequence[Generator], *, listed: bool) -> Element:
-    """Return the element with the page's own content, and drop everything else from it. `names` are `names_of(root)`.
+def main_content(
+    root: Element, url: str, names: frozenset[str], generators: Sequence[Generator], *, listed: bool
+) -> Element:
+    """Return the element with the own content of the page at `url`, and drop everything else from it.
+
+    `names` are `names_of(root)`.
 
     It is what the last of its `generators`, the site itself, says that its content is, else the body if the page marks
     no main content, or one with hardly any text. A page that is `listed` has no text to rewrite.
@@ -53,6 +59,7 @@ def main_content(root: Element, names: frozenset[str], generators: Sequence[Gene
     main, marked = _own_main(root, generators[-1]) or _find_main(root, next(root.iter("body"), root))
     show_controls(main, names)
     _drop_noise(main, marked)
+    _drop_frames(main, url, marked)
     show(main, names)
     _drop_endings(main)
     return main
@@ -124,6 +131,14 @@ def _drop_noise(main: Element, marked: bool) -> None:
     # A box with the title and most of the text is the page: its end tag is missing, or in a wrong place.
     doomed += [box for box in boxes if marked or box.find(".//h1") is None or 2 * prose_size(box) < prose_size(main)]
     drop(main, doomed)
+
+
+def _drop_frames(main: Element, url: str, marked: bool) -> None:
+    """Drop contents of the page and links to sources; menus where no main content is marked."""
+    drop_tools(main)
+    drop(main, contents_of(main, urlsplit(url).path.rpartition("/")[2]))
+    if not marked:
+        drop(main, menus_of(main))
 
 
 def _drop_endings(main: Element) -> None:

@@ -5,6 +5,7 @@ the signature. Knows no generator, and no sections.
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 
 from lxml import etree
@@ -21,6 +22,7 @@ _BOXES = etree.XPath(".//*[self::div or self::section or self::article][@id]")
 _LINES = ("p", "div", "pre", "blockquote")  # elements that a signature fills
 _FIRST = (*_LINES, "code", "span", "tt", "strong", "b")
 _HOLDERS = ("dt", "td", "th", "li", "a", "pre", *HEADINGS)  # what is in one of them is no entry of its own
+_ENTRIES = ("div", "section", "article")  # boxes that may hold an entry
 _WRAPPERS = ("div", "blockquote", "center", "p")
 _CODE = ("pre", "code", "tt", "samp")
 _MOST_WORDS, _MOST_BEFORE = 80, 4  # of a signature, and of it before the name: "public static final int"
@@ -35,10 +37,14 @@ def mend_signatures(root: Element) -> None:
     for box in _BOXES(root):
         line = _first_line(box)
         if line is not None and is_signature(line, box.get("id") or ""):
-            _become_entry(line, [box.attrib.pop("id")])
-    for line, names in _lines_with_names(root):
-        if is_signature(line, names[0]):
-            _become_entry(_outermost(line), names)
+            _become_entry(line, [box.attrib.pop("id")], box)
+    found = [(line, names) for line, names in _lines_with_names(root) if is_signature(line, names[0])]
+    outer = [_outermost(line) for line, _ in found]
+    boxes = Counter(one.getparent() for one in outer)
+    for one, (_, names) in zip(outer, found, strict=True):
+        box = one.getparent()
+        is_own = box is not None and box.tag in _ENTRIES and boxes[box] == 1 and _is_first(one, box)
+        _become_entry(one, names, box if is_own else None)
 
 
 def name_in(text: str, anchor: str) -> str:
@@ -115,8 +121,12 @@ def _outermost(line: Element) -> Element:
     return outer
 
 
-def _become_entry(line: Element, names: list[str]) -> None:
-    """Replace `line` by a list with one entry, whose term it is."""
+def _is_first(line: Element, box: Element) -> bool:
+    return not (box.text or "").strip() and next((child for child in box if holds_words(child)), None) is line
+
+
+def _become_entry(line: Element, names: list[str], box: Element | None) -> None:
+    """Replace `line` by a list with one entry, whose term it is; the rest of its `box` is the definition."""
     parent = line.getparent()
     if parent is None:
         return
@@ -127,6 +137,10 @@ def _become_entry(line: Element, names: list[str]) -> None:
         etree.SubElement(entries, "dt", id=name)
     term = etree.SubElement(entries, "dt", {"id": names[0], "class": SIGNATURE})
     term.append(line)
+    if box is not None:
+        definition = etree.SubElement(entries, "dd")
+        definition.text, entries.tail = entries.tail, None
+        definition.extend(list(entries.itersiblings()))
     for named in _NAMED(term):
         named.attrib.pop("id", None)
         named.attrib.pop("name", None)

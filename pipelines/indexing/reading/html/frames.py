@@ -1,0 +1,203 @@
+"""Finds the frame within a page's content: lists of its own parts, menus, links to the source of what stands before.
+
+Knows no generator, and no sections.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import islice
+from urllib.parse import unquote
+
+from lxml.etree import _Element as Element
+
+from pipelines.indexing.reading.html.elements import HEADINGS
+from pipelines.indexing.reading.html.inline import IN_PARAGRAPH, is_inline
+from pipelines.indexing.reading.html.shown import drop
+from pipelines.indexing.reading.text import as_paragraph
+from pipelines.text.phrases import read_phrases
+
+_PHRASES = read_phrases(__name__)
+_BOXES = ("div", "ul", "ol", "dl", "table", "p", "td", "details")
+_LEAST_LINKS = 4  # fewer are as often what an author recommends
+_AHEAD = 0.9  # of its links that lead to a part of the page below
+_LINKED = 0.75  # of the letters of contents: groups in them have names
+_MENU = 0.9  # of those of a menu
+_LABEL = 4  # words of a label: "On this page:", "Table of contents"
+_PARTS = 100  # of a line, that are looked at beside a link
+_LONGEST = 30  # characters of a link to a source
+_BEFORE, _AFTER = re.compile(r"[\s\[|·•]+$"), re.compile(r"^\s*[\]|·•]*")
+_ENDS = (".", "!", "?", ")", "…", "。", "|", "[", "·", "•", ";")
+
+
+@dataclass(slots=True)
+class _Size:
+    """What an element holds: letters, those in links, links, the places of the parts of the page they lead to.
+
+    `headed` tells of a heading or a listing; `last` is the place of its last element.
+    """
+
+    letters: int = 0
+    linked: int = 0
+    links: int = 0
+    last: int = 0
+    headed: bool = False
+    targets: list[int] = field(default_factory=list)
+
+
+def contents_of(main: Element, page: str) -> list[Element]:
+    """Return the lists in `main` of the parts of the page below them; links lead to it by `page`, its file name."""
+    links = {link: name for link in main.iter("a") if (name := _part_of(link, page))}
+    if len(links) < _LEAST_LINKS:
+        return []
+    order = {element: place for place, element in enumerate(main.iter())}
+    places = {name: order[one] for one in order for name in (one.get("id"), one.get("name")) if name}
+    sizes = _sizes(main, order, {link: places.get(name, -1) for link, name in links.items()})
+    lists = [box for box in _outermost(main, sizes, _lists_parts) if not _is_led(box)]
+    return [element for box in lists for element in _with_label(box, main)]
+
+
+def menus_of(main: Element) -> list[Element]:
+    """Return the boxes of links before the first heading of a page."""
+    order = {element: place for place, element in enumerate(main.iter())}
+    first = next((place for element, place in order.items() if element.tag in HEADINGS), -1)
+
+    def is_menu(size: _Size) -> bool:
+        return size.last < first and size.links >= _LEAST_LINKS and size.linked >= _MENU * size.letters
+
+    return list(_outermost(main, _sizes(main, order, {}), is_menu)) if first > 0 else []
+
+
+def drop_tools(main: Element) -> None:
+    """Drop the links to the source of what stands before them, with the brackets and bars around them."""
+    for link in list(main.iter("a")):
+        if is_tool(link):
+            link.tail = _AFTER.sub("", link.tail or "")
+            before, parent = link.getprevious(), link.getparent()
+            if before is not None:
+                before.tail = _BEFORE.sub("", before.tail or "")
+            elif parent is not None:
+                parent.text = _BEFORE.sub("", parent.text or "")
+            drop(main, [link])
+
+
+def is_tool(link: Element) -> bool:
+    """Return whether a link leads to the source of what stands before it: it ends that line, or stands alone on one."""
+    said = as_paragraph("".join(link.itertext()))
+    if len(said) > _LONGEST or not _PHRASES["tool"].fullmatch(said) or (link.get("href") or "#").startswith("#"):
+        return False
+    block = next((one for one in link.iterancestors() if not is_inline(one)), None)
+    if block is None or not _PHRASES["tools"].fullmatch(as_paragraph("".join(islice(_after(link, block), _PARTS)))):
+        return False
+    before = as_paragraph("".join(_before(link, block)[::-1]))
+    if not before:
+        return block.tag in ("p", "div")
+    signed = next(link.iterancestors("dt", "summary", *HEADINGS), None) is not None
+    return signed or before.endswith(_ENDS) or bool(_PHRASES["after_tool"].search(before))
+
+
+def _before(link: Element, block: Element) -> list[str]:
+    """Return the texts of a line before a link in it, the last one first."""
+    texts: list[str] = []
+    for one in (link, *link.iterancestors()):
+        if one is block:
+            break
+        for sibling in one.itersiblings(preceding=True):
+            texts.append(sibling.tail or "")
+            if not _is_within_line(sibling):
+                return texts
+            texts.append("".join(sibling.itertext()))
+            if len(texts) > _PARTS:
+                return texts
+        if (parent := one.getparent()) is not None:
+            texts.append(parent.text or "")
+    return texts
+
+
+def _after(link: Element, block: Element) -> Iterator[str]:
+    """Yield the texts of a line after a link in it."""
+    for one in (link, *link.iterancestors()):
+        if one is block:
+            break
+        yield one.tail or ""
+        for sibling in one.itersiblings():
+            if not _is_within_line(sibling):
+                return
+            yield "".join(sibling.itertext())
+            yield sibling.tail or ""
+
+
+def _is_within_line(element: Element) -> bool:
+    return element.tag != "br" and is_inline(element)
+
+
+# ---------------------------------------------------------------------------------------------- boxes of links
+
+
+def _part_of(link: Element, page: str) -> str:
+    """Return the name of the part of the page that a link leads to, "" if it leads elsewhere."""
+    place, _, name = (link.get("href") or "").partition("#")
+    return unquote(name) if place in ("", page) else ""
+
+
+def _sizes(main: Element, order: Mapping[Element, int], own: Mapping[Element, int]) -> dict[Element, _Size]:
+    """Return what each element in `main` holds. `own` are links to parts of the page, with the places of these."""
+    sizes = {element: _Size() for element in order}
+    for element in reversed(order):
+        size = sizes[element]
+        size.letters += _letters(element.text)
+        size.last = max(size.last, order[element])
+        size.headed |= element.tag in HEADINGS or element.tag == "pre"
+        if element.tag == "a" and element.get("href"):
+            size.linked, size.links = size.letters, size.links + 1
+            if element in own:
+                size.targets.append(own[element])
+        parent = element.getparent()
+        if element is not main and parent is not None:
+            outer = sizes[parent]
+            outer.letters += size.letters + _letters(element.tail)
+            outer.linked, outer.links = outer.linked + size.linked, outer.links + size.links
+            outer.last, outer.headed = max(outer.last, size.last), outer.headed or size.headed
+            outer.targets += size.targets
+    return sizes
+
+
+def _letters(text: str | None) -> int:
+    return sum(map(str.isalpha, text)) if text else 0
+
+
+def _lists_parts(size: _Size) -> bool:
+    """Return whether a box is contents of the page: nearly all its words are links to parts of the page below it."""
+    if size.headed or size.links < _LEAST_LINKS or size.linked < _LINKED * size.letters:
+        return False
+    return sum(place > size.last for place in size.targets) >= _AHEAD * size.links
+
+
+def _outermost(
+    main: Element, sizes: Mapping[Element, _Size], is_frame: Callable[[_Size], bool]
+) -> Iterator[Element]:
+    """Yield the boxes of a frame that stand in no other one."""
+    end = -1
+    for place, (element, size) in enumerate(sizes.items()):
+        if place > end and element is not main and element.tag in _BOXES and is_frame(size):
+            end = size.last
+            yield element
+
+
+def _is_led(box: Element) -> bool:
+    """Return whether a sentence introduces a list."""
+    before = box.getprevious()
+    words = as_paragraph("".join(before.itertext()) if before is not None and is_inline(before, IN_PARAGRAPH) else "")
+    return words.endswith(":") and len(words.split()) > _LABEL
+
+
+def _with_label(box: Element, main: Element) -> list[Element]:
+    """Return the elements of contents: with the label before them."""
+    before = box.getprevious()
+    while before is None and (parent := box.getparent()) is not None and parent is not main and not parent.text:
+        box, before = parent, parent.getprevious()
+    if before is None or before.tag in HEADINGS[:1] or (before.tail or "").strip():
+        return [box]
+    words = as_paragraph("".join(before.itertext()))
+    is_label = 0 < len(words.split()) <= _LABEL and bool(_PHRASES["label"].fullmatch(words))
+    return [before, box] if is_label else [box]
