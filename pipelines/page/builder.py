@@ -4,6 +4,7 @@ Three structures occur in documentation and may be nested: containers with an id
 other sites), and entries of definition lists (APIs, settings, glossaries). Knows no format.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -13,10 +14,12 @@ from urllib.parse import unquote
 
 from pipelines.page.flow import introduces
 from pipelines.page.plain import merged, plain
-from pipelines.page.tree import Box, Code, Item, List, Node, Paragraph, Section, Spans, Table, Term, size_of
+from pipelines.page.tree import Box, Code, Item, List, Node, Paragraph, Section, Span, Spans, Table, Term, size_of
 from pipelines.page.urls import absolute_url
 
 MUCH = 30  # words that are worth a section of their own without a title: two sentences
+_SMALL = 200  # characters of a section that may be a part of another one: a sentence or two
+_REPEATED, _MOST = 3, 0.5  # parts below which a heading repeats, and of all sections under it, that are small
 _TITLED, _UNTITLED, _ROW = 7, 8, 9  # levels below all headings, of sections that begin at a name in the text
 _PICTURES = (".png", ".svg", ".jpg", ".jpeg", ".gif", ".webp")
 _BESIDE = 0.1  # of the characters of an index: what it is, and how to use it
@@ -70,6 +73,17 @@ class SectionFrame:
                 headings.append(step.heading)
         return tuple(headings)
 
+    def is_small(self) -> bool:
+        """Return whether it has a heading and little text."""
+        return bool(self.heading) and self.filled and size_of(self.content) <= _SMALL
+
+    def take(self, part: "SectionFrame") -> None:
+        """Add the heading and the blocks of a part, which is no section then."""
+        heading = part.heading if not part.heading[-1:].isalnum() else f"{part.heading}:"
+        self.content.extend([Paragraph((Span(heading),)), *part.content])
+        self.filled, self.is_source = True, self.is_source or part.is_source
+        part.filled = False
+
     def is_led(self) -> bool:
         """Return whether the last block is a paragraph that introduces something, and not the first of its group."""
         inner = self.boxes[-1].blocks
@@ -96,6 +110,7 @@ class SectionBuilder:
         A section has text of its own; the ids of what has none remain in the paths of those within. A table of contents
         is none: the pages that it links to are the sources. A page that holds little besides an index has no sections.
         """
+        self._join_repeated()
         owners: dict[str, SectionFrame] = {}
         for frame in self._frames:  # a link leads to the first of those with an id
             frame.anchors = [anchor for anchor in frame.anchors if owners.setdefault(anchor, frame) is frame]
@@ -103,6 +118,26 @@ class SectionBuilder:
         if self._left_out and size_of(*(frame.content for frame in found)) <= _BESIDE * self._left_out:
             return ()
         return tuple(Section(self._url, one.anchor_path(), one.heading_path(), one.content) for one in found)
+
+    def _join_repeated(self) -> None:
+        """Join small sections under a heading that repeats below others ("Headers", "200: OK") to what they are part of.
+
+        One behind a section that stays would change its place.
+        """
+        parents = {frame.parent for frame in self._frames}
+        small = [frame for frame in self._frames if frame.is_small() and frame not in parents]
+        headed = Counter(frame.heading for frame in self._frames if frame.heading and frame.filled)
+        repeated = Counter(heading for heading, _ in {(frame.heading, frame.parent) for frame in small})
+        joined = {
+            frame for frame in small if repeated[frame.heading] >= max(_REPEATED, _MOST * headed[frame.heading])
+        }
+        followed: set[SectionFrame | None] = set()  # those with a section of their own that stays
+        for frame in self._frames:
+            parent = frame.parent
+            if parent is not None and frame in joined and parent not in followed and parent.heading:
+                parent.take(frame)
+            elif frame.filled:
+                followed.update(frame.path()[:-1])
 
     # -- sections -----------------------------------------------------------------------------------------
 
@@ -255,11 +290,11 @@ class SectionBuilder:
 
     # -- text ---------------------------------------------------------------------------------------------
 
-    def paragraph(self, spans: Spans) -> None:
-        """Add a paragraph, if it has text."""
+    def paragraph(self, spans: Spans, *, contents: bool = False) -> None:
+        """Add a paragraph, if it has text; one of links only is a table of `contents`."""
         if spans:
             self._add(Paragraph(self._absolute(spans)))
-            self._innermost.is_source |= not self._linking
+            self._innermost.is_source |= not (self._linking or contents)
 
     def code(self, code: Code | None) -> None:
         """Add a listing, if there is one."""

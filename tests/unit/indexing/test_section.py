@@ -245,3 +245,42 @@ def test_invisible_characters_never_reach_the_index():
     assert not set(found) & set("\0\u200b\u202e\n")
     assert found.startswith("a")
     found.encode("utf-8")
+
+
+REQUEST = "<h2 id='%s'>%s</h2><p>It makes one of many.</p><h3 id='%s-h'>Headers</h3><p>Authorization</p>%s"
+
+
+def parts(html: str) -> list[tuple[str, str, str]]:
+    return [(part.anchor, part.headings[-1], text_of(part)) for part in read_html(f"<main>{html}</main>").sections]
+
+
+def test_small_parts_whose_heading_repeats_belong_to_what_they_are_parts_of():
+    answer = "<h3 id='%s-ok'>200: OK</h3><p>The token.</p>"
+    html = "".join(REQUEST % (name, name, name, answer % name) for name in ("add", "show", "drop"))
+    text = "It makes one of many.\n\nHeaders:\n\nAuthorization\n\n200: OK:\n\nThe token."
+    assert parts(f"<h1>API</h1>{html}") == [(name, name, text) for name in ("add", "show", "drop")]
+
+
+def test_parts_of_which_only_some_are_small_are_sections():
+    long = "<p>" + "It is a long answer with much to say. " * 20 + "</p>"
+    for html in (REQUEST % ("add", "add", "add", "") + REQUEST % ("show", "show", "show", ""),
+                 "".join(REQUEST % (name, name, name, long) for name in ("add", "show", "drop"))):
+        assert "Headers" in [heading for _, heading, _ in parts(f"<h1>API</h1>{html}")]
+
+
+def test_a_small_part_behind_a_long_one_stays_in_its_place():
+    long = "<h3>Parameters</h3><p>" + "It is a long answer with much to say. " * 20 + "</p>"
+    html = "".join(REQUEST.replace("<h3", long + "<h3", 1) % (name, name, name, "") for name in ("add", "show", "drop"))
+    assert [heading for _, heading, _ in parts(f"<h1>API</h1>{html}")] == ["add", "Parameters", "Headers", "show", "Parameters", "Headers", "drop", "Parameters", "Headers"]
+
+
+def test_the_changes_of_a_version_are_one_section():
+    html = "".join(f"<h2>{n}.0</h2><h3>Added</h3><ul><li>One thing.</li></ul><h3>Fixed</h3><p>Another.</p>" for n in (3, 2, 1))
+    assert parts(f"<h1>Changes</h1>{html}")[0] == ("", "3.0", "Added:\n- One thing.\nFixed:\n\nAnother.")
+
+
+def test_a_line_of_links_to_pages_is_no_section_by_itself():
+    links = ", ".join(f"<a href='p.html#{name}'>{name}</a>" for name in ("map", "each", "all", "any"))
+    html = f"<h1>Pairs</h1><p>They count.</p><h2 id='i'>Inherited from Iterable</h2><div>{links}</div>"
+    assert [heading for _, heading, _ in parts(html)] == ["Pairs"]
+    assert [heading for _, heading, _ in parts(html.replace("<div>", "<div>Also "))] == ["Pairs", "Inherited from Iterable"]

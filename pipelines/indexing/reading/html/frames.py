@@ -91,7 +91,7 @@ def is_tool(link: Element) -> bool:
         return False
     before = as_paragraph("".join(_before(link, block)[::-1]))
     if not before:
-        return block.tag in ("p", "div")
+        return block.tag in ("p", "div") or (block.tag == "dd" and not all(map(is_inline, link.itersiblings(preceding=True))))
     signed = next(link.iterancestors("dt", "summary", *HEADINGS), None) is not None
     return signed or before.endswith(_ENDS) or bool(_PHRASES["after_tool"].search(before))
 

@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 from lxml import etree
 from lxml.etree import _Element as Element
 
+from pipelines.page.tree import Spans
 from pipelines.page.urls import absolute_url
 
 LISTS = ("ul", "ol", "menu", "dir")
@@ -18,6 +19,7 @@ BULLET = "- "
 # or two beside each list pages; shorter ones do where they are hardly anything but links.
 _INDEX_LINKS, _INDEX_SHARE = 100, 0.4
 _CONTENTS_CHARACTERS, _CONTENTS_SHARE = 1500, 0.9  # as many as a chunk holds
+_LINE_LINKS = 4  # fewer on a line are what its author points to
 _SENTENCES = 0.05  # a link
 _AWAY = 0.1  # of the links: a list of links to other sites is what somebody recommends
 _SENTENCE = re.compile(r"[^\s.!?]{2}[.!?](?=\s|$)|[。！？]")
@@ -102,6 +104,13 @@ class LinkLists:
         """Return whether a list is a table of contents: all its words are links to pages of this site."""
         size = self._size(items)
         return size.links > 0 and not (size.away or size.nowhere) and size.linked == size.letters
+
+    def lists_pages(self, spans: Spans) -> bool:
+        """Return whether a text is a table of contents: several links to pages of this site, and no other words."""
+        links = [span for span in spans if span.target]
+        if len(links) < _LINE_LINKS or any(self._leads_away(span.target) for span in links):
+            return False
+        return not any(any(map(str.isalnum, span.text)) for span in spans if not span.target)
 
     def _size(self, items: Element) -> ListSize:
         if items not in self._sizes:

@@ -59,7 +59,7 @@ class TreeWalker:
         builder = self._builder
         builder.target(*text.before)
         if text and not (builder.waiting and self._begins(text, text.title, len("".join(text.words).split()))):
-            builder.paragraph(text.spans)
+            builder.paragraph(text.spans, contents=self._link_lists.lists_pages(text.spans))
         builder.target(*text.after)
         if text.names_block and builder.waiting:
             self._begins(text, "", 0)
