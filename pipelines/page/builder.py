@@ -120,7 +120,7 @@ class SectionBuilder:
         return tuple(Section(self._url, one.anchor_path(), one.heading_path(), one.content) for one in found)
 
     def _join_repeated(self) -> None:
-        """Join small sections under a heading that repeats below others ("Headers", "200: OK") to what they are part of.
+        """Join small sections whose heading repeats below others ("Headers", "200: OK") to what they are part of.
 
         One behind a section that stays would change its place.
         """
@@ -128,9 +128,7 @@ class SectionBuilder:
         small = [frame for frame in self._frames if frame.is_small() and frame not in parents]
         headed = Counter(frame.heading for frame in self._frames if frame.heading and frame.filled)
         repeated = Counter(heading for heading, _ in {(frame.heading, frame.parent) for frame in small})
-        joined = {
-            frame for frame in small if repeated[frame.heading] >= max(_REPEATED, _MOST * headed[frame.heading])
-        }
+        joined = {frame for frame in small if repeated[frame.heading] >= max(_REPEATED, _MOST * headed[frame.heading])}
         followed: set[SectionFrame | None] = set()  # those with a section of their own that stays
         for frame in self._frames:
             parent = frame.parent

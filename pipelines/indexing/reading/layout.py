@@ -1,7 +1,8 @@
 """Tells the layout of a site from its pages' own content: banners, pagers, the name of the site.
 
-Layout is what repeats word for word and stands outside a page's own heading: what stands under that heading is content,
-however often it repeats (a warning, an install command, a licence), unless all its words are links. Code is never layout. Knows no HTML and no store.
+Layout is what repeats word for word and stands outside a page's own heading. What stands under that heading is content,
+however often it repeats (a warning, an install command, a licence), unless all its words are links. Code is never
+layout. Knows no HTML and no store.
 """
 
 from collections import Counter

@@ -9,6 +9,7 @@ from tests.kit.sectioning import read_html, text_of
 NAMES = ("pair?", "null?", "cons", "car", "cdr")
 PARTS = "".join(f'<h2 id="{n}">{name}</h2><p>It is about {name} and more.</p>' for n, name in enumerate(NAMES))
 LINKS = [f'<a href="#{n}">{name}</a>' for n, name in enumerate(NAMES)]
+GROUPS = "".join(f"<ul>{name[:1]}<li>{link}</li></ul>" for name, link in zip(NAMES, LINKS, strict=True))
 ITEMS = "".join(f"<li>{link}</li>" for link in LINKS)
 
 
@@ -21,7 +22,7 @@ CONTENTS = {
     "a list below a label": f"<div><p>On this page:</p><ul>{ITEMS}</ul></div>",
     "a table": f"<table>{''.join(f'<tr><td>4.{n}</td><td>{link}</td></tr>' for n, link in enumerate(LINKS))}</table>",
     "boxes": f"<div>{''.join(f'<div>{link}</div>' for link in LINKS)}</div>",
-    "groups with names": f"<ul>{''.join(f'<ul>{name[:1]}<li>{link}</li></ul>' for name, link in zip(NAMES, LINKS))}</ul>",
+    "groups with names": f"<ul>{GROUPS}</ul>",
     "links to the page by its name": f"<ul>{ITEMS}</ul>".replace('"#', '"page.html#'),
 }
 
@@ -82,13 +83,20 @@ def documents(below: str):
 
 
 def test_lines_of_links_that_stand_on_most_pages_are_layout_below_a_heading_too():
-    for line in ('<p><a href="m.html">Manual</a> | <a href="i.html">Index</a></p>', "<ul><li><a href='m.html'>Manual</a></li></ul>"):
+    for line in (
+        '<p><a href="m.html">Manual</a> | <a href="i.html">Index</a></p>',
+        "<ul><li><a href='m.html'>Manual</a></li></ul>",
+    ):
         pages = documents(line)
         layout = learn_layout(pages)
-        assert [text_of(part) for page in pages for part in layout.strip(page).sections] == [f"About {n}." for n in range(10)]
+        assert [text_of(part) for page in pages for part in layout.strip(page).sections] == [
+            f"About {n}." for n in range(10)
+        ]
 
 
 def test_sentences_and_code_that_stand_on_most_pages_stay_below_a_heading():
     pages = documents('<p>Read <a href="w.html">the warning</a>.</p><pre>make</pre>')
     layout = learn_layout(pages)
-    assert {tuple(block.kind for block in blocks_of(layout.strip(page).sections[0])) for page in pages} == {("prose", "code")}
+    assert {tuple(block.kind for block in blocks_of(layout.strip(page).sections[0])) for page in pages} == {
+        ("prose", "code")
+    }

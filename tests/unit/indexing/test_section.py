@@ -263,19 +263,33 @@ def test_small_parts_whose_heading_repeats_belong_to_what_they_are_parts_of():
 
 def test_parts_of_which_only_some_are_small_are_sections():
     long = "<p>" + "It is a long answer with much to say. " * 20 + "</p>"
-    for html in (REQUEST % ("add", "add", "add", "") + REQUEST % ("show", "show", "show", ""),
-                 "".join(REQUEST % (name, name, name, long) for name in ("add", "show", "drop"))):
+    for html in (
+        REQUEST % ("add", "add", "add", "") + REQUEST % ("show", "show", "show", ""),
+        "".join(REQUEST % (name, name, name, long) for name in ("add", "show", "drop")),
+    ):
         assert "Headers" in [heading for _, heading, _ in parts(f"<h1>API</h1>{html}")]
 
 
 def test_a_small_part_behind_a_long_one_stays_in_its_place():
     long = "<h3>Parameters</h3><p>" + "It is a long answer with much to say. " * 20 + "</p>"
     html = "".join(REQUEST.replace("<h3", long + "<h3", 1) % (name, name, name, "") for name in ("add", "show", "drop"))
-    assert [heading for _, heading, _ in parts(f"<h1>API</h1>{html}")] == ["add", "Parameters", "Headers", "show", "Parameters", "Headers", "drop", "Parameters", "Headers"]
+    assert [heading for _, heading, _ in parts(f"<h1>API</h1>{html}")] == [
+        "add",
+        "Parameters",
+        "Headers",
+        "show",
+        "Parameters",
+        "Headers",
+        "drop",
+        "Parameters",
+        "Headers",
+    ]
 
 
 def test_the_changes_of_a_version_are_one_section():
-    html = "".join(f"<h2>{n}.0</h2><h3>Added</h3><ul><li>One thing.</li></ul><h3>Fixed</h3><p>Another.</p>" for n in (3, 2, 1))
+    html = "".join(
+        f"<h2>{n}.0</h2><h3>Added</h3><ul><li>One thing.</li></ul><h3>Fixed</h3><p>Another.</p>" for n in (3, 2, 1)
+    )
     assert parts(f"<h1>Changes</h1>{html}")[0] == ("", "3.0", "Added:\n- One thing.\nFixed:\n\nAnother.")
 
 
@@ -283,4 +297,7 @@ def test_a_line_of_links_to_pages_is_no_section_by_itself():
     links = ", ".join(f"<a href='p.html#{name}'>{name}</a>" for name in ("map", "each", "all", "any"))
     html = f"<h1>Pairs</h1><p>They count.</p><h2 id='i'>Inherited from Iterable</h2><div>{links}</div>"
     assert [heading for _, heading, _ in parts(html)] == ["Pairs"]
-    assert [heading for _, heading, _ in parts(html.replace("<div>", "<div>Also "))] == ["Pairs", "Inherited from Iterable"]
+    assert [heading for _, heading, _ in parts(html.replace("<div>", "<div>Also "))] == [
+        "Pairs",
+        "Inherited from Iterable",
+    ]

@@ -2,6 +2,7 @@
 
 import pytest
 
+from pipelines.indexing.reading.html.signatures import name_in
 from pipelines.page.tree import Section
 from tests.kit.blocks import Block, blocks_of
 from tests.kit.sectioning import read_html
@@ -19,12 +20,18 @@ def found(html: str) -> list[tuple[str, str, list[tuple[str, str]]]]:
     ]
 
 
-GROUPED = "<div id='%s'><dt><pre><span>proc</span> <a href='#%s'>%s</a>(x: int): int\n  {.inline.}</pre></dt><dd>%s</dd></div>"
+SIGNED = "<span>proc</span> <a href='#%s'>%s</a>(x: int): int\n  {.inline.}"
+GROUPED = f"<div id='%s'><dt><pre>{SIGNED}</pre></dt><dd>%s</dd></div>"
 BETWEEN = "<dt><span>%s</span></dt>\n<a id='%s'></a><dd><p>%s</p></dd>"
 
 
 def test_the_id_of_a_box_around_a_term_is_that_of_its_entry():
-    html = GROUPED % ("sum,int", "sum%2Cint", "sum", "Adds up.") + GROUPED % ("max,int", "max%2Cint", "max", "Compares.")
+    html = GROUPED % ("sum,int", "sum%2Cint", "sum", "Adds up.") + GROUPED % (
+        "max,int",
+        "max%2Cint",
+        "max",
+        "Compares.",
+    )
     assert found(f"<dl class='item'>{html}</dl>") == [
         ("sum,int", "sum", [("code", "proc sum(x: int): int\n  {.inline.}"), ("prose", "Adds up.")]),
         ("max,int", "max", [("code", "proc max(x: int): int\n  {.inline.}"), ("prose", "Compares.")]),
@@ -45,14 +52,18 @@ def test_a_name_between_two_terms_is_that_of_the_second():
 
 BOXES = {
     "a box with an id, its signature first": (
-        '<div class="entry" id="fill(value:T):self-method"><div class="signature">\n\n def <strong>fill</strong>(value : '
-        '<a href="T.html">T</a>) : self\n <a class="permalink" href="#fill%28value">#</a></div><div class="doc">'
-        "<p>Fills it.</p></div></div>",
+        (
+            '<div class="entry" id="fill(value:T):self-method"><div class="signature">\n def <strong>fill</strong>(value : '
+            '<a href="T.html">T</a>) : self\n <a class="permalink" href="#fill%28value">#</a></div><div class="doc">'
+            "<p>Fills it.</p></div></div>"
+        ),
         ("fill(value:T):self-method", "fill", [("code", "def fill(value : T) : self"), ("prose", "Fills it.")]),
     ),
     "a name within the signature": (
-        '<div class="top"><p class="src"><span>data</span> <a id="t:Key" class="def">Key</a> :: * <a href="#t:Key">#</a>'
-        '</p><div class="doc"><p>A key of an object.</p></div></div>',
+        (
+            '<div class="top"><p class="src"><span>data</span> <a id="t:Key" class="def">Key</a> :: *'
+            ' <a href="#t:Key">#</a></p><div class="doc"><p>A key of an object.</p></div></div>'
+        ),
         ("t:Key", "Key", [("code", "data Key :: *"), ("prose", "A key of an object.")]),
     ),
     "a name within the signature, with parts below it": (
@@ -60,7 +71,10 @@ BOXES = {
         ("t:Show", "Show", [("code", "class Show a"), ("prose", "Methods:\n\nIt has one.")]),
     ),
     "an empty name within the signature": (
-        '<div><p>(<a name="(def._pair~3f)"></a><b>pair?</b> v) -&gt; boolean?</p></div><p>Returns whether it is a pair.</p>',
+        (
+            '<div><p>(<a name="(def._pair~3f)"></a><b>pair?</b> v) -&gt; boolean?</p></div>'
+            "<p>Returns whether it is a pair.</p>"
+        ),
         ("(def._pair~3f)", "pair?", [("code", "(pair? v) -> boolean?"), ("prose", "Returns whether it is a pair.")]),
     ),
     "a signature without text": (
@@ -93,6 +107,22 @@ def test_text_that_only_has_a_name_is_no_signature(html):
     assert [block.kind for part in page.sections for block in blocks_of(part)] == ["prose"] * len(page.sections)
 
 
+@pytest.mark.parametrize(
+    ("text", "anchor", "name"),
+    [
+        ("(filter pred lst) → list? lst : list?", "(def._((lib._racket/private/list..rkt)._filter))", "filter"),
+        ("(list-ref lst pos) → any/c", "(def._((quote._~23~25kernel)._list-ref))", "list-ref"),
+        ("public static String sort(String text)", "sort(java.lang.String)", "sort"),
+        ("def []=(index : Int, value : T) : T", "[]=(index:Int,value:T):T-instance-method", "[]="),
+        ("fn fold<B, F>(self, init: B, f: F) -> B", "method.fold", "fold"),
+        ("gtk_widget_show (GtkWidget *widget);", "gtk-widget-show", "gtk_widget_show"),
+        ("struct foo", "a3f2b1c", ""),
+    ],
+)
+def test_the_name_of_an_entry_is_the_word_of_its_signature_that_its_anchor_has(text, anchor, name):
+    assert name_in(text, anchor) == name
+
+
 ROW = "<tr><td><span class='p'>(</span><span class='n'>%s</span>&nbsp;<span class='v'>%s</span>%s</td></tr>"
 CODE_TABLES = {
     "a listing": (
@@ -106,7 +136,8 @@ CODE_TABLES = {
         "(add 1)\n2",
     ),
     "a listing by elements of code": (
-        "<table><tr><td><code>let</code> <code>x</code> <code>= 1</code></td></tr><tr><td><code>&nbsp;&nbsp;x</code></td></tr></table>",
+        ("<table><tr><td><code>let</code> <code>x</code> <code>= 1</code></td></tr>"
+        "<tr><td><code>&nbsp;&nbsp;x</code></td></tr></table>"),
         "let x = 1\n  x",
     ),
 }  # fmt: skip
@@ -120,6 +151,5 @@ def test_code_in_a_table_of_one_column_is_code(html, code):
 
 def test_text_in_a_table_of_one_column_is_text():
     html = "<table><tr><td>One <span class='x'>word</span> of many</td></tr><tr><td>Two</td></tr></table>"
-    assert [kind for *_, blocks in [("", found(html))] for _, _, part in blocks for kind, _ in part] == []
     page = read_html(f"<main><h1>Module</h1><p>It counts.</p>{html}</main>")
     assert [block.kind for block in blocks_of(page.sections[0])] == ["prose"]

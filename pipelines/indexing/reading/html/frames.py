@@ -91,7 +91,9 @@ def is_tool(link: Element) -> bool:
         return False
     before = as_paragraph("".join(_before(link, block)[::-1]))
     if not before:
-        return block.tag in ("p", "div") or (block.tag == "dd" and not all(map(is_inline, link.itersiblings(preceding=True))))
+        return block.tag in ("p", "div") or (
+            block.tag == "dd" and not all(map(is_inline, link.itersiblings(preceding=True)))
+        )
     signed = next(link.iterancestors("dt", "summary", *HEADINGS), None) is not None
     return signed or before.endswith(_ENDS) or bool(_PHRASES["after_tool"].search(before))
 
@@ -173,9 +175,7 @@ def _lists_parts(size: _Size) -> bool:
     return sum(place > size.last for place in size.targets) >= _AHEAD * size.links
 
 
-def _outermost(
-    main: Element, sizes: Mapping[Element, _Size], is_frame: Callable[[_Size], bool]
-) -> Iterator[Element]:
+def _outermost(main: Element, sizes: Mapping[Element, _Size], is_frame: Callable[[_Size], bool]) -> Iterator[Element]:
     """Yield the boxes of a frame that stand in no other one."""
     end = -1
     for place, (element, size) in enumerate(sizes.items()):

@@ -27,8 +27,9 @@ _WRAPPERS = ("div", "blockquote", "center", "p")
 _CODE = ("pre", "code", "tt", "samp")
 _MOST_WORDS, _MOST_BEFORE = 80, 4  # of a signature, and of it before the name: "public static final int"
 _AFTER_NAME = re.compile(r"[(\[<{;]|\s*(?:::|:=|->|→|=>|=\s)|\s\(.*\)\s*;$", re.DOTALL)
-_PART = re.compile(r"[^\W_]\w+")
-_REST = r"[?!*=']*"  # signs that end a name in Ruby, Lisp and Haskell
+_BEGUN = re.compile(r"[^(,]+")  # of an anchor with the types of parameters
+_WORD = re.compile(r"[^\s()\[\]{}<>,;:\"|&=→]+")  # with the signs that names have in Ruby, Lisp and Haskell
+_ESCAPED = re.compile(r"~([0-9a-f]{2})")  # a sign in an anchor of Scribble
 _STOP = (".", "!", "?", "…", ":", ",")
 
 
@@ -48,15 +49,21 @@ def mend_signatures(root: Element) -> None:
 
 
 def name_in(text: str, anchor: str) -> str:
-    """Return the name in a signature that its anchor is made of, "" if there is none: fill of "fill(value)-method"."""
-    begun = anchor.partition("(")[0]
-    if begun and not begun[0].isalnum() and re.search(rf"(?:^|\s){re.escape(begun)}(?=\W|$)", text):
-        return begun  # an operator
-    parts = [anchor, anchor.replace("-", "_"), *_PART.findall(anchor)]
-    for part in dict.fromkeys(part for part in parts if part[:1].isalnum() or part[:1] == "_"):
-        if part not in _KEYWORDS and (found := re.search(rf"(?<!\w){re.escape(part)}(?!\w){_REST}", text)):
-            return found[0]
-    return ""
+    """Return the name in a signature that its anchor is made of, "" if there is none: fill of "fill(value)-method".
+
+    It is what the anchor begins with, else the first word of the signature that the anchor has.
+    """
+    begun = _BEGUN.match(anchor)
+    words = [word for word in _WORD.findall(text) if word not in _KEYWORDS]
+    for name in (begun[0], begun[0].replace("-", "_")) if begun else ():
+        if name in words or (not name[0].isalnum() and f" {name}(" in f" {text}"):
+            return name
+    held = _ESCAPED.sub(lambda found: chr(int(found[1], 16)), anchor)
+    return next((word for word in words if _holds(held, word)), "")
+
+
+def _holds(anchor: str, word: str) -> bool:
+    return len(word) > 1 and re.search(rf"(?:^|[\W_]){re.escape(word)}(?:$|[\W_])", anchor) is not None
 
 
 def is_signature(line: Element, anchor: str) -> bool:
