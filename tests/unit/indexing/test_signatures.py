@@ -53,8 +53,8 @@ def test_a_name_between_two_terms_is_that_of_the_second():
 BOXES = {
     "a box with an id, its signature first": (
         (
-            '<div class="entry" id="fill(value:T):self-method"><div class="signature">\n def <strong>fill</strong>(value : '
-            '<a href="T.html">T</a>) : self\n <a class="permalink" href="#fill%28value">#</a></div><div class="doc">'
+            '<div class="entry" id="fill(value:T):self-method"><div class="signature">def <strong>fill</strong>(value '
+            ': <a href="T.html">T</a>) : self\n <a class="permalink" href="#fill%28value">#</a></div><div class="doc">'
             "<p>Fills it.</p></div></div>"
         ),
         ("fill(value:T):self-method", "fill", [("code", "def fill(value : T) : self"), ("prose", "Fills it.")]),
