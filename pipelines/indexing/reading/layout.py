@@ -78,9 +78,8 @@ class Layout:
 
     def _without_lines(self, section: Section, headed: bool) -> Section:
         outside = self.titles if not headed else self.headings
-        if not all(heading in outside for heading in section.headings):
-            longest = 0
-        else:
+        longest: int | None = 0  # below the page's own heading
+        if all(heading in outside for heading in section.headings):
             longest = None if all(heading in self.titles for heading in section.headings) else LONGEST_BESIDE
         content = self._without_paragraphs(section.content, longest)
         return section if content is None else replace(section, content=content)

@@ -114,6 +114,7 @@ def test_text_that_only_has_a_name_is_no_signature(html):
         ("(list-ref lst pos) → any/c", "(def._((quote._~23~25kernel)._list-ref))", "list-ref"),
         ("public static String sort(String text)", "sort(java.lang.String)", "sort"),
         ("def []=(index : Int, value : T) : T", "[]=(index:Int,value:T):T-instance-method", "[]="),
+        ("supports?()", "method-i-supports-3F", "supports?"),
         ("fn fold<B, F>(self, init: B, f: F) -> B", "method.fold", "fold"),
         ("gtk_widget_show (GtkWidget *widget);", "gtk-widget-show", "gtk_widget_show"),
         ("struct foo", "a3f2b1c", ""),

@@ -1,4 +1,4 @@
-"""Finds the frame within a page's content: lists of its own parts, menus, links to the source of what stands before.
+"""Finds the frame within a page's content: lists of its own parts, menus, links to sources.
 
 Knows no generator, and no sections.
 """
@@ -21,7 +21,10 @@ _PHRASES = read_phrases(__name__)
 _BOXES = ("div", "ul", "ol", "dl", "table", "p", "td", "details")
 _LEAST_LINKS = 4  # fewer are as often what an author recommends
 _AHEAD = 0.9  # of its links that lead to a part of the page below
-_LINKED = 0.75  # of the letters of contents: groups in them have names
+_LINKED, _LINKED_CELLS = (
+    0.75,
+    0.93,
+)  # of the letters of contents: groups in lists have names, a table of functions types
 _MENU = 0.9  # of those of a menu
 _LABEL = 4  # words of a label: "On this page:", "Table of contents"
 _PARTS = 100  # of a line, that are looked at beside a link
@@ -62,7 +65,7 @@ def menus_of(main: Element) -> list[Element]:
     order = {element: place for place, element in enumerate(main.iter())}
     first = next((place for element, place in order.items() if element.tag in HEADINGS), -1)
 
-    def is_menu(size: _Size) -> bool:
+    def is_menu(_: Element, size: _Size) -> bool:
         return size.last < first and size.links >= _LEAST_LINKS and size.linked >= _MENU * size.letters
 
     return list(_outermost(main, _sizes(main, order, {}), is_menu)) if first > 0 else []
@@ -145,7 +148,7 @@ def _part_of(link: Element, page: str) -> str:
 def _sizes(main: Element, order: Mapping[Element, int], own: Mapping[Element, int]) -> dict[Element, _Size]:
     """Return what each element in `main` holds. `own` are links to parts of the page, with the places of these."""
     sizes = {element: _Size() for element in order}
-    for element in reversed(order):
+    for element in list(order)[::-1]:
         size = sizes[element]
         size.letters += _letters(element.text)
         size.last = max(size.last, order[element])
@@ -168,18 +171,21 @@ def _letters(text: str | None) -> int:
     return sum(map(str.isalpha, text)) if text else 0
 
 
-def _lists_parts(size: _Size) -> bool:
+def _lists_parts(box: Element, size: _Size) -> bool:
     """Return whether a box is contents of the page: nearly all its words are links to parts of the page below it."""
-    if size.headed or size.links < _LEAST_LINKS or size.linked < _LINKED * size.letters:
+    least = _LINKED if next(box.iter("table"), None) is None else _LINKED_CELLS
+    if size.headed or size.links < _LEAST_LINKS or size.linked < least * size.letters:
         return False
     return sum(place > size.last for place in size.targets) >= _AHEAD * size.links
 
 
-def _outermost(main: Element, sizes: Mapping[Element, _Size], is_frame: Callable[[_Size], bool]) -> Iterator[Element]:
+def _outermost(
+    main: Element, sizes: Mapping[Element, _Size], is_frame: Callable[[Element, _Size], bool]
+) -> Iterator[Element]:
     """Yield the boxes of a frame that stand in no other one."""
     end = -1
     for place, (element, size) in enumerate(sizes.items()):
-        if place > end and element is not main and element.tag in _BOXES and is_frame(size):
+        if place > end and element is not main and element.tag in _BOXES and is_frame(element, size):
             end = size.last
             yield element
 

@@ -1,4 +1,4 @@
-"""Mends what is marked up as something else, whatever wrote it: headings, grids, code in tables, entries of APIs.
+"""Mends what is marked up as something else: headings, grids, code in tables, entries of APIs.
 
 An entry without a definition gets the text after it, where authors did not indent it. Entries that follow one another
 without text between them share the definition of the last one.

@@ -1,4 +1,4 @@
-"""Finds the signatures of API entries that are marked up as text, and makes terms of definition lists of them.
+"""Finds the signatures of API entries that are marked up as text, and makes terms of them.
 
 A signature has a name that links lead to: its box has it as an id and begins with the signature, or it stands within
 the signature. Knows no generator, and no sections.
@@ -29,7 +29,7 @@ _MOST_WORDS, _MOST_BEFORE = 80, 4  # of a signature, and of it before the name: 
 _AFTER_NAME = re.compile(r"[(\[<{;]|\s*(?:::|:=|->|→|=>|=\s)|\s\(.*\)\s*;$", re.DOTALL)
 _BEGUN = re.compile(r"[^(,]+")  # of an anchor with the types of parameters
 _WORD = re.compile(r"[^\s()\[\]{}<>,;:\"|&=→]+")  # with the signs that names have in Ruby, Lisp and Haskell
-_ESCAPED = re.compile(r"~([0-9a-f]{2})")  # a sign in an anchor of Scribble
+_ESCAPED = re.compile(r"[~-]([2-7][0-9a-fA-F])(?![^\W_])")  # a sign in an anchor of Scribble and RDoc
 _STOP = (".", "!", "?", "…", ":", ",")
 
 
@@ -58,8 +58,8 @@ def name_in(text: str, anchor: str) -> str:
     for name in (begun[0], begun[0].replace("-", "_")) if begun else ():
         if name in words or (not name[0].isalnum() and f" {name}(" in f" {text}"):
             return name
-    held = _ESCAPED.sub(lambda found: chr(int(found[1], 16)), anchor)
-    return next((word for word in words if _holds(held, word)), "")
+    plain = _ESCAPED.sub(lambda found: chr(int(found[1], 16)), anchor)
+    return next((word for word in words if _holds(plain, word) or _holds(anchor, word)), "")
 
 
 def _holds(anchor: str, word: str) -> bool:
