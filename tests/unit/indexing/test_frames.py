@@ -33,6 +33,13 @@ def test_a_list_of_the_parts_of_the_page_below_is_no_text(contents):
     assert text(f"<main><h1>Pairs</h1><p>It counts.</p>{contents}{PARTS}</main>") == expected
 
 
+def test_what_stands_beside_a_list_of_the_parts_of_the_page_stays():
+    html = f"<body><div><div>How to count pairs</div><div>Contents</div><ul>{ITEMS}</ul></div><h1>1. Pairs</h1>{PARTS}"
+    assert text(html).startswith("How to count pairs\nIt is about pair?")
+    rows = "".join(f"<tr><td>boolean</td><td>{link}</td></tr>" for link in LINKS)
+    assert "boolean | pair?" in text(f"<main><h1>Pairs</h1><table>{rows}</table>{PARTS}</main>")
+
+
 STAYS = {
     "what a sentence introduces": f"<p>The following functions are available:</p><ul>{ITEMS}</ul>",
     "with what each does": f"<ul>{''.join(f'<li>{link} tells about one of the pairs</li>' for link in LINKS)}</ul>",

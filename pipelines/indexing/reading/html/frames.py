@@ -13,6 +13,7 @@ from lxml.etree import _Element as Element
 
 from pipelines.indexing.reading.html.elements import HEADINGS
 from pipelines.indexing.reading.html.inline import IN_PARAGRAPH, is_inline
+from pipelines.indexing.reading.html.lists import LISTS
 from pipelines.indexing.reading.html.shown import drop
 from pipelines.indexing.reading.text import as_paragraph
 from pipelines.text.phrases import read_phrases
@@ -21,10 +22,7 @@ _PHRASES = read_phrases(__name__)
 _BOXES = ("div", "ul", "ol", "dl", "table", "p", "td", "details")
 _LEAST_LINKS = 4  # fewer are as often what an author recommends
 _AHEAD = 0.9  # of its links that lead to a part of the page below
-_LINKED, _LINKED_CELLS = (
-    0.75,
-    0.93,
-)  # of the letters of contents: groups in lists have names, a table of functions types
+_LINKED, _LINKED_LIST = 0.93, 0.75  # of the letters of contents: groups in a list have names
 _MENU = 0.9  # of those of a menu
 _LABEL = 4  # words of a label: "On this page:", "Table of contents"
 _PARTS = 100  # of a line, that are looked at beside a link
@@ -173,7 +171,7 @@ def _letters(text: str | None) -> int:
 
 def _lists_parts(box: Element, size: _Size) -> bool:
     """Return whether a box is contents of the page: nearly all its words are links to parts of the page below it."""
-    least = _LINKED if next(box.iter("table"), None) is None else _LINKED_CELLS
+    least = _LINKED_LIST if box.tag in LISTS else _LINKED
     if size.headed or size.links < _LEAST_LINKS or size.linked < least * size.letters:
         return False
     return sum(place > size.last for place in size.targets) >= _AHEAD * size.links

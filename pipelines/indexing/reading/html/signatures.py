@@ -25,7 +25,8 @@ _HOLDERS = ("dt", "td", "th", "li", "a", "pre", *HEADINGS)  # what is in one of 
 _ENTRIES = ("div", "section", "article")  # boxes that may hold an entry
 _WRAPPERS = ("div", "blockquote", "center", "p")
 _CODE = ("pre", "code", "tt", "samp")
-_MOST_WORDS, _MOST_BEFORE = 80, 4  # of a signature, and of it before the name: "public static final int"
+_LONGEST = 800  # characters of a signature
+_MOST_BEFORE = 4  # words of it before the name: "public static final int"
 _AFTER_NAME = re.compile(r"[(\[<{;]|\s*(?:::|:=|->|→|=>|=\s)|\s\(.*\)\s*;$", re.DOTALL)
 _BEGUN = re.compile(r"[^(,]+")  # of an anchor with the types of parameters
 _WORD = re.compile(r"[^\s()\[\]{}<>,;:\"|&=→]+")  # with the signs that names have in Ruby, Lisp and Haskell
@@ -63,14 +64,16 @@ def name_in(text: str, anchor: str) -> str:
 
 
 def _holds(anchor: str, word: str) -> bool:
-    return len(word) > 1 and re.search(rf"(?:^|[\W_]){re.escape(word)}(?:$|[\W_])", anchor) is not None
+    return (
+        len(word) > 1 and word in anchor and re.search(rf"(?:^|[\W_]){re.escape(word)}(?:$|[\W_])", anchor) is not None
+    )
 
 
 def is_signature(line: Element, anchor: str) -> bool:
     """Return whether `line` is code that declares what its `anchor` names, and no sentence that names it."""
     text = " ".join("".join(line.itertext()).split()).rstrip("¶#§ ")
-    name = name_in(text, anchor)
-    if not name or len(text.split()) > _MOST_WORDS:
+    name = name_in(text, anchor) if len(text) <= _LONGEST else ""
+    if not name:
         return False
     before, _, after = text.partition(name)
     if len(before.split()) > _MOST_BEFORE:
