@@ -57,8 +57,10 @@ def mend_grids(root: Element) -> None:
 
 def mend_code_tables(root: Element) -> None:
     """Make a listing of each table of one column that sets highlighted code, a line in each of its cells."""
+    done: set[Element] = set()  # listings, with the tables in them
     for table in _COLUMNS(root):
-        if table.tag == "table" and _is_code(table):
+        if table not in done and _is_code(table):
+            done.update(table.iter("table"))
             lines = [line for cell in table.iter("td") if cell.find(".//table") is None for line in _lines_of(cell)]
             names = [name for one in table.iter("a", "span") if (name := one.get("id") or one.get("name"))]
             table[:] = [etree.Element("a", name=name) for name in names]
