@@ -1,4 +1,4 @@
-"""Puts the text of the files that a source names into its own, as its generator does, and the titles of others.
+"""Puts the text of files that a source includes into its own, as its generator does.
 
 Else a page would miss its code, and a sentence the words of its links.
 Nothing is read outside the folder, or the repository that it is a part of. The forms stand in includes.yaml.
