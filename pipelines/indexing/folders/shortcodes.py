@@ -1,4 +1,4 @@
-"""Fills shortcodes and includes of a template with the words of their own templates, where these are plain.
+"""Fills shortcodes and includes with the words of their own templates, where these are plain.
 
 `{{< required >}}` of Hugo shows what `layouts/shortcodes/required.html` has, `{% include note.html %}` of Jekyll what
 `_includes/note.html` has. A template that decides, repeats or wraps text says nothing here: the attributes of its tag
