@@ -34,6 +34,7 @@ from pipelines.text.phrases import read_table
 COPIES = tuple(f"/{folder}/" for generator in GENERATORS for folder in generator.copies.split())
 URL_STYLES = ("auto", *get_args(UrlStyle))
 _SITES = ("docs/", "website/", "site/", "doc/")  # folders of a checkout that hold its site
+_HIDDEN = re.compile(r"/(?:\.|(?:node_modules|bower_components|site-packages)/)")  # and what package managers install
 _FILES = "http://folder.invalid"  # stands for the file system while links between files are resolved
 UNKNOWN = read_table(__name__)["unknown"]  # configurations of generators whose URLs are not known, with their names
 _MAX_CONFIG = 1_000_000  # bytes of a generator's configuration; the longest of many has 50,000
@@ -115,13 +116,13 @@ class FolderSettings(Folder, frozen=True, arbitrary_types_allowed=True):
         return str(folder.absolute()) + "/"
 
     def files(self) -> Listing:
-        """List all files that can be read, except hidden ones (.name).
+        """List all files that can be read, except hidden ones (.name) and those of installed packages.
 
         Ray Data's own listing would leave out every name that begins with an underscore, such as `_modules/`.
         Raises NoSuchFolder if there is no file.
         """
         system, found = self._find()
-        shown = [path for path in found if "/." not in f"/{path.removeprefix(self.root)}"]
+        shown = [path for path in found if not _HIDDEN.search(f"/{path.removeprefix(self.root)}")]
         known = [path for path in shown if format_of_name(path)]
         skipped = Counter(Path(path).suffix.lower() or "without suffix" for path in set(shown) - set(known))
         wanted = self._one_for_each_url(path for path in known if self._includes(path))

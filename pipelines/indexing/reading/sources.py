@@ -25,6 +25,7 @@ _LEVELS_UP = 6
 _INDEXES = ("index.md", "_index.md", "_index.html", "index.mdx", "SUMMARY.md", "layout.tsx", "layout.jsx", "_meta.js")
 _INDEX = (r"(^|/)(?:_?index|readme)$", r"\1")
 _PAGE = r"\]\(\s*<?([^()<>#]+\.md)\b"
+_REWRITE = re.compile(r"""["']([^"'\n]+)["']\s*:\s*["']([^"'\n]*)["']""")
 Renames = tuple[tuple[str, str], ...]
 
 
@@ -85,7 +86,8 @@ class Publishing:
     regular expression the configuration has. Parts of paths are called as `names` says, unless the configuration has
     the regular expression `keeps_names`. Markdown is read as the media type `reads`. The groups of `routes` find
     folders and their templates, beside those of `places`: one without a folder is that of the only place. Pages are the
-    files that the file `contents` links to, if there is one. The others are as in SourceFolder.
+    files that the file `contents` links to, if there is one. The group of `rewrites` finds what the configuration says that
+    paths become: `'en/:rest*': ':rest*'`. The others are as in SourceFolder.
     """
 
     configs: str
@@ -104,6 +106,7 @@ class Publishing:
     names: Names = ""
     keeps_names: str = ""
     contents: str = ""
+    rewrites: str = ""
 
     def sources(self, name: str, read: Read, place: str) -> SourceFolder | None:
         """Return the folder that a configuration in `place` of the generator `name` publishes, None without one."""
@@ -116,7 +119,9 @@ class Publishing:
         style = next((style for style, sign in self.styles.items() if re.search(sign, text)), self.url_style)
         templates = re.findall(self.routes, text) if self.routes else ()
         routes = {**self.places, **{folder or "".join(self.places): route for folder, route in templates}}
-        found = SourceFolder(name, path, root, style, exclude=self.exclude, renames=self.renames, whole=self.whole)
+        moved = re.search(self.rewrites, text) if self.rewrites else None
+        renames = (*(_rename(*pair) for pair in _REWRITE.findall(moved[1] if moved else "")), *self.renames)
+        found = SourceFolder(name, path, root, style, exclude=self.exclude, renames=renames, whole=self.whole)
         places = (*((f"{folder}/", route) for folder, route in routes.items()), ("", "")) if routes else ()
         contents = read(root + self.contents) if self.contents else None
         pages = frozenset(normpath(unquote(link)) for link in re.findall(_PAGE, contents or ""))
@@ -127,6 +132,16 @@ class Publishing:
 
     def _names(self, text: str) -> Names:
         return "" if self.keeps_names and re.search(self.keeps_names, text) else self.names
+
+
+def _rename(path: str, by: str) -> tuple[str, str]:
+    """Return a rewrite of paths (`packages/:name/docs/:rest*` to `:name/:rest*`) as a rename of pages."""
+    path, by = (re.sub(r"\.\w+$", "", each).lstrip("/") for each in (path, by))
+    pattern = ""
+    for name, several, rest in re.findall(r":(\w+)(?:\([^()]*\))?(\*|\+)?|([^:]+|:)", path):
+        pattern += re.escape(rest) if rest else f"(?P<{name}>.*)" if several else f"(?P<{name}>[^/]+)"
+    names = re.compile(pattern).groupindex
+    return f"^{pattern}$", re.sub(r":(\w+)[*+]?", lambda said: rf"\g<{said[1]}>" if said[1] in names else said[0], by)
 
 
 def upwards(folder: str) -> Iterator[str]:

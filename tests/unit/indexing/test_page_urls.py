@@ -387,3 +387,22 @@ def test_other_files_are_counted_by_suffix(tmp_path):
     listing = FolderSettings(path=str(tmp_path), base_url=BASE).files()
     assert listing.skipped == {".png": 2, ".svg": 1, "without suffix": 1}
     assert listing.excluded == 1
+
+
+REWRITES = "cleanUrls: true, rewrites: {\n 'en/:rest*': ':rest*',\n 'packages/:pkg/docs/:slug*': ':pkg/:slug*',\n"
+REWRITES += " 'old/name.md': 'new.md' },"
+
+
+def test_paths_become_what_the_rewrites_of_a_configuration_say(tmp_path):
+    said = {
+        "en/index.md": "", "en/guide/a.md": "guide/a", "packages/x/docs/b.md": "x/b", "old/name.md": "new",
+        "fr/a.md": "fr/a",
+    }  # fmt: skip
+    write(tmp_path, ".vitepress/config.ts", *said, **{".vitepress/config.ts": REWRITES})
+    assert urls(tmp_path) == {path: BASE + url for path, url in said.items()}
+
+
+def test_pages_of_installed_packages_are_no_pages_of_the_folder(tmp_path):
+    installed = ["node_modules/vue/README.md", "docs/node_modules/@a/b/docs/x.md", "lib/site-packages/y/README.rst"]
+    write(tmp_path, "docs/a.md", "node_modules.md", *installed, "web/bower_components/z/README.md")
+    assert [*urls(tmp_path)] == ["docs/a.md", "node_modules.md"]

@@ -203,3 +203,9 @@ def test_a_page_that_never_ends_costs_its_limit_only():
     except ValueError as error:
         assert "takes too long" in str(error) or "parser failed" in str(error)
     assert reader(Page("https://x.org/q", b"Next\n====\n\nWords.\n", "text/x-rst")).title == "Next"
+
+
+def test_a_name_without_a_role_is_shortened_as_with_a_role_of_sphinx():
+    assert words(read("Now `~tornado.web.Application` and `~a.run()` and `~.Locale`, but `a ~ b` and `Title`.\n")) == (
+        "Now Application and run() and Locale, but a ~ b and Title."
+    )

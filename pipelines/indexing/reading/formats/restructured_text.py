@@ -3,6 +3,8 @@
 Nothing but the page itself is read: directives that would insert a file, or raw HTML, have no effect.
 """
 
+import re
+
 from docutils import nodes
 from docutils.frontend import get_default_settings
 from docutils.parsers.rst import Parser
@@ -41,6 +43,9 @@ _SETTINGS = {
 }
 
 
+_SHORTENED = re.compile(r"~!?(?:[\w.]+\.)?(\w+(?:\(\))?)")
+
+
 class _Translator(HTMLTranslator):  # type: ignore[misc]
     """Writes HTML that says what is code, and breaks the lines of a poem or an address within its paragraph."""
 
@@ -69,6 +74,7 @@ def render(text: str) -> str:
     _show_broken(document)
     _show_images(document)
     _name_labels(document)
+    _shorten_names(document)
     _set_dashes(document)
     Admonitions(document).apply()  # the translator knows no other
     translator = _Translator(document)
@@ -127,3 +133,10 @@ def _name_labels(document: nodes.document) -> None:
         place = document.ids.get(name) if name else None
         if isinstance(place, nodes.section):
             reference.children = [nodes.Text(place.next_node(nodes.title).astext())]
+
+
+def _shorten_names(document: nodes.document) -> None:
+    """Show `~tornado.web.Application`, a name in no role, as its last part, as Sphinx does with its default role."""
+    for name in document.findall(nodes.title_reference):
+        if found := _SHORTENED.fullmatch(name.astext()):
+            name.children = [nodes.Text(found[1])]
