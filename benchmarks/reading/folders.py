@@ -1,7 +1,7 @@
 """Reads a folder of sources as a run does, up to its documents, and a folder that a generator wrote as its site.
 
 Knows no generator. The site's folder is what a static host serves: `a/index.html` at `a/` (and `a`, which redirects),
-`a.html` at that name, and at `a` if a page of the site links to it so.
+`a.html` at that name, and at `a` if the site links to one of its files so.
 """
 
 import re
@@ -102,12 +102,14 @@ class BuiltSite:
         shown = {name: path for name, path in files.items() if not _MOVED.search(path.read_bytes()[:4000])}
         linked = _linked(shown, root)
         self.moved = {unquote(root + url) for name in files.keys() - shown.keys() for url in _urls(name)}
+        # A host drops suffixes where the site links to one of its files without.
+        bare = any(root + name.removesuffix(".html") in linked for name in shown if not name.endswith("index.html"))
         self.pages: list[BuiltPage] = []
         self._by_url: dict[str, BuiltPage] = {}
         for name, path in shown.items():
             urls = [root + url for url in _urls(name)]
-            if len(urls) == 2:  # no index of a folder: a host serves it at another name if it is set up so
-                urls = [url for url in urls if url in linked or url.endswith(".html")]
+            if len(urls) == 2:  # no index of a folder
+                urls = urls[::-1] if bare else urls[:1]
             page = BuiltPage(name, quote(next((url for url in urls if url in linked), urls[0]), safe="/:%"), path)
             if not NO_PAGE.search(name):
                 self.pages.append(page)

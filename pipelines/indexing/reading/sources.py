@@ -86,8 +86,8 @@ class Publishing:
     regular expression the configuration has. Parts of paths are called as `names` says, unless the configuration has
     the regular expression `keeps_names`. Markdown is read as the media type `reads`. The groups of `routes` find
     folders and their templates, beside those of `places`: one without a folder is that of the only place. Pages are the
-    files that the file `contents` links to, if there is one. The group of `rewrites` finds what the configuration says that
-    paths become: `'en/:rest*': ':rest*'`. The others are as in SourceFolder.
+    files that the file `contents` links to, if there is one. The group of `rewrites` finds what the configuration says
+    that paths become: `'en/:rest*': ':rest*'`. The others are as in SourceFolder.
     """
 
     configs: str

@@ -41,13 +41,21 @@ class UnreadablePage(ValueError):
         return f"cannot read {self.url}: {self.reason}"
 
 
+_ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+
+
 def text_of_page(page: Page) -> str:
     """Return the body of `page` as text with "\\n" for every line break. Raises UnreadablePage for binary data."""
     text = decode(page.body, page.charset)
     noise = sum(text.count(sign) for sign in "\0\x01\x02\x03\x04\x05\x06\x08\ufffd")
     if noise > 0.3 * len(text):
         raise UnreadablePage(page.url, "binary data, not text")
-    return clean_for_storage(text).replace("\r\n", "\n").replace("\r", "\n")
+    return without_escapes(clean_for_storage(text).replace("\r\n", "\n").replace("\r", "\n"))
+
+
+def without_escapes(text: str) -> str:
+    """Return `text` without the sequences that set the colors of a terminal (`ESC[32m`)."""
+    return _ESCAPES.sub("", text) if "\x1b" in text else text
 
 
 def as_paragraph(text: str) -> str:

@@ -45,23 +45,25 @@ def test_a_build_that_fails_says_what_failed_and_is_tried_again(tmp_path):
         built(Build("three", "Shell", ["true"], needs=["nowhere-to-be-found"]), tmp_path)
 
 
-def test_a_built_file_is_served_where_a_static_host_serves_it(tmp_path):
+@pytest.mark.parametrize(("link", "suffix"), [("plain", ""), ("plain.html", ".html")])
+def test_a_built_file_is_served_where_a_static_host_serves_it(tmp_path, link, suffix):
     write(
         tmp_path,
-        index_html=page("Home", '<a href="plain">plain</a> <a href="guide/">guide</a>'),
+        index_html=page("Home", f'<a href="{link}">plain</a> <a href="guide/">guide</a>'),
         guide__index_html=page("Guide", TEXT),
         plain_html=page("Plain", TEXT),
         other_html=page("Other", TEXT),
         old_html='<meta http-equiv="refresh" content="0; url=plain">',
     )
     site = BuiltSite(tmp_path, HOST + "x/")
-    served = {name: site[f"{HOST}x/{name}"] for name in ("", "guide/", "guide", "plain", "plain.html", "other.html")}
-    assert {name: page and page.path for name, page in served.items()} == {
-        "": "index.html", "guide/": "guide/index.html", "guide": "guide/index.html", "plain": "plain.html",
-        "plain.html": "plain.html", "other.html": "other.html",
+    served = {name: site[f"{HOST}x/{name}"] for name in ("", "guide/", "guide", "plain.html", "other.html")}
+    assert {name: found and found.path for name, found in served.items()} == {
+        "": "index.html", "guide/": "guide/index.html", "guide": "guide/index.html", "plain.html": "plain.html",
+        "other.html": "other.html",
     }  # fmt: skip
-    assert site[f"{HOST}x/other"] is None  # nothing says that the host drops suffixes
-    assert {page.url for page in site.pages} == {HOST + "x/" + end for end in ("", "guide/", "plain", "other.html")}
+    assert (site[f"{HOST}x/other"] is None) == bool(suffix)
+    ends = ("", "guide/", f"plain{suffix}", f"other{suffix}")
+    assert {page.url for page in site.pages} == {f"{HOST}x/{end}" for end in ends}
     assert site[f"{HOST}x/old.html"] is None
     assert f"{HOST}x/old.html" in site.moved
 

@@ -161,3 +161,15 @@ def test_the_title_of_a_page_of_asciidoc_has_no_id_as_its_site_gives_it_none():
     assert anchors("= T\n\nText.\n\n== A\n\nText.\n", "text/asciidoc") == ["", "_a"]
     assert anchors("[#own]\n= T\n\nText.\n", "text/asciidoc") == ["own"]
     assert anchors("== A\n\nText.\n", "text/asciidoc") == ["_a"]
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("# T\n\n```ansi\n\x1b[32m+ done\x1b[0m in \x1b[1;31m2 s\x1b[39m\n```\n", "text/markdown"),
+        ("T\n=\n\n::\n\n  \x1b[32m+ done\x1b[0m in 2 s\n", "text/x-rst"),
+        ("<main><h1>T</h1><pre>\x1b[32m+ done\x1b[0m in 2 s</pre></main>", "text/html"),
+    ],
+)
+def test_colors_of_a_terminal_are_no_text(text, kind):
+    assert shown(text, kind) == "+ done in 2 s"

@@ -11,7 +11,7 @@ from markdown_it.token import Token
 from pipelines.indexing.reading.formats import HTML, MARKDOWN, TEXT
 from pipelines.indexing.reading.formats.html import document_of_html
 from pipelines.indexing.reading.formats.markdown import dialect_of, render
-from pipelines.indexing.reading.text import UnreadablePage, text_of_page
+from pipelines.indexing.reading.text import UnreadablePage, text_of_page, without_escapes
 from pipelines.page.tree import Document
 from pipelines.records import Page
 
@@ -19,7 +19,6 @@ from pipelines.records import Page
 MAX_OUTPUT = 2_000
 _REMOVED = frozenset(("remove-cell", "remove_cell"))
 _OBJECT = re.compile(r"<[\w. ]+(?: (?:object|at) ?.*)?>|")  # `<IPython.core.display.HTML object>`
-_ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
 def read_notebook(page: Page) -> Document:
@@ -58,7 +57,7 @@ def _parts(cell: Mapping[str, Any]) -> Iterator[str | Token]:
 
 
 def _printed(texts: Sequence[str]) -> str:
-    text = _ESCAPES.sub("", "\n".join(filter(None, map(str.rstrip, texts))))
+    text = without_escapes("\n".join(filter(None, map(str.rstrip, texts))))
     return text if len(text) <= MAX_OUTPUT else f"{text[:MAX_OUTPUT].rpartition(chr(10))[0] or text[:MAX_OUTPUT]}\n…"
 
 

@@ -43,7 +43,7 @@ _SETTINGS = {
 }
 
 
-_SHORTENED = re.compile(r"~!?(?:[\w.]+\.)?(\w+(?:\(\))?)")
+_SHORTENED = re.compile(r"~!?(?:[\w.]*\.)?(\w+(?:\(\))?)")
 
 
 class _Translator(HTMLTranslator):  # type: ignore[misc]
