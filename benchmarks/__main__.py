@@ -31,6 +31,7 @@ BENCHMARKS = (
     Benchmark("encoder", "embedding"),
     Benchmark("indexing", "indexing"),
     Benchmark("reading", "reading_html", page="docs/quality.md"),
+    Benchmark("sources", "reading_sources", page="docs/quality.md"),
     Benchmark("retrieval", "retrieval"),
     Benchmark("load", "load"),
     Benchmark("serve", "answering_serve"),

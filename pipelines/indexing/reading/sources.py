@@ -9,10 +9,13 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from fnmatch import translate
 from pathlib import PurePosixPath
 from posixpath import join, normpath
 from typing import Any, Literal
 from urllib.parse import unquote
+
+import yaml
 
 from pipelines.indexing.reading.formats import MARKDOWN
 
@@ -87,7 +90,8 @@ class Publishing:
     the regular expression `keeps_names`. Markdown is read as the media type `reads`. The groups of `routes` find
     folders and their templates, beside those of `places`: one without a folder is that of the only place. Pages are the
     files that the file `contents` links to, if there is one. The group of `rewrites` finds what the configuration says
-    that paths become: `'en/:rest*': ':rest*'`. The others are as in SourceFolder.
+    that paths become: `'en/:rest*': ':rest*'`; that of `leaves_out` a list of what is not published. The others are as
+    in SourceFolder.
     """
 
     configs: str
@@ -107,6 +111,7 @@ class Publishing:
     keeps_names: str = ""
     contents: str = ""
     rewrites: str = ""
+    leaves_out: str = ""
 
     def sources(self, name: str, read: Read, place: str) -> SourceFolder | None:
         """Return the folder that a configuration in `place` of the generator `name` publishes, None without one."""
@@ -121,7 +126,9 @@ class Publishing:
         routes = {**self.places, **{folder or "".join(self.places): route for folder, route in templates}}
         moved = re.search(self.rewrites, text) if self.rewrites else None
         renames = (*(_rename(*pair) for pair in _REWRITE.findall(moved[1] if moved else "")), *self.renames)
-        found = SourceFolder(name, path, root, style, exclude=self.exclude, renames=renames, whole=self.whole)
+        listed = re.search(self.leaves_out, text, re.MULTILINE) if self.leaves_out else None
+        exclude = (*self.exclude, *_left_out(listed[1] if listed else ""))
+        found = SourceFolder(name, path, root, style, exclude=exclude, renames=renames, whole=self.whole)
         places = (*((f"{folder}/", route) for folder, route in routes.items()), ("", "")) if routes else ()
         contents = read(root + self.contents) if self.contents else None
         pages = frozenset(normpath(unquote(link)) for link in re.findall(_PAGE, contents or ""))
@@ -132,6 +139,17 @@ class Publishing:
 
     def _names(self, text: str) -> Names:
         return "" if self.keeps_names and re.search(self.keeps_names, text) else self.names
+
+
+def _left_out(listed: str) -> Iterator[str]:
+    """Yield the names of a list in YAML as patterns; a name is a file or a folder, and may have wildcards."""
+    try:
+        names = yaml.safe_load(listed)
+    except (yaml.YAMLError, ValueError, RecursionError):
+        return
+    for name in names if isinstance(names, list) else str(names or "").splitlines():
+        if isinstance(name, str) and name.strip(" /") and name[0] not in "!#":
+            yield "^" + translate(name.strip(" /")).removesuffix(r"\Z").removesuffix(r"\z") + "(?:/|$)"
 
 
 def _rename(path: str, by: str) -> tuple[str, str]:

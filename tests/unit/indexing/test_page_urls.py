@@ -406,3 +406,17 @@ def test_pages_of_installed_packages_are_no_pages_of_the_folder(tmp_path):
     installed = ["node_modules/vue/README.md", "docs/node_modules/@a/b/docs/x.md", "lib/site-packages/y/README.rst"]
     write(tmp_path, "docs/a.md", "node_modules.md", *installed, "web/bower_components/z/README.md")
     assert [*urls(tmp_path)] == ["docs/a.md", "node_modules.md"]
+
+
+@pytest.mark.parametrize(
+    ("config", "said", "root"),
+    [
+        ("_config.yml", "exclude:\n- drafts/  # not yet\n# more\n- '*.txt'\n- CODE.md\nplugins: [x]\n", ""),
+        ("_config.yml", "title: x\nexclude: [drafts, '*.txt', 'CODE.md']\n", ""),
+        ("mkdocs.yml", "site_name: x\nexclude_docs: |\n  drafts/\n  *.txt\n  CODE.md\nnav: []\n", "docs/"),
+    ],
+)  # fmt: skip
+def test_what_a_configuration_leaves_out_is_no_page(tmp_path, config, said, root):
+    pages = [f"{root}{name}" for name in ("a.md", "drafts/b.md", "notes.txt", "CODE.md", "draft.md")]
+    write(tmp_path, config, *pages, **{config: said})
+    assert sorted(urls(tmp_path)) == [f"{root}a.md", f"{root}draft.md"]
