@@ -61,6 +61,12 @@ def same_language(one: str, other: str) -> bool:
     return without_region(one) == without_region(other)
 
 
+def may_be_asked_in(asked_in: str, language: str) -> bool:
+    """Return whether a question that `find_language` takes to be in `asked_in` may be in `language`: uk for ru."""
+    alike = _TABLE["taken_for"].get(without_region(asked_in), "").split()
+    return same_language(asked_in, language) or without_region(language) in alike
+
+
 def _language_of_script(letters: Sequence[str]) -> str:
     scripts = {unicodedata.name(letter, "").split(" ")[0].split("-")[0] for letter in letters}
     return next((language for script, language in _TABLE["scripts"].items() if script in scripts), "und")

@@ -17,7 +17,14 @@ from pipelines.answering.retrieval.live import LiveIndex, LiveIndexes, Vector
 from pipelines.answering.retrieval.neighbours import with_neighbours
 from pipelines.answering.retrieval.one_page import page_first
 from pipelines.answering.retrieval.ranking.fusion import FusedText, RankedList
-from pipelines.answering.retrieval.ranking.prior import Prior, boost_prior, both_priors, no_prior, version_prior
+from pipelines.answering.retrieval.ranking.prior import (
+    Prior,
+    boost_prior,
+    both_priors,
+    language_prior,
+    no_prior,
+    version_prior,
+)
 from pipelines.answering.retrieval.ranking.sides import SIDE_DEPTH, compared, put_sides
 from pipelines.answering.retrieval.ranking.texts import LEARNED, rank
 from pipelines.answering.retrieval.search import Retrieval, RetrievalSettings, Search
@@ -25,6 +32,7 @@ from pipelines.embedding.tokens import english_words
 from pipelines.lexical import Matches, other_words
 from pipelines.records import Hit, Index
 from pipelines.store import Store
+from pipelines.store.chunks import RankableChunk
 from pipelines.store.indexes import IndexSnapshot, ScoredChunk, SearchResult
 from pipelines.text.detection import find_language, is_foreign, same_language
 
@@ -107,18 +115,34 @@ class Searcher:
             nothing: list[ScoredChunk] = []
             of_page = trace.run_leg(PLACE, PLACE, lambda: self._find_in_page(search, chunks, results), nothing)
             lists.append(RankedList(PLACE, of_page))
-        prior = both_priors(place_prior(search), boost_prior(index.rules.get("boosts", {})))
+        of_pages = both_priors(place_prior(search), boost_prior(index.rules.get("boosts", {})))
+        of_question = question_prior(search, lists)
+        prior = both_priors(of_pages, of_question)
         kept = trace.run("fuse", lambda: self._fuse(search, lists, prior))
         ids = [one.chunk_id for one in kept] + [name for side in results.sides.values() for name, _ in side]
         texts = trace.run("texts", lambda: chunks.hits(ids))
         kept = [one for one in kept if one.chunk_id in texts]
         hits = [one.to_hit(texts[one.chunk_id]) for one in kept]
         if self._orders(search):
-            priors = list(map(self._fusion.prior(search.queries, prior), [one.chunk for one in kept]))
-            spread = self._fusion.pages_first
-            hits = trace.run("rank", lambda: rank(search.queries[0], hits, priors, search.k, spread=spread))
+            weights = self._fusion.prior(search.queries, of_pages), of_question
+            hits = trace.run("rank", lambda: self._by_texts(search, hits, [one.chunk for one in kept], *weights))
             hits = put_sides(hits, results.sides, texts, search.k)
         return found, hits
+
+    def _by_texts(
+        self, search: Search, hits: Sequence[Hit], chunks: Sequence[RankableChunk], of_pages: Prior, of_question: Prior
+    ) -> Sequence[Hit]:
+        """Return the best hits by their texts. The best one in any language stays among them."""
+
+        def best(k: int, prior: Prior) -> list[Hit]:
+            return rank(search.queries[0], hits, list(map(prior, chunks)), k, spread=self._fusion.pages_first)
+
+        if of_question is no_prior:
+            return best(search.k, of_pages)
+        ranked = best(len(hits), both_priors(of_pages, of_question))
+        first = {hit.chunk_id for hit in best(1, of_pages)}
+        pushed_out = [hit for hit in ranked[search.k :] if search.k > 1 and hit.chunk_id in first]
+        return [*ranked[: search.k - len(pushed_out)], *pushed_out]
 
     def _orders(self, search: Search) -> bool:
         """Return whether the texts decide the order: that of an open page which is asked about is its own."""
@@ -239,9 +263,21 @@ def place_prior(search: Search) -> Prior:
     place = search.place
     if place is None or search.filters.version is not None:
         return no_prior
-    asked_in = find_language(search.queries[0])
-    own = not asked_in or not place.language or same_language(asked_in, place.language)
-    return version_prior(place.version, place.language if own and search.filters.language is None else "")
+    own = search.filters.language is None and _asked_in_its_language(search)
+    return version_prior(place.version, place.language if own else "")
+
+
+def question_prior(search: Search, lists: Sequence[RankedList]) -> Prior:
+    """Return the prior by which the language of the question is preferred, unless a filter or the open page says."""
+    if search.filters.language is not None or (_asked_in_its_language(search) and search.filters.version is None):
+        return no_prior
+    return language_prior(find_language(search.queries[0]), (chunk for one in lists for _, chunk in one.chunks))
+
+
+def _asked_in_its_language(search: Search) -> bool:
+    """Return whether a page with a language is open, and the question is not certainly in another one."""
+    asked_in, place = find_language(search.queries[0]), search.place
+    return bool(place and place.language) and (not asked_in or same_language(asked_in, place.language))
 
 
 def _weigh_evidence(question: str, live: LiveIndex, results: _LegResults, found: SearchResult) -> Evidence | None:

@@ -5,11 +5,11 @@ Knows titles and the words of a question, not how a hit was found.
 
 import math
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import lru_cache
 
 from pipelines.store.chunks import RankableChunk
-from pipelines.text.detection import same_language
+from pipelines.text.detection import may_be_asked_in, same_language
 
 Prior = Callable[[RankableChunk], float]
 
@@ -22,6 +22,7 @@ _WORD = re.compile(r"\w+")
 # last of a leg's 50 hits. On the Rust book in four editions, of 100 questions with a random page open the first hit is
 # of its edition 68 times, 51 with 0.1 and 43 without a prior (benchmarks/open_page.py).
 OTHER_VERSION = 0.02
+OTHER_LANGUAGE = 0.3
 
 
 def no_prior(_: RankableChunk) -> float:
@@ -36,6 +37,21 @@ def version_prior(version: str | None, language: str) -> Prior:
         own = not language or not chunk.language or same_language(chunk.language, language)
         other = chunk.version != version or not own
         return OTHER_VERSION if other else 1.0
+
+    return prior
+
+
+def language_prior(asked_in: str, found: Iterable[RankableChunk]) -> Prior:
+    """Return a prior that prefers chunks in the language that a question is asked in ("" and "und": not known).
+
+    Where no chunk that was `found` is in it, none is preferred, not even one whose language is unknown.
+    """
+    if asked_in in ("", "und") or not any(may_be_asked_in(asked_in, chunk.language) for chunk in found):
+        return no_prior
+
+    def prior(chunk: RankableChunk) -> float:
+        own = not chunk.language or may_be_asked_in(asked_in, chunk.language)
+        return 1.0 if own else OTHER_LANGUAGE
 
     return prior
 

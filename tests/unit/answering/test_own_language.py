@@ -1,0 +1,97 @@
+"""A question prefers pages of its own language, and finds what only pages of another have."""
+
+import pytest
+from kit.answering import MemoryStore, make_hit
+
+from pipelines.answering.engine import QueryEngine
+from pipelines.answering.retrieval.ranking.prior import OTHER_LANGUAGE, language_prior, no_prior
+from pipelines.records import Filters, Hit
+from pipelines.store.chunks import RankableChunk
+from pipelines.text.detection import may_be_asked_in
+
+# Translations hold the names and the code of the page, and here fewer other words: they are its nearest by words.
+ENGLISH, SPANISH = "How do I open the dialog with plugin-dialog?", "¿Cómo abro el dialog con plugin-dialog?"
+HITS = [
+    make_hit(f"https://d.test/{path}", text, language=language, version="2")
+    for path, language, text in (
+        ("dialog", "en", "Open the native dialog for files and messages: plugin-dialog open."),
+        ("fr/dialog", "fr", "Le dialog : plugin-dialog open, plugin-dialog open."),
+        ("es/dialog", "es-MX", "El dialog nativo para archivos: plugin-dialog open."),
+        ("sql", "en", "Query a database with the plugin for SQL."),
+    )
+]
+CHUNKS = [RankableChunk.of(hit) for hit in HITS]
+
+
+def with_unrelated(pages: int) -> list[Hit]:
+    """The right page in English, and `pages` in Spanish that share no more than small words with a question."""
+    text = "La tabla {}: cómo usar la tabla, y qué puedo usar en ella."
+    right = make_hit("https://d.test/sidecar", "Embed a sidecar: the sidecar is an external binary.", language="en")
+    return [right, *(make_hit(f"https://d.test/es/{n}", text.format(n), language="es") for n in range(pages))]
+
+
+@pytest.fixture
+def store(request: pytest.FixtureRequest) -> MemoryStore:
+    return MemoryStore(*HITS, *getattr(request, "param", ()))
+
+
+def first_of(engine: QueryEngine, question: str, **asked: object) -> str:
+    return engine.search(question, **asked).hits[0].url.removeprefix("https://d.test/")  # type: ignore[arg-type]
+
+
+def test_the_page_in_the_language_of_the_question_comes_first(engine: QueryEngine) -> None:
+    assert first_of(engine, ENGLISH) == "dialog"
+    assert first_of(engine, SPANISH) == "es/dialog"
+    assert first_of(engine, "Comment ouvrir le dialog avec plugin-dialog ?") == "fr/dialog"
+
+
+def test_a_question_whose_language_is_not_certain_prefers_none(engine: QueryEngine) -> None:
+    assert first_of(engine, "plugin-dialog open") == "fr/dialog"
+
+
+def test_a_filter_and_the_open_page_say_which_language_is_meant(engine: QueryEngine) -> None:
+    french = engine.search(ENGLISH, filters=Filters(language="fr")).hits
+    assert {hit.language for hit in french} == {"fr"}
+    assert first_of(engine, "plugin-dialog open", page="https://d.test/es/dialog") == "es/dialog"
+    # A question in another language than the page's is not answered in the page's, with a version as a filter or not.
+    assert first_of(engine, ENGLISH, page="https://d.test/fr/dialog") == "dialog"
+    assert first_of(engine, SPANISH, page="https://d.test/dialog") == "es/dialog"
+
+
+@pytest.mark.parametrize("page", [None, "https://d.test/fr/dialog", "https://d.test/dialog"])
+def test_a_filter_for_a_version_leaves_the_language_of_the_question_preferred(
+    engine: QueryEngine, page: str | None
+) -> None:
+    assert first_of(engine, ENGLISH, page=page, filters=Filters(version="2")) == "dialog"
+
+
+@pytest.mark.parametrize("question", [
+    "Wie öffne ich den dialog mit plugin-dialog?", "Как открыть dialog через plugin-dialog?", "ინდექსის dialog შექმნა"
+])  # fmt: skip
+def test_without_a_page_in_the_language_of_the_question_nothing_changes(engine: QueryEngine, question: str) -> None:
+    hits = engine.search(question).hits
+    assert hits and hits == engine.search(question, filters=Filters()).hits
+    assert language_prior("de", CHUNKS) is language_prior("und", CHUNKS) is language_prior("", CHUNKS) is no_prior
+
+
+def test_a_page_of_an_unknown_language_is_preferred_to_no_page_and_no_page_to_it() -> None:
+    unknown = CHUNKS[0]._replace(language="")
+    assert language_prior("es", [unknown, *CHUNKS[:2]]) is no_prior
+    prior = language_prior("es", [unknown, *CHUNKS])
+    assert [prior(chunk) for chunk in (unknown, *CHUNKS)] == [1.0, OTHER_LANGUAGE, OTHER_LANGUAGE, 1.0, OTHER_LANGUAGE]
+
+
+@pytest.mark.parametrize("store", [with_unrelated(1), with_unrelated(4), with_unrelated(40)], indirect=True)
+def test_the_right_page_of_another_language_stays_where_the_readers_has_only_unrelated_ones(
+    engine: QueryEngine,
+) -> None:
+    found = [hit.url for hit in engine.search("¿Cómo puedo usar el sidecar de la tabla?", k=5).hits]
+    assert "https://d.test/sidecar" in found and any("/es/" in url for url in found)
+
+
+@pytest.mark.parametrize(("asked_in", "language", "may_be"), [
+    ("ru", "uk", True), ("ru", "bg-BG", True), ("ru", "en", False), ("uk", "ru", False), ("no", "nb_NO", True),
+    ("da", "nn", True), ("de", "de-AT", True), ("de", "nl", False), ("zh", "zh-TW", True), ("ar", "fa", True),
+])  # fmt: skip
+def test_a_language_that_is_taken_for_another_is_preferred_with_it(asked_in: str, language: str, may_be: bool) -> None:
+    assert may_be_asked_in(asked_in, language) is may_be
