@@ -18,6 +18,7 @@ from urllib.parse import unquote
 import yaml
 
 from pipelines.indexing.reading.formats import MARKDOWN
+from pipelines.indexing.reading.locales import Renames, locale_renames
 
 UrlStyle = Literal["keep", "html", "directory", "bare"]
 # How the parts of a path are called in URLs: as they are, without capitals, or as GitHub calls the anchor of a heading.
@@ -29,7 +30,6 @@ _INDEXES = ("index.md", "_index.md", "_index.html", "index.mdx", "SUMMARY.md", "
 _INDEX = (r"(^|/)(?:_?index|readme)$", r"\1")
 _PAGE = r"\]\(\s*<?([^()<>#]+\.md)\b"
 _REWRITE = re.compile(r"""["']([^"'\n]+)["']\s*:\s*["']([^"'\n]*)["']""")
-Renames = tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,8 +90,8 @@ class Publishing:
     the regular expression `keeps_names`. Markdown is read as the media type `reads`. The groups of `routes` find
     folders and their templates, beside those of `places`: one without a folder is that of the only place. Pages are the
     files that the file `contents` links to, if there is one. The group of `rewrites` finds what the configuration says
-    that paths become: `'en/:rest*': ':rest*'`; that of `leaves_out` a list of what is not published. The others are as
-    in SourceFolder.
+    that paths become: `'en/:rest*': ':rest*'`; that of `leaves_out` a list of what is not published. With `locales` a
+    file `page.fr.md` is a translation if the configuration has the locale. The others are as in SourceFolder.
     """
 
     configs: str
@@ -112,6 +112,7 @@ class Publishing:
     contents: str = ""
     rewrites: str = ""
     leaves_out: str = ""
+    locales: bool = False
 
     def sources(self, name: str, read: Read, place: str) -> SourceFolder | None:
         """Return the folder that a configuration in `place` of the generator `name` publishes, None without one."""
@@ -125,7 +126,8 @@ class Publishing:
         templates = re.findall(self.routes, text) if self.routes else ()
         routes = {**self.places, **{folder or "".join(self.places): route for folder, route in templates}}
         moved = re.search(self.rewrites, text) if self.rewrites else None
-        renames = (*(_rename(*pair) for pair in _REWRITE.findall(moved[1] if moved else "")), *self.renames)
+        rewritten = [_rename(*pair) for pair in _REWRITE.findall(moved[1] if moved else "")]
+        renames = (*rewritten, *(locale_renames(text) if self.locales else ()), *self.renames)
         listed = re.search(self.leaves_out, text, re.MULTILINE) if self.leaves_out else None
         exclude = (*self.exclude, *_left_out(listed[1] if listed else ""))
         found = SourceFolder(name, path, root, style, exclude=exclude, renames=renames, whole=self.whole)

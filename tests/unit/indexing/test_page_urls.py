@@ -359,6 +359,72 @@ def test_docusaurus_publishes_versions_and_further_docs(last, path, current, fir
     }  # fmt: skip
 
 
+TRANSLATED = """
+i18n: { defaultLocale: 'en', locales: ['en', "fr", 'pt-BR'], localeConfigs: { fr: { label: 'Français' } } },
+presets: [['classic', { docs: { routeBasePath: '%s' }, blog: {} }]],
+plugins: [['@docusaurus/plugin-content-docs', { id: 'api', path: 'api', routeBasePath: 'reference' }]],
+"""
+
+
+HUGO = "defaultContentLanguage = 'en'\n[languages.en]\nlanguageName = 'English'\n[languages.fr]\n[languages.zh-cn]\n"
+HUGO_YAML = "defaultContentLanguage: fr\nDefaultContentLanguageInSubdir: true\nlanguages:\n  en: {}\n  fr: {}\n"
+I18N = "plugins:\n  - search\n  - i18n:\n      docs_structure: %s\n      languages:\n        - locale: en\n"
+I18N += f"          default: true\n        - {{locale: fr, name: Français}}\n{MKDOCS.partition('[search]')[2]}"
+OLD_I18N = "plugins:\n  i18n:\n    default_language: en\n    languages: {en: English, fr: Français}\n"
+
+
+@pytest.mark.parametrize(
+    ("config", "text", "pages"),
+    [
+        ("hugo.toml", HUGO, {"content/a.md": "a/", "content/a.fr.md": "fr/a/", "content/b/index.en.md": "b/",
+                             "content/b/index.fr.md": "fr/b/", "content/_index.zh-cn.md": "zh-cn/",
+                             "content/v1.de.md": "v1.de/"}),
+        ("hugo.yaml", HUGO_YAML, {"content/a.md": "fr/a/", "content/a.en.md": "en/a/", "content/_index.fr.md": "fr/"}),
+        ("hugo.toml", "title = 'x'\n", {"content/a.en.md": "a/", "content/node.js.md": "node.js/"}),
+        ("mkdocs.yml", I18N % "suffix", {"docs/a.en.md": "a/", "docs/a.fr.md": "fr/a/", "docs/index.fr.md": "fr/",
+                                         "docs/b.md": "b/", "docs/node.js.md": "node.js/"}),
+        ("mkdocs.yml", OLD_I18N, {"docs/a.md": "a/", "docs/s/a.fr.md": "fr/s/a/"}),
+        ("mkdocs.yml", I18N % "folder", {"docs/en/a.md": "a/", "docs/en/index.md": "", "docs/fr/a.md": "fr/a/"}),
+        ("mkdocs.yml", MKDOCS, {"docs/index.md": "", "docs/a.fr.md": "a.fr/"}),
+    ],
+)  # fmt: skip
+def test_translations_beside_their_pages_are_published_below_their_locales(config, text, pages, tmp_path):
+    write(tmp_path, *pages)
+    (tmp_path / config).write_text(text)
+    assert urls(tmp_path) == {path: BASE + url for path, url in pages.items()}
+
+
+@pytest.mark.parametrize("text", [
+    "plugins: [i18n]\n", "plugins:\n  i18n: 3\n", "languages: 3\n", "languages:\n  - fr\n", "- a\n", "{", "",
+    "plugins:\n  - i18n: {languages: [fr, 3, {locale: }]}\n",
+])  # fmt: skip
+@pytest.mark.parametrize("config", ["mkdocs.yml", "hugo.yaml"])
+def test_a_configuration_with_other_locales_than_expected_is_read(config, text, tmp_path):
+    write(tmp_path, "docs/index.md", "docs/a.md", "content/_index.md", "content/a.md")
+    (tmp_path / config).write_text(text)
+    folder = "docs" if config == "mkdocs.yml" else "content"
+    assert urls(tmp_path / folder)["a.md"] == BASE + "a/"
+
+
+@pytest.mark.parametrize("route", ["docs", "/"])
+def test_docusaurus_publishes_translations_below_their_locales(route, tmp_path):
+    french, portuguese = (f"i18n/{locale}/docusaurus-plugin-content-" for locale in ("fr", "pt-BR"))
+    (tmp_path / "versions.json").write_text('["1.0"]')
+    (tmp_path / "docusaurus.config.js").write_text(TRANSLATED % route)
+    below = f"{route}/".lstrip("/")
+    pages = {
+        "docs/a.md": f"{below}next/a", f"{french}docs/current/02-b/a.md": f"fr/{below}next/b/a",
+        f"{french}docs/version-1.0/a.md": f"fr/{below}a", f"{french}docs-api/current/b.md": "fr/reference/b",
+        f"{french}blog/2021-09-01-news.md": "fr/blog/2021/09/01/news", f"{french}pages/about.md": "fr/about",
+        f"{portuguese}docs/current/index.md": f"pt-BR/{below}next/", f"{portuguese}pages/_part.md": None,
+        "i18n/de/docusaurus-plugin-content-docs/current/a.md": None,
+    }  # fmt: skip
+    write(tmp_path, *pages)
+    assert urls(tmp_path) == {path: BASE + url for path, url in pages.items() if url is not None}
+    part = urls(tmp_path / french.rstrip("-").rpartition("/")[0] / "docusaurus-plugin-content-pages", BASE + "fr/")
+    assert part == {"about.md": BASE + "fr/about"}
+
+
 def test_the_style_given_by_hand_wins_over_the_generators(tmp_path):
     write(tmp_path, "docs/a.md")
     (tmp_path / "mkdocs.yml").write_text(MKDOCS)

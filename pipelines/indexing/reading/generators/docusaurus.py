@@ -1,7 +1,7 @@
-"""Docusaurus: lines of code without breaks, a `docusaurus.config`, URLs by routes, versions."""
+"""Docusaurus: lines of code without breaks, a `docusaurus.config`, URLs by routes, versions, translations."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from os.path import commonpath
 from posixpath import join, normpath
 
@@ -15,7 +15,7 @@ _PLUGIN = r"(?:\b|-content-)(docs|blog|pages)(?:\s*:|['\"]\s*,)\s*\(?\{"
 # The date of a post is its folder, numbers before names order them (dates and versions are not among them), and a page
 # with the name of its folder is its index.
 _RENAMES = (
-    (r"(^|/)blog/(.*/)?(\d{4})[-/](\d\d?)[-/](\d\d?)[-/]([^/]+?)(?:/index)?$", r"\1blog/\2\3/\4/\5/\6"),
+    (r"(^|[/-])blog/(.*/)?(\d{4})[-/](\d\d?)[-/](\d\d?)[-/]([^/]+?)(?:/index)?$", r"\1blog/\2\3/\4/\5/\6"),
     (r"(?:^|(?<=/))(?!\d+[-_.]\d)\d+\s*[-_.]+\s*(?=[^-_.\s/])", ""),
     (r"(^|/)(?:index|readme)$", r"\1"),
     (r"/([^/]+)/\1$", r"/\1/"),
@@ -29,8 +29,14 @@ def sources(read: Read, place: str) -> SourceFolder | None:
     if config is None:
         return None
     text = re.sub(_COMMENTS, "", config[1], flags=re.MULTILINE | re.DOTALL)
+    locales = _locales(text)
     defaults = [(f"{place}{folder}/", f"{route}/".lstrip("/")) for folder, route in _PLACES.values()]
-    found = [route for plugin in re.finditer(_PLUGIN, text) for route in _routes(read, place, plugin)]
+    defaults += [
+        (f"{place}i18n/{locale}/docusaurus-plugin-content-{plugin}/{'current/' * (plugin == 'docs')}",
+         f"{locale}/{route}/".replace("//", "/"))
+        for locale in locales for plugin, (_, route) in _PLACES.items()
+    ]  # fmt: skip
+    found = [route for plugin in re.finditer(_PLUGIN, text) for route in _routes(read, place, plugin, locales)]
     root = commonpath([place, *(folder for folder, _ in found)]) + "/"
     routes = dict(sorted([*defaults, *found], key=lambda route: route not in defaults))
     places = tuple(sorted((folder.removeprefix(root), route) for folder, route in routes.items())[::-1])
@@ -39,23 +45,39 @@ def sources(read: Read, place: str) -> SourceFolder | None:
     return SourceFolder("Docusaurus", config[0], root, style, formats, exclude, _RENAMES, places)
 
 
-def _routes(read: Read, place: str, plugin: re.Match[str]) -> Iterator[tuple[str, str]]:
-    """Yield the folder of a plugin, and of each of its versions, with what they are called in URLs."""
+def _locales(text: str) -> list[str]:
+    """Return the locales of translations, which lie in folders of their own: all but the default one."""
+    found = re.search(r"\bi18n['\"]?\s*:\s*\{", text)
+    own = text[found.end() : end_of_braces(text, found.end() - 1)] if found else ""
+    names = re.search(r"\blocales['\"]?\s*:\s*\[([^\]]*)\]", own)
+    locales = re.findall(r"['\"`]([\w-]+)['\"`]", names[1]) if names else []
+    return [locale for locale in locales if locale != _text_key("defaultLocale", own, "en")]
+
+
+def _routes(read: Read, place: str, plugin: re.Match[str], locales: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Yield the folder of a plugin, and of each of its versions and translations, with what they are called in URLs."""
     text = plugin.string[plugin.end() : end_of_braces(plugin.string, plugin.end() - 1)]
     if re.search(r"\bsidebar\s*:", text):  # how a theme shows them
         return
     own = re.sub(r"[{\[][^{}\[\]]*[}\]]", "", re.sub(r"\{[^{}]*\}", "", text))
     folder, route = _PLACES[plugin[1]]
     folder, route = _text_key("path", own, folder), _text_key("routeBasePath", own, route)
-    prefix = f"{name}_" if (name := _text_key("id", own, "")) else ""
+    name = "" if (name := _text_key("id", own, "")) == "default" else name
+    prefix = f"{name}_" if name else ""
+    translated = f"docusaurus-plugin-content-{plugin[1]}{f'-{name}' if name else ''}"
     versions = re.findall(r'"([^"]+)"', (plugin[1] == "docs" and read(f"{place}{prefix}versions.json")) or "")
     last = _text_key("lastVersion", own, (*versions, "current")[0])
     for version in ("current", *versions):
         called = "" if version == last else "next" if version == "current" else version
         named = re.search(rf"\b{re.escape(version)}['\"]?\s*:\s*(\{{[^{{}}]*\}})", text)
         called = _text_key("path", named[1], called).lstrip("/") if named else called
-        below = folder if version == "current" else f"{prefix}versioned_docs/version-{version}"
-        yield normpath(join(place, below.strip("/"))) + "/", f"{normpath(join(route, called))}/".lstrip("/.")
+        of_version = "current" if version == "current" else f"version-{version}"
+        below = folder if version == "current" else f"{prefix}versioned_docs/{of_version}"
+        path = f"{normpath(join(route, called))}/".lstrip("/.")
+        yield normpath(join(place, below.strip("/"))) + "/", path
+        for locale in locales:
+            inner = f"{translated}/{of_version}" if plugin[1] == "docs" else translated
+            yield f"{place}i18n/{locale}/{inner}/", f"{locale}/{path}"
 
 
 def _text_key(name: str, text: str, default: str) -> str:

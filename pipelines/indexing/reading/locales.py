@@ -1,0 +1,83 @@
+"""The locales of a site whose translations lie beside its pages: `page.fr.md` beside `page.md`.
+
+Knows the keys of Hugo's configuration and of MkDocs' plugin `i18n`, and no folder.
+"""
+
+import re
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import yaml
+
+Renames = tuple[tuple[str, str], ...]
+
+
+class _Loader(yaml.SafeLoader):
+    """Reads what it does not know, such as the name of a function, as nothing."""
+
+
+_Loader.add_multi_constructor("", lambda loader, suffix, node: None)
+
+
+def locale_renames(configuration: str) -> Renames:
+    """Return regular expressions for the paths of translations, and what replaces them in URLs; none without any.
+
+    A translation is published below its locale, a page in the default language at the root.
+    """
+    keys = {str(name).lower(): value for name, value in _keys(configuration).items()}
+    return _of_hugo(keys) or _of_mkdocs(keys)
+
+
+def _of_hugo(keys: Mapping[str, Any]) -> Renames:
+    languages = keys.get("languages")
+    if not isinstance(languages, dict):
+        return ()
+    default = str(keys.get("defaultcontentlanguage", "en"))
+    renames = _by_suffix(default, map(str, languages))
+    if keys.get("defaultcontentlanguageinsubdir") is not True:
+        return renames
+    return (*renames, (rf"\A(?!(?:{_any(map(str, languages))})/)", f"{default}/"))
+
+
+def _of_mkdocs(keys: Mapping[str, Any]) -> Renames:
+    for plugin in _entries(keys.get("plugins")):
+        if isinstance(plugin, dict) and isinstance(own := plugin.get("i18n"), dict):
+            listed = own.get("languages")
+            languages = [one for one in _entries(listed) if isinstance(one, dict) and "locale" in one]
+            first = next((str(one["locale"]) for one in languages if one.get("default") is True), "")
+            default = str(own.get("default_language") or first)
+            if own.get("docs_structure") == "folder":
+                return ((rf"\A{re.escape(default)}/", ""),) if default else ()
+            named = listed if isinstance(listed, dict) else [one["locale"] for one in languages]
+            return _by_suffix(default, map(str, named))
+    return ()
+
+
+def _by_suffix(default: str, locales: Iterable[str]) -> Renames:
+    others = _any(locale for locale in locales if locale.lower() != default.lower())
+    of_default = ((rf"\.{re.escape(default)}\Z", ""),) if default else ()
+    return (*of_default, *([(rf"\A(.+)\.({others})\Z", r"\2/\1")] if others else []))
+
+
+def _any(locales: Iterable[str]) -> str:
+    return "|".join(map(re.escape, locales))
+
+
+def _entries(value: object) -> Iterator[object]:
+    """Yield the entries of a list, and those of a mapping as mappings of one key."""
+    if isinstance(value, dict):
+        yield from ({name: each} for name, each in value.items())
+    elif isinstance(value, list):
+        yield from value
+
+
+def _keys(text: str) -> Mapping[str, Any]:
+    """Return the keys of TOML, YAML or JSON, none of what is neither."""
+    for parse in (tomllib.loads, lambda source: yaml.load(source, _Loader)):
+        try:
+            keys = parse(text)
+        except (tomllib.TOMLDecodeError, yaml.YAMLError, ValueError, RecursionError):
+            continue
+        return keys if isinstance(keys, dict) else {}
+    return {}
