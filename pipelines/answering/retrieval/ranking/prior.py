@@ -22,10 +22,10 @@ _WORD = re.compile(r"\w+")
 # last of a leg's 50 hits. On the Rust book in four editions, of 100 questions with a random page open the first hit is
 # of its edition 68 times, 51 with 0.1 and 43 without a prior (benchmarks/open_page.py).
 OTHER_VERSION = 0.02
-# The prior of another language than that of the question, where a hit has that. On 128 pages of Tauri's documentation in
-# English, French and Spanish with 0.3: of 17 English questions the MRR is 0.971 instead of 0.961, of 12 in the other
-# languages 0.958 as before. Of 10 French and Spanish ones that only an English page answers, 8 have it among five hits as
-# before, with an MRR of 0.545 instead of 0.583; with 0.2 they are 7, with 0.1 6.
+# The prior of another language than that of the question, where a hit has that. On 128 pages of Tauri's documentation
+# in English, French and Spanish with 0.3: of 17 English questions the MRR is 0.971 instead of 0.961, of 12 in the other
+# languages 0.958 as before. Of 10 French and Spanish ones that only an English page answers, 8 have it among five hits
+# as before, with an MRR of 0.545 instead of 0.583; with 0.2 they are 7, with 0.1 6.
 OTHER_LANGUAGE = 0.3
 
 
