@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 
 from pipelines.indexing.reading.formats import HTML, SOURCES, format_of_name
-from pipelines.indexing.reading.formats.markdown import slug
+from pipelines.indexing.reading.formats.slugs import slug
 from pipelines.indexing.reading.sources import SourceFolder, UrlStyle
 
 _FRONT_MATTER = re.compile(r"\A(---|\+\+\+)[ \t]*\n(.*?)^\1[ \t]*$", re.MULTILINE | re.DOTALL)

@@ -5,10 +5,9 @@ Plain Markdown is read as GitHub shows it. Python-Markdown, Vue, MDX and MyST ma
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from functools import cache, partial
+from functools import cache
 from itertools import count, pairwise
 from typing import Any, NamedTuple
-from unicodedata import normalize
 
 from markdown_it import MarkdownIt
 from markdown_it.common.utils import escapeHtml
@@ -18,7 +17,6 @@ from markdown_it.rules_block.html_block import html_block
 from markdown_it.rules_core import StateCore
 from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
-from mdit_py_plugins.admon import admon_plugin
 from mdit_py_plugins.container import container_plugin
 from mdit_py_plugins.deflist import deflist_plugin
 from mdit_py_plugins.dollarmath import dollarmath_plugin
@@ -27,15 +25,19 @@ from mdit_py_plugins.front_matter import front_matter_plugin
 
 from pipelines.indexing.reading import formats
 from pipelines.indexing.reading.formats import asciidoc
+from pipelines.indexing.reading.formats.components import shown_words, without_components
 from pipelines.indexing.reading.formats.html import document_of_html
-from pipelines.indexing.reading.formats.mdx import shown_words, without_components, without_jsx
-from pipelines.indexing.reading.formats.myst import from_myst
+from pipelines.indexing.reading.formats.mdx import mdx
+from pipelines.indexing.reading.formats.myst import myst
+from pipelines.indexing.reading.formats.python_markdown import boxes, python_markdown
+from pipelines.indexing.reading.formats.slugs import docutils_slug, jupyter_slug, python_markdown_slug, slug, vue_slug
+from pipelines.indexing.reading.formats.templates import templates
+from pipelines.indexing.reading.formats.vue import vue
 from pipelines.indexing.reading.html.elements import MATH
 from pipelines.indexing.reading.text import text_of_page
 from pipelines.page.tree import Document
 from pipelines.records import Page
 from pipelines.text.cleaning import clean_page
-from pipelines.text.phrases import read_table
 
 # `{#id .class key="value"}` at the end of a heading.
 _ATTRIBUTES = re.compile(r"\s*\{:?\s*((?:[.#][\w:.-]+|[\w-]+=(?:\"[^\"{}]*\"|'[^'{}]*'|[^\s{}]+)|[-\s])+)\}\s*$")
@@ -50,19 +52,6 @@ _DOCFX = re.compile(
 _ASIDE = re.compile(r"%%(?:(?!%%)[^\n]){0,1000}%%|==(?=\S)([^=\n]{1,500})(?<=\S)==|(?<=\s)\^[\w-]+(?=\s*\Z)")
 _FIELD = re.compile(r"^(title|lang|language)(?::|[ \t]*=)[ \t]*(\S.*)$", re.MULTILINE)
 _BOX_TITLE = re.compile(r"([\w-]+)\s*(?:\[(?P<bracket>.*)\]|\|\s*(?P<bar>.*)|(?P<plain>[^{|\[].*))?")
-# Tags of Liquid (Jekyll, GitBook), shortcodes of Hugo, helpers of mdBook, and what begins an address. Code comes first:
-# what looks like a tag in it is none.
-_TEMPLATE = re.compile(
-    r"^[ \t]*(?P<fence>`{3,}|~{3,}).*?(?:^[ \t]*(?P=fence)|\Z)|(?<!`)(?P<tick>`++)[^\n]*?(?P=tick)"
-    r"|(?P<before>^[ \t]*)?(?P<tag>\{%(?:[^%\n]|\n(?!\n)){0,1000}+%\}"
-    r"|\{\{[<%](?:[^{\n]|\n(?!\n)){0,1000}?[>%]\}\}|\{\{#[^{}\n]*\}\})"
-    r"|(?P<address>\{\{-?[ \t]*(?:site\.(?:base)?url|"
-    r"(?P<quote>[\"'])(?P<path>[^\"'{}\n]*)(?P=quote)[ \t]*\|[ \t]*\w+_url)[ \t]*-?\}\})",
-    re.MULTILINE | re.DOTALL,
-)
-_IN_LINE, _NEAR = re.compile(r"\b(?:text|\w*term\w*)="), 200  # a tag in a sentence, though a line begins with it
-_TAB = re.compile(r'^([ \t]*)===[!+]?([ \t]+".*")[ \t]*$', re.MULTILINE)
-_FORMS: list[list[str]] = read_table(__name__)["forms"]
 # A label that no `[label]: target` of the page names; numbers in brackets are an index.
 _LABEL = re.compile(r"\[(?:[^\[\]\n]*[^\W\d][^\[\]\n]*)?\]")
 _FENCE = re.compile(r"[ \t]*(?:`{3,}|~{3,})")
@@ -73,43 +62,11 @@ _ATTRIBUTE_LIST = re.compile(
 )
 
 
-# ---------------------------------------------------------------------------------------------- ids of headings
-
-
-def slug(title: str) -> str:
-    """Return the id that GitHub gives a heading."""
-    return re.sub(r"[^\w\- ]", "", title.strip().lower()).replace(" ", "-")
-
-
-def python_markdown_slug(title: str) -> str:
-    """Return the id that the extension toc of Python-Markdown gives a heading."""
-    plain = normalize("NFKD", title).encode("ascii", "ignore").decode()
-    return re.sub(r"[-\s]+", "-", re.sub(r"[^\w\s-]", "", plain).strip().lower())
-
-
-def vue_slug(title: str) -> str:
-    """Return the id that VitePress and VuePress give a heading."""
-    plain = re.sub(r"[\u0300-\u036f\x00-\x1f]", "", normalize("NFKD", title))
-    return re.sub(r"^(?=\d)", "_", re.sub(r"[\s!-/:-@\[-`{-~“”‘’]+", "-", plain).strip("-")).lower()
-
-
-def jupyter_slug(title: str) -> str:
-    """Return the id that nbconvert, nbviewer and nbsphinx give a heading of a notebook."""
-    return title.strip().replace(" ", "-").replace('"', "%22")
-
-
-def docutils_slug(title: str) -> str:
-    """Return the id that docutils gives a section."""
-    from docutils.nodes import make_id
-
-    return make_id(title)
-
-
 # ---------------------------------------------------------------------------------------------- dialects
 
 
 class Dialect(NamedTuple):
-    """How Markdown is read: the ids of headings, the sign of boxes, what is done to the text before.
+    """How Markdown is read: the ids of headings, the sign of boxes, its own rules. `prepare` makes Markdown of it.
 
     `repeated` is the form of an id that comes again, for the `next` time after `count` times, or of the `number` that
     docutils counts such ids and references to footnotes by. The title of a page, an
@@ -119,8 +76,8 @@ class Dialect(NamedTuple):
     slug: Callable[[str], str] = slug
     repeated: str = "{name}-{count}"
     box: str = ":"
+    rules: tuple[Callable[[MarkdownIt], None], ...] = ()
     prepare: Callable[[str], str] = str
-    indented_code: bool = True
     title_has_id: bool = True
 
     @property
@@ -129,63 +86,14 @@ class Dialect(NamedTuple):
         return "{number}" in self.repeated
 
 
-def _outside_code(change: Callable[[str], str], text: str) -> str:
-    """Return the text with what lies outside fences changed."""
-    parts = re.split(r"(^[ \t]*(?:```|~~~).*?^[ \t]*(?:```|~~~)[ \t]*$)", text, flags=re.MULTILINE | re.DOTALL)
-    return "".join(part if place % 2 else change(part) for place, part in enumerate(parts))
-
-
-def _of_python_markdown(text: str) -> str:
-    """Return the text with content tabs as boxes, and with a backslash before each pipe in the code of a table."""
-    return _TAB.sub(r"\1!!! tab\2", re.sub(r"^[ \t]*\|.*$", _with_escapes, text, flags=re.MULTILINE))
-
-
-def _with_escapes(row: re.Match[str]) -> str:
-    return re.sub(r"(?<!`)(`+)(?!`).*?(?<!`)\1(?!`)", lambda code: re.sub(r"\\?\|", r"\\|", code[0]), row[0])
-
-
-def _of_vue(text: str) -> str:
-    """Return the text without expressions that a program fills in; code in a line shows them."""
-    return re.sub(r"(?<!`)(`++)[^\n]*?\1|\{\{[^{}\n]*\}\}", lambda found: found[0] if found[1] else "", text)
-
-
-def _of_template(text: str) -> str:
-    """Return the text of a template with the forms that Markdown lacks as it has them."""
-    for form, by in _FORMS:
-        text = re.sub(form, by, text, flags=re.MULTILINE)
-    return text
-
-
-def _shown_of_tag(match: re.Match[str]) -> str:
-    """Return the title of a tag of a template, and code and what is marked as text (`{{</* x */>}}`) as it is."""
-    text = re.sub(r"(\{\{[<%])/\*([^{\n]*?)\*/([>%]\}\})", r"\1\2\3", match[0])
-    if not match["tag"]:
-        return (match["path"] or "") if match["address"] else text
-    if text != match[0]:
-        return escapeHtml(text)
-    title = shown_words(match["tag"]) or _only_value(match["tag"])
-    in_line = match["before"] is None or (
-        match.string[match.end() : match.end() + _NEAR].partition("\n")[0].strip() and _IN_LINE.search(match["tag"])
-    )
-    return f"{match['before'] or ''}{title}" if in_line else f"\n\n{title}\n\n" if title else "\n"
-
-
-def _only_value(tag: str) -> str:
-    """Return the value of a shortcode's only attribute if it is a word: a term that the page shows by its name."""
-    values = re.findall(r"\b\w*term\w*=[\"']([\w -]+)[\"']", tag)
-    return values[0] if len(values) == 1 else ""
-
-
 DIALECTS: dict[formats.DocumentFormat, Dialect] = {
-    formats.MARKDOWN: Dialect(prepare=lambda text: _TEMPLATE.sub(_shown_of_tag, _outside_code(_of_template, text))),
-    formats.MDX: Dialect(prepare=without_jsx, indented_code=False),
-    formats.PYTHON_MARKDOWN: Dialect(
-        python_markdown_slug, "{name}_{count}", "/", partial(_outside_code, _of_python_markdown)
-    ),
-    formats.VUE_MARKDOWN: Dialect(vue_slug, prepare=partial(_outside_code, _of_vue)),
+    formats.MARKDOWN: Dialect(rules=(templates,)),
+    formats.MDX: Dialect(rules=(mdx,)),
+    formats.PYTHON_MARKDOWN: Dialect(python_markdown_slug, "{name}_{count}", "/", (python_markdown,)),
+    formats.VUE_MARKDOWN: Dialect(vue_slug, rules=(vue,)),
     formats.ASCIIDOC: Dialect(asciidoc.slug, "{name}_{next}", prepare=asciidoc.from_asciidoc, title_has_id=False),
     formats.NOTEBOOK: Dialect(jupyter_slug, "{name}"),
-    **dict.fromkeys((formats.MYST, formats.MYST_NOTEBOOK), Dialect(docutils_slug, "id{number}", prepare=from_myst)),
+    **dict.fromkeys((formats.MYST, formats.MYST_NOTEBOOK), Dialect(docutils_slug, "id{number}", rules=(myst,))),
 }
 
 
@@ -222,7 +130,7 @@ def render(parts: Sequence[str | Token], dialect: Dialect) -> tuple[str, dict[st
 @cache
 def _parser(dialect: Dialect) -> MarkdownIt:
     parser = MarkdownIt("commonmark").enable(["table", "strikethrough"])
-    parser.use(front_matter_plugin).use(deflist_plugin).use(footnote_plugin).use(admon_plugin)
+    parser.use(front_matter_plugin).use(deflist_plugin).use(footnote_plugin).use(boxes)
     parser.use(
         container_plugin,
         "box",
@@ -243,7 +151,9 @@ def _parser(dialect: Dialect) -> MarkdownIt:
     parser.add_render_rule("footnote_anchor", lambda *_: "")
     parser.add_render_rule("text", _render_text)
     parser.add_render_rule("fence", _render_fence)
-    return parser if dialect.indented_code else parser.disable("code")
+    for rules in dialect.rules:
+        parser.use(rules)
+    return parser
 
 
 def _render_box(_renderer: Any, tokens: Sequence[Token], place: int, *_: Any) -> str:

@@ -1,172 +1,193 @@
-"""Turns MDX into Markdown: imports, exports and expressions are dropped, components leave their text.
+"""Rules for MDX: imports, exports and expressions are dropped, components leave their words and what stands in them.
 
-One scan of the text; code in fences and backticks stays as it is. An element that does not end is text.
+An element that does not end is text.
 """
 
 import re
-from collections.abc import Iterator, Mapping
-from html import escape
+import sys
+from typing import NamedTuple
 
-_FENCE = re.compile(r"^[ \t]*(?:[-*+>]\s+)*(`{3,}|~{3,})")
+from markdown_it import MarkdownIt
+from markdown_it.rules_block import StateBlock
+from markdown_it.rules_inline import StateInline
+
+from pipelines.indexing.reading.formats.components import attributes_of, shown_of
+from pipelines.indexing.reading.formats.rules import (
+    ENDS,
+    last_place,
+    line_at,
+    place_of,
+    push_paragraph,
+    read_rest,
+    with_targets,
+)
+
 _MODULE = re.compile(
-    r"^(?:import\s+(?:[\"'{*]|[\w$]+\s*(?:,|\s+from\b))|export\s+(?:default|const|let|var|function|class|async|\{|\*))"
+    r"(?:import\s+(?:[\"'{*]|[\w$]+\s*(?:,|\s+from\b))|export\s+(?:default|const|let|var|function|class|async|\{|\*))"
 )
 _TAG = re.compile(r"<(?P<close>/?)(?P<name>[A-Za-z][\w.:-]*|(?=>))")
-_ATTRIBUTE = re.compile(r"""([A-Za-z][\w-]*)\s*=\s*(?:"([^"]*)"|'([^']*)'|\{\s*["'`]([^"'`${}]*)["'`]\s*\})""")
-_COMPONENT = re.compile(r"</?(?:[A-Z][\w.]*|[a-z]+-[\w-]+|sup(?=\s[^<>]*/>))((?:\s[^<>]*)?)/?>")
-_MATH = re.compile(r"\$\$[^$]{1,5000}\$\$|\$(?=[^\s$])(?=[^$\n]*[\\^_{<])[^$\n]{1,500}(?<!\s)\$(?!\d)")
 _COMMENT_ID = re.compile(r"\{/\*\s*(#[\w:.-]+)\s*\*/\}")
 _TEXT = re.compile(r"""\s*(?:"([^"]*)"|'([^']*)'|`([^`$]*)`)\s*""", re.DOTALL)
-# Attributes of components whose value a reader sees, and some that hold several words which none sees.
-_SHOWN = (
-    "title", "label", "heading", "header", "summary", "caption", "tab", "description", "alt", "alt-text", "text",
-    "content", "message", "question", "answer", "data-text",
-)  # fmt: skip
-_UNSEEN = frozenset(
-    ("class", "className", "style", "d", "id", "src", "href", "url", "sizes", "media", "on", "if", "when", "keywords")
-)
-_PHRASE = 3  # words that a value of another name has at least
+_TARGET = re.compile(r"\{[^{}\n]*\}(?=[\s)])")
 _KEPT = {"id": "id", "name": "name", "href": "href", "alt": "alt", "className": "class", "class": "class"}
+_VOID = frozenset(("br", "col", "embed", "hr", "img", "input", "source", "track", "wbr"))
 _INLINE = frozenset(
     ("a", "abbr", "b", "br", "cite", "code", "del", "em", "i", "img", "ins", "kbd", "mark", "q", "s", "small", "span",
      "strong", "sub", "sup", "u", "wbr")
 )  # fmt: skip
-_BLANK = "\n\n"  # lets Markdown begin again after a tag
 # Characters: keeps the scan linear; the largest of a real documentation has 2,000.
 _MAX_EXPRESSION = 20_000
+_FAILED = "mdx: a text, and the place in it up to which no brace is closed"
+_SIGNS = re.compile(r"[{}\"'`]|/\*")
 
 
-def without_jsx(text: str) -> str:
-    """Return `text` as Markdown."""
-    return "".join(_plain(part) if prose else part for prose, part in _parts(text))
+class _Piece(NamedTuple):
+    """A tag, a comment or an expression: where it ends, its words, its HTML and its name if it is a tag of HTML.
+
+    `apart` if it is a block of its own where it begins a line, `component` if its words are a title.
+    """
+
+    end: int
+    words: str = ""
+    html: str = ""
+    name: str = ""
+    apart: bool = False
+    component: bool = False
 
 
-def _parts(text: str) -> Iterator[tuple[bool, str]]:
-    """Yield prose and fenced code in order; modules (imports and exports) are left out."""
-    prose: list[str] = []
-    fence = ""
-    depth, module, blank = 0, False, True
-    for line in text.splitlines(keepends=True):
-        opened = _FENCE.match(line)
-        if fence:
-            prose.append(line)
-            if opened and opened[1].startswith(fence) and not line.strip().strip(fence[0]):
-                yield False, "".join(prose)
-                prose, fence = [], ""
-            continue
-        if module or (blank and _MODULE.match(line)):
-            depth = max(0, depth + sum(map(line.count, "{[(")) - sum(map(line.count, "}])")))
-            module = bool(depth) or bool(line.strip())
-            continue
-        if opened:
-            yield True, "".join(prose)
-            prose, fence = [], opened[1]
-        prose.append(line)
-        blank = not line.strip() or line.startswith("---")
-    yield not fence, "".join(prose)
+def mdx(parser: MarkdownIt) -> None:
+    """Read modules, elements and expressions."""
+    parser.disable(["code", "html_block", "html_inline"])
+    parser.block.ruler.before("table", "module", _module)
+    parser.block.ruler.before("fence", "element", _block, ENDS)
+    parser.inline.ruler.before("html_inline", "element", _inline)
+    with_targets(parser, _target)
 
 
-def _plain(text: str) -> str:
-    text = _COMMENT_ID.sub(r"{\1}", text)
-    done: list[str] = []
-    place = 0
-    while place < len(text):
-        sign = re.compile(r"[\\`<{$]").search(text, place)
-        if sign is None:
+def _target(text: str, start: int, end: int) -> tuple[str, int] | None:
+    found = _TARGET.match(text, start, end)
+    return ("", found.end()) if found else None
+
+
+# ---------------------------------------------------------------------------------------------- blocks and lines
+
+
+def _module(state: StateBlock, start: int, end: int, silent: bool) -> bool:
+    """Read imports and exports, which end before an empty line outside all brackets."""
+    if silent or state.blkIndent or state.sCount[start] or not _MODULE.match(state.src, state.bMarks[start]):
+        return False
+    depth, line = 0, start
+    while line < end and (depth or not state.isEmpty(line)):
+        text = state.src[state.bMarks[line] : state.eMarks[line]]
+        depth = max(0, depth + sum(map(text.count, "{[(")) - sum(map(text.count, "}])")))
+        line += 1
+    state.line = line
+    return True
+
+
+def _block(state: StateBlock, start: int, end: int, silent: bool) -> bool:
+    """Read the tags and expressions that begin a line and are no part of a sentence.
+
+    They have their lines to themselves, or are tags of blocks, or go over several lines. What follows is a block.
+    """
+    pieces = _leading(state, start, last_place(state, end))
+    if not pieces:
+        return False
+    for piece in () if silent else pieces:
+        if piece.html:
+            state.push("html_block", "", 0).content = f"{piece.html}\n"
+        else:
+            push_paragraph(state, f"**{piece.words}**" if piece.component and piece.words else piece.words, start)
+    if not silent:
+        _read_after(state, pieces[-1], line_at(state, pieces[-1].end, start), end)
+    return True
+
+
+def _leading(state: StateBlock, start: int, limit: int) -> list[_Piece]:
+    """Return the pieces that begin a line up to the last one that ends a block."""
+    found, count = list[_Piece](), 0
+    place = place_of(state, start)
+    while (piece := _piece(state, place, limit)) and (piece.apart or not piece.html):
+        found.append(piece)
+        line = line_at(state, piece.end, start)
+        place = state.skipSpaces(piece.end)
+        if piece.apart or line > start or place >= state.eMarks[line]:
+            count = len(found)
+        if line > start or place >= state.eMarks[line]:
             break
-        done.append(text[place : sign.start()])
-        shown, place = _replaced(text, sign.start())
-        done.append(shown)
-    return "".join([*done, text[place:]])
+    return found[:count]
 
 
-def _replaced(text: str, place: int) -> tuple[str, int]:
-    """Return what replaces the construct that begins at `place`, and where it ends."""
-    sign = text[place]
-    if sign == "\\":
-        return text[place : place + 2], place + 2
-    if sign == "`":
-        run = re.compile("`+").match(text, place)
-        ticks = run[0] if run else "`"
-        end = re.compile(rf"(?<!`){ticks}(?!`)").search(text, place + len(ticks))
-        stop = end.end() if end else place + len(ticks)
-        return text[place:stop], stop
-    if sign == "{":
-        return _expression(text, place)
-    if sign == "$":
-        formula = _MATH.match(text, place)
-        return (formula[0], formula.end()) if formula else (sign, place + 1)
-    return _element(text, place)
+def _read_after(state: StateBlock, piece: _Piece, line: int, end: int) -> None:
+    """Read what follows a piece in its line: what its end tag closes in this line is no paragraph."""
+    rest = state.src[piece.end : state.eMarks[line]].strip()
+    if piece.name and rest.endswith(f"</{piece.name}>"):
+        inline = state.push("inline", "", 0)
+        inline.content, inline.children, inline.map = rest, [], [line, line + 1]
+        state.line = line + 1
+    else:
+        read_rest(state, piece.end, line, end)
 
 
-def _expression(text: str, place: int) -> tuple[str, int]:
-    if text.startswith("{#", place):
-        return "{", place + 1
-    if (end := end_of_braces(text, place)) < 0:  # of what was looked through for nothing, a part is text
-        end = place + 1 + min(len(text) - place, _MAX_EXPRESSION) // 20
-        return text[place:end], end
-    words = _TEXT.fullmatch(text, place + 1, end - 1)
-    return next((part for part in words.groups() if part is not None), "") if words else "", end
+def _inline(state: StateInline, silent: bool) -> bool:
+    """Read a tag as HTML or as its words, and an expression as its text."""
+    piece = _piece(state, state.pos, state.posMax)
+    if piece is None:
+        return False
+    if not silent and piece.html:
+        state.push("html_inline", "", 0).content = piece.html
+    elif not silent and piece.words:
+        state.append_pending(f" {piece.words} " if piece.component else piece.words)
+    state.pos = piece.end
+    return True
 
 
-def _element(text: str, place: int) -> tuple[str, int]:
-    if text.startswith("<!--", place) and (end := text.find("-->", place, place + _MAX_EXPRESSION)) > 0:
-        return "", end + len("-->")
-    tag = _TAG.match(text, place)
-    end = _end_of_tag(text, tag.end()) if tag else -1
+# ---------------------------------------------------------------------------------------------- tags and expressions
+
+
+def _piece(state: StateBlock | StateInline, place: int, limit: int) -> _Piece | None:
+    """Return the tag, comment or expression that begins at `place`, if one does and ends before `limit`."""
+    if state.src.startswith("{", place, limit):
+        return _expression(state, place, limit)
+    if state.src.startswith("<!--", place, limit):
+        end = state.src.find("-->", place, min(limit, place + _MAX_EXPRESSION))
+        return _Piece(end + len("-->")) if end > 0 else None
+    return _element(state, place, limit) if state.src.startswith("<", place, limit) else None
+
+
+def _expression(state: StateBlock | StateInline, place: int, limit: int) -> _Piece | None:
+    if own := _COMMENT_ID.match(state.src, place, limit):
+        return _Piece(own.end(), f"{{{own[1]}}}")
+    end = -1 if state.src.startswith("{#", place) else _end_of_expression(state, place, limit)
+    words = _TEXT.fullmatch(state.src, place + 1, end - 1) if end > 0 else None
+    return _Piece(end, next(filter(None, words.groups()), "") if words else "") if end > 0 else None
+
+
+def _element(state: StateBlock | StateInline, place: int, limit: int) -> _Piece | None:
+    tag = _TAG.match(state.src, place, limit)
+    end = _end_of_tag(state, tag.end(), limit) if tag else -1
     if tag is None or end < 0:
-        return "&lt;", place + 1
-    first, last = not text[text.rfind("\n", 0, place) + 1 : place].strip(), text[end : end + 1] in ("", "\n")
-    name, attributes = tag["name"], _attributes(text[tag.end() : end - 1])
-    if name[:1].islower() and "." not in name:
-        shown = _html(tag["close"], name, attributes)
-        return shown if name in _INLINE else f"{_BLANK * first}{shown}{_BLANK * last}", end
-    alone = first and last
-    words = _shown(attributes)
-    return (f"\n\n**{words}**\n\n" if words and alone else "\n\n" if alone else words and f" {words} "), end
-
-
-def shown_words(attributes: str) -> str:
-    """Return the titles among attributes such as `title="compose.yaml" open`."""
-    return _shown(_attributes(attributes))
-
-
-def _shown(attributes: Mapping[str, str]) -> str:
-    """Return what a reader sees of an element that nobody knows: the values that are named so, or read as a phrase."""
-    named = [attributes[key] for key in _SHOWN if attributes.get(key)]
-    others = (value for key, value in attributes.items() if key not in _SHOWN and key not in _UNSEEN)
-    return " ".join([*named, *filter(_is_phrase, others)])
-
-
-def _is_phrase(value: str) -> bool:
-    words = value.split()
-    return len(words) >= _PHRASE and all(any(map(str.isalpha, word)) for word in words[:_PHRASE]) and value[0].isupper()
-
-
-def without_components(html: str) -> str:
-    """Return HTML with what a reader sees of components in the place of their tags."""
-    return _COMPONENT.sub(lambda tag: escape(_shown(_attributes(tag[1] or "")), quote=False), html)
-
-
-def _attributes(text: str) -> dict[str, str]:
-    return {name: "".join(values).strip() for name, *values in _ATTRIBUTE.findall(text)}
-
-
-def _html(close: str, name: str, attributes: dict[str, str]) -> str:
+        return None
+    name, said = tag["name"], state.src[tag.end() : end - 1]
+    attributes = attributes_of(said)
+    if not name[:1].islower() or "." in name:
+        return _Piece(end, shown_of(attributes), component=True)
     kept = "".join(f' {_KEPT[key]}="{value}"' for key, value in attributes.items() if key in _KEPT)
-    return f"<{close}{name}{kept}>"
+    closing = f"</{name}>" if said.endswith("/") and name not in _VOID else ""
+    html = f"<{tag['close']}{name}{kept}>{closing}"
+    return _Piece(end, "", html, "" if tag["close"] else name, name not in _INLINE)
 
 
-def _end_of_tag(text: str, place: int) -> int:
+def _end_of_tag(state: StateBlock | StateInline, place: int, limit: int) -> int:
     """Return the place after the ">" of a tag, -1 if it has none; values in quotes and braces may hold one."""
-    while place < len(text):
-        sign = text[place]
+    while place < limit:
+        sign = state.src[place]
         if sign == ">":
             return place + 1
         if sign in "\"'":
-            place = text.find(sign, place + 1)
+            place = state.src.find(sign, place + 1, limit)
         elif sign == "{":
-            place = end_of_braces(text, place) - 1
+            place = _end_of_expression(state, place, limit) - 1
         elif sign == "<":
             return -1
         if place < 0:
@@ -175,19 +196,34 @@ def _end_of_tag(text: str, place: int) -> int:
     return -1
 
 
-def end_of_braces(text: str, place: int) -> int:
+def _end_of_expression(state: StateBlock | StateInline, place: int, limit: int) -> int:
+    """Return what end_of_braces does; near a brace that was looked through for nothing no other one is."""
+    text, until = state.env.get(_FAILED, ("", 0))
+    if text is state.src and place < until:
+        return -1
+    end = end_of_braces(state.src, place, limit)
+    if end < 0:
+        state.env[_FAILED] = state.src, place + 1 + min(limit - place, _MAX_EXPRESSION) // 20
+    return end
+
+
+def end_of_braces(text: str, place: int, limit: int = sys.maxsize) -> int:
     """Return the place after the brace that closes the one at `place`, -1 if none does within _MAX_EXPRESSION."""
-    depth, quote = 0, ""
-    for number in range(place, min(len(text), place + _MAX_EXPRESSION)):
-        sign = text[number]
+    depth, quote, after = 0, "", place
+    for found in _SIGNS.finditer(text, place, min(limit, len(text), place + _MAX_EXPRESSION)):
+        sign, number = found[0], found.start()
+        if number < after:
+            continue
         if quote:
             quote = "" if sign == quote and text[number - 1] != "\\" else quote
+        elif sign == "/*":
+            after = text.find("*/", number, place + _MAX_EXPRESSION) + 2
+            if after < 2:
+                return -1
         elif sign in "\"'`":
             quote = sign
-        elif sign == "{":
-            depth += 1
-        elif sign == "}":
-            depth -= 1
+        else:
+            depth += 1 if sign == "{" else -1
             if not depth:
                 return number + 1
     return -1

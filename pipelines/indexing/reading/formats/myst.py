@@ -1,99 +1,120 @@
-"""Turns the Markdown of MyST into plain Markdown: directives, roles, labels.
+"""Rules for MyST: directives, roles, labels, comments, and links without words.
 
-A directive with text becomes a box or its text, one with code becomes code, a role becomes its words.
+A directive with text becomes its title and its text, one with code becomes code, a role becomes its words.
 """
 
 import re
 from collections.abc import Iterator
 from pathlib import PurePosixPath
-from textwrap import dedent
 
+from markdown_it import MarkdownIt
+from markdown_it.rules_block import StateBlock
+from markdown_it.rules_core import StateCore
+from markdown_it.rules_inline import StateInline
+from markdown_it.token import Token
+from mdit_py_plugins.colon_fence import colon_fence_plugin
+from mdit_py_plugins.myst_blocks import myst_block_plugin
+
+from pipelines.indexing.reading.formats.rules import push_paragraph
 from pipelines.text.phrases import read_names
 
-_FENCE = re.compile(r"^(?P<indent>[ \t]*)(?P<sign>`{3,}|~{3,}|:{3,})[ \t]*(?P<info>.*?)[ \t]*$")
 _DIRECTIVE = re.compile(r"\{(?P<name>[\w:.+-]+)\}[ \t]*(?P<argument>.*)")
-_LABEL = re.compile(r"^\(([^()\n]+)\)=[ \t]*$")
-_ROLE = re.compile(r"\{([\w:+-]+)\}(`+)(.+?)\2(?!`)", re.DOTALL)
-_UNNAMED = re.compile(r"(?<![\w`!\]])\[\]\(([^()<>\s]+)\)")  # shows what it leads to
+_ROLE = re.compile(r"\{([\w:+-]{1,50})\}(`+)(?!`)(.{1,5000}?)(?<!`)\2(?!`)", re.DOTALL)
+_UNNAMED = re.compile(r"\[\]\(([^()<>\s]+)\)")  # shows what it leads to
 _TITLED = re.compile(r"(.+?)\s*<([^<>]+)>", re.DOTALL)
-_OPTION = re.compile(r"^[ \t]*:[\w-]+:.*$")
+_OPTIONS = re.compile(r"\A(?:[ \t]*---[ \t]*\n(?:.*\n)*?[ \t]*---[ \t]*(?:\n|\Z)|(?:[ \t]*:[\w-]+:.*(?:\n|\Z))*)")
 _NAMES = read_names(__name__)
+_FENCES = ("fence", "colon_fence")
 
 
-def from_myst(text: str) -> str:
-    """Return `text` as plain Markdown."""
-    lines = text.split("\n")
-    return "\n".join(_converted(lines, 0, len(lines)))
+def myst(parser: MarkdownIt) -> None:
+    """Read what MyST adds to Markdown."""
+    parser.use(myst_block_plugin).use(colon_fence_plugin)
+    parser.add_render_rule("myst_target", _render_target)
+    for name in ("myst_line_comment", "myst_block_break"):
+        parser.add_render_rule(name, lambda *_: "")
+    parser.core.ruler.after("block", "directives", _read_directives)
+    parser.inline.ruler.before("backticks", "role", _role)
+    parser.inline.ruler.before("link", "unnamed", _unnamed)
 
 
-def _converted(lines: list[str], number: int, end: int) -> Iterator[str]:
-    while number < end:
-        if fence := _FENCE.match(lines[number]):
-            closing = _closing(lines, number, end, fence["sign"])
-            yield from _converted_fence(fence, lines, number, closing)
-            number = closing + 1
+def _render_target(_renderer: object, tokens: list[Token], place: int, *_: object) -> str:
+    return f'<a id="{re.sub(r"[^a-z0-9]+", "-", tokens[place].content.lower()).strip("-")}"></a>\n'
+
+
+# ---------------------------------------------------------------------------------------------- directives
+
+
+def _read_directives(state: StateCore) -> None:
+    """Put what each directive holds in its place."""
+    if any(token.type in _FENCES for token in state.tokens):
+        state.tokens = list(_read(state, state.tokens, 0))
+
+
+def _read(state: StateCore, tokens: list[Token], depth: int) -> Iterator[Token]:
+    for token in tokens:
+        directive = _DIRECTIVE.fullmatch(token.info.strip()) if token.type in _FENCES else None
+        if directive:
+            yield from _read_directive(state, directive, token, depth)
+        elif token.type == "colon_fence":
+            yield from _read_text(state, token.info.strip(), token.content, token.level, depth)
         else:
-            yield _plain(lines[number])
-            number += 1
+            yield token
 
 
-def _closing(lines: list[str], opening: int, end: int, sign: str) -> int:
-    """Return the line that closes the fence, or `end` if none does."""
-    for number in range(opening + 1, end):
-        line = lines[number].strip()
-        if line.startswith(sign) and not line.strip(sign[0]):
-            return number
-    return end
-
-
-def _converted_fence(fence: re.Match[str], lines: list[str], opening: int, closing: int) -> Iterator[str]:
-    directive = _DIRECTIVE.fullmatch(fence["info"])
-    if directive is None:
-        yield from lines[opening : closing + 1]
-        return
-    name, first = directive["name"], _after_options(lines, opening + 1, closing)
+def _read_directive(state: StateCore, directive: re.Match[str], fence: Token, depth: int) -> Iterator[Token]:
+    name, text = directive["name"], _OPTIONS.sub("", fence.content)
     if name in _NAMES["code"]:
-        yield from (f"{fence['indent']}````````", *lines[first:closing], f"{fence['indent']}````````")
+        yield Token("fence", "code", 0, content=text, markup="```", map=fence.map, level=fence.level)
     elif name == "eval-rst":
         from pipelines.indexing.reading.formats.restructured_text import render  # slow to load
 
-        html = render(dedent("\n".join(lines[opening + 1 : closing])))
-        # A comment keeps an empty line from ending the HTML.
-        yield from ("", "<div>", *(line if line.strip() else "<!-- -->" for line in html.split("\n")), "</div>", "")
+        yield Token("html_block", "", 0, content=f"<div>{render(fence.content)}</div>\n", level=fence.level)
     elif name not in _NAMES["silent"]:
         title = directive["argument"] or name.rpartition(":")[2].replace("-", " ").capitalize()
-        yield from ("", f"**{title}**", "", *_converted(lines, first, closing), "")
+        yield from _read_text(state, f"**{title}**", text, fence.level, depth)
 
 
-def _after_options(lines: list[str], start: int, end: int) -> int:
-    """Return the first line after a directive's options: `:name: value` lines, or YAML between "---" lines."""
-    if start < end and lines[start].strip() == "---":
-        return next((n + 1 for n in range(start + 1, end) if lines[n].strip() == "---"), start)
-    while start < end and _OPTION.match(lines[start]):
-        start += 1
-    return start
+def _read_text(state: StateCore, title: str, text: str, level: int, depth: int) -> Iterator[Token]:
+    """Read the text of a directive below its title."""
+    inner = StateBlock(text, state.md, state.env, [])
+    inner.level = level
+    push_paragraph(inner, title, 0)
+    if depth < state.md.options["maxNesting"]:
+        state.md.block.tokenize(inner, 0, inner.lineMax)
+    yield from _read(state, inner.tokens, depth + 1)
 
 
-def _plain(line: str) -> str:
-    if line.startswith("%"):
-        return ""
-    label = _LABEL.match(line)
-    if label:
-        return f'<a id="{re.sub(r"[^a-z0-9]+", "-", label[1].lower()).strip("-")}"></a>\n'
-    line = _UNNAMED.sub(_named, line) if "[](" in line else line
-    return _ROLE.sub(_words, line) if "{" in line else line
+# ---------------------------------------------------------------------------------------------- within a line
 
 
-def _named(link: re.Match[str]) -> str:
-    """Return a link without words with the last name of its target; a label, which may be on any page, is no link."""
-    name = PurePosixPath(link[1].rpartition("#")[2]).stem
-    return name if name == link[1] else f"[{name}]({link[1]})"
+def _role(state: StateInline, silent: bool) -> bool:
+    """Read a role as what a reader sees of it: its title, or its target without the sign for a short name."""
+    if state.src[state.pos] != "{" or not (role := _ROLE.match(state.src, state.pos, state.posMax)):
+        return False
+    if not silent:
+        titled = _TITLED.fullmatch(role[3])
+        shown = titled[1] if titled else role[3]
+        if role[1].rpartition(":")[2] in _NAMES["prose"]:
+            state.append_pending(shown)
+        else:
+            code = shown.rpartition(".")[2] if shown.startswith("~") else shown.lstrip("!")
+            state.push("code_inline", "code", 0).content = code
+    state.pos = role.end()
+    return True
 
 
-def _words(role: re.Match[str]) -> str:
-    """Return what a reader sees of a role: its title, or its target without the sign for a short name."""
-    titled = _TITLED.fullmatch(role[3])
-    shown = titled[1] if titled else role[3]
-    if role[1].rpartition(":")[2] in _NAMES["prose"]:
-        return shown
-    return f"`{shown.rpartition('.')[2] if shown.startswith('~') else shown.lstrip('!')}`"
+def _unnamed(state: StateInline, silent: bool) -> bool:
+    """Read a link without words as the last name of its target; a label, which may be on any page, is no link."""
+    link = _UNNAMED.match(state.src, state.pos, state.posMax) if state.src[state.pos] == "[" else None
+    if link is None or re.match(r"[\w!\]]", state.src[max(state.pos - 1, 0)]):
+        return False
+    if not silent:
+        name = PurePosixPath(link[1].rpartition("#")[2]).stem
+        if name != link[1]:
+            state.push("link_open", "a", 1).attrs = {"href": state.md.normalizeLink(link[1])}
+        state.append_pending(name)
+        if name != link[1]:
+            state.push("link_close", "a", -1)
+    state.pos = link.end()
+    return True

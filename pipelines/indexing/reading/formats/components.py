@@ -1,0 +1,44 @@
+"""What an unknown component, shortcode, directive or element holds for a reader: its readable attributes, in order."""
+
+import re
+from collections.abc import Mapping
+from html import escape
+
+_ATTRIBUTE = re.compile(r"""([A-Za-z][\w-]*)\s*=\s*(?:"([^"]*)"|'([^']*)'|\{\s*["'`]([^"'`${}]*)["'`]\s*\})""")
+_COMPONENT = re.compile(r"</?(?:[A-Z][\w.]*|[a-z]+-[\w-]+|sup(?=\s[^<>]*/>))((?:\s[^<>]*)?)/?>")
+# Attributes of components whose value a reader sees, and some that hold several words which none sees.
+_SHOWN = (
+    "title", "label", "heading", "header", "summary", "caption", "tab", "description", "alt", "alt-text", "text",
+    "content", "message", "question", "answer", "data-text",
+)  # fmt: skip
+_UNSEEN = frozenset(
+    ("class", "className", "style", "d", "id", "src", "href", "url", "sizes", "media", "on", "if", "when", "keywords")
+)
+_PHRASE = 3  # words that a value of another name has at least
+
+
+def attributes_of(text: str) -> dict[str, str]:
+    """Return the attributes with a text for a value, in order."""
+    return {name: "".join(values).strip() for name, *values in _ATTRIBUTE.findall(text)}
+
+
+def shown_words(attributes: str) -> str:
+    """Return the titles among attributes such as `title="compose.yaml" open`."""
+    return shown_of(attributes_of(attributes))
+
+
+def shown_of(attributes: Mapping[str, str]) -> str:
+    """Return what a reader sees of an element that nobody knows: the values that are named so, or read as a phrase."""
+    named = [attributes[key] for key in _SHOWN if attributes.get(key)]
+    others = (value for key, value in attributes.items() if key not in _SHOWN and key not in _UNSEEN)
+    return " ".join([*named, *filter(_is_phrase, others)])
+
+
+def _is_phrase(value: str) -> bool:
+    words = value.split()
+    return len(words) >= _PHRASE and all(any(map(str.isalpha, word)) for word in words[:_PHRASE]) and value[0].isupper()
+
+
+def without_components(html: str) -> str:
+    """Return HTML with what a reader sees of components in the place of their tags."""
+    return _COMPONENT.sub(lambda tag: escape(shown_words(tag[1] or ""), quote=False), html)

@@ -1,0 +1,85 @@
+"""Rules for what extensions of Python-Markdown add: boxes and tabs of indented text, tables that read code first."""
+
+import re
+
+from markdown_it import MarkdownIt
+from markdown_it.rules_block import StateBlock, table
+
+from pipelines.indexing.reading.formats.rules import ENDS, place_of
+
+_BOX = re.compile(
+    r"(?P<sign>!!!|\?\?\?\+?|===[!+]?)[ \t]*(?P<kind>[^\"\n]*?)[ \t]*"
+    r"(?:(?<=[ \t])\"(?P<title>[^\n]*)\"[^\s\"]*[ \t]*)?$"
+)
+_INDENT = 4
+_CODE = re.compile(r"(?<!`)(`+)(?!`).*?(?<!`)\1(?!`)")
+
+
+def boxes(parser: MarkdownIt) -> None:
+    """Read `!!! note "Title"` and `??? note`, with indented text."""
+    parser.block.ruler.before("fence", "indented_box", _box, ENDS)
+
+
+def python_markdown(parser: MarkdownIt) -> None:
+    """Read content tabs, `=== "Title"` with indented text, and tables whose code may have pipes."""
+    parser.block.ruler.before("fence", "content_tab", _tab, ENDS)
+    parser.block.ruler.at("table", _table, {"alt": ["paragraph", "reference"]})
+
+
+def _box(state: StateBlock, start: int, end: int, silent: bool) -> bool:
+    return _indented(state, start, end, silent, "!?")
+
+
+def _tab(state: StateBlock, start: int, end: int, silent: bool) -> bool:
+    return _indented(state, start, end, silent, "=")
+
+
+def _indented(state: StateBlock, start: int, end: int, silent: bool, signs: str) -> bool:
+    """Read a box whose line begins with one of `signs`, and the indented lines below it."""
+    place = place_of(state, start)
+    if state.src[place : place + 1] not in signs or state.is_code_block(start):
+        return False
+    box = _BOX.match(state.src[place : state.eMarks[start]])
+    if box is None or (box["title"] is None if "=" in signs else not box["kind"] and box["title"] is None):
+        return False
+    if silent:
+        return True
+    kind, _, words = box["kind"].partition(" ")
+    title = words or kind.title() if box["title"] is None else box["title"]
+    inner, last = state.blkIndent + _INDENT, start + 1
+    while last < min(end, state.lineMax) and (state.isEmpty(last) or state.sCount[last] >= inner):
+        last += 1
+    opening = state.push("box_open", "div", 1)
+    opening.attrs, opening.map = {"class": f"admonition {'tab' if '=' in signs else kind.lower()}"}, [start, last]
+    if title:
+        state.push("paragraph_open", "p", 1).attrs = {"class": "admonition-title"}
+        inline = state.push("inline", "", 0)
+        inline.content, inline.children, inline.map = title, [], [start, start + 1]
+        state.push("paragraph_close", "p", -1)
+    outer = state.blkIndent, state.lineMax, state.parentType
+    state.blkIndent, state.lineMax, state.parentType = inner, last, "box"
+    state.md.block.tokenize(state, start + 1, last)
+    state.blkIndent, state.lineMax, state.parentType = outer
+    state.push("box_close", "div", -1)
+    state.line = last
+    return True
+
+
+def _table(state: StateBlock, start: int, end: int, silent: bool) -> bool:
+    """Read a table in which no pipe of code divides cells."""
+    last = start
+    while last < min(end, state.lineMax) and not state.isEmpty(last) and state.sCount[last] >= state.blkIndent:
+        last += 1
+    if last < start + 2 or state.src[place_of(state, start + 1)] not in "|:-":
+        return table(state, start, end, silent)
+    rows = state.getLines(start, last, state.blkIndent, True)
+    if "`" not in rows:
+        return table(state, start, end, silent)
+    escaped = _CODE.sub(lambda code: re.sub(r"\\?\|", r"\\|", code[0]), rows)
+    inner = StateBlock(escaped, state.md, state.env, [] if silent else state.tokens)
+    inner.level = state.level
+    if not table(inner, 0, inner.lineMax, silent):
+        return False
+    if not silent:
+        state.line = start + inner.line
+    return True

@@ -1,0 +1,93 @@
+"""What the rules of Markdown's dialects share: they go on after a tag in a line, and add words and paragraphs.
+
+A rule is asked where markdown-it looks for a block or for something in a line, so it never meets code.
+"""
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterator
+
+from markdown_it import MarkdownIt, helpers
+from markdown_it.rules_block import StateBlock
+from markdown_it.rules_inline import StateInline
+from markdown_it.token import Token
+
+# The blocks that a block of a dialect ends: it needs no empty line before it.
+ENDS = {"alt": ["paragraph", "reference", "blockquote", "list", "footnote_def"]}
+
+
+def place_of(state: StateBlock, line: int) -> int:
+    """Return the place of the first character of a line that is no indentation."""
+    return state.bMarks[line] + state.tShift[line]
+
+
+def line_at(state: StateBlock, place: int, start: int) -> int:
+    """Return the line that a place stands in, at or after the line `start`; its break belongs to it."""
+    return bisect_left(state.eMarks, place, start)
+
+
+def last_place(state: StateBlock, end: int) -> int:
+    """Return where the last of the lines before `end` ends."""
+    return state.eMarks[min(end, state.lineMax) - 1]
+
+
+def read_rest(state: StateBlock, place: int, line: int, end: int) -> None:
+    """Read what follows `place` in a line as a block of its own, and go on after that."""
+    place = state.skipSpaces(place)
+    if place >= state.eMarks[line]:
+        state.line = line + 1
+        return
+    state.bMarks[line], state.tShift[line], state.sCount[line] = place, 0, state.blkIndent
+    any(rule(state, line, end, False) for rule in state.md.block.ruler.getRules(""))
+
+
+def push_paragraph(state: StateBlock, text: str, line: int) -> None:
+    """Add a paragraph, if it has text."""
+    if text:
+        opening = state.push("paragraph_open", "p", 1)
+        inline = state.push("inline", "", 0)
+        inline.content, inline.children = text, []
+        inline.map = opening.map = [line, line + 1]
+        state.push("paragraph_close", "p", -1)
+
+
+def push_words(state: StateInline, text: str) -> None:
+    """Add words, which may have marks of Markdown."""
+    if not text or "{" in text:
+        state.append_pending(text)
+        return
+    if state.pending:
+        state.pushPending()
+    words = list[Token]()
+    state.md.inline.parse(text, state.md, state.env, words)
+    state.tokens += words
+    state.tokens_meta += [None] * len(words)
+
+
+def inline_tokens(tokens: list[Token]) -> Iterator[Token]:
+    """Yield tokens and those within their lines."""
+    for token in tokens:
+        yield token
+        yield from inline_tokens(token.children or [])
+
+
+class _Helpers:
+    """The helpers of markdown-it, with targets of links that a template or program has yet to fill in."""
+
+    parseLinkLabel = staticmethod(helpers.parseLinkLabel)
+    parseLinkTitle = staticmethod(helpers.parseLinkTitle)
+
+    def __init__(self, target: Callable[[str, int, int], tuple[str, int] | None]) -> None:
+        self._target = target
+
+    def parseLinkDestination(self, text: str, start: int, end: int) -> object:
+        found = self._target(text, start, end)
+        if found is None:
+            return helpers.parseLinkDestination(text, start, end)
+        result = helpers.parseLinkDestination(f"<{found[0]}>", 0, len(found[0]) + 2)
+        result.pos = found[1]
+        return result
+
+
+def with_targets(parser: MarkdownIt, target: Callable[[str, int, int], tuple[str, int] | None]) -> None:
+    """Let `target(text, start, end)` say which target of a link begins at `start`, if it does, and where it ends."""
+    parser.helpers = _Helpers(target)  # type: ignore[assignment]

@@ -1,0 +1,33 @@
+"""The ids that generators give headings by their titles."""
+
+import re
+from unicodedata import normalize
+
+
+def slug(title: str) -> str:
+    """Return the id that GitHub gives a heading."""
+    return re.sub(r"[^\w\- ]", "", title.strip().lower()).replace(" ", "-")
+
+
+def python_markdown_slug(title: str) -> str:
+    """Return the id that the extension toc of Python-Markdown gives a heading."""
+    plain = normalize("NFKD", title).encode("ascii", "ignore").decode()
+    return re.sub(r"[-\s]+", "-", re.sub(r"[^\w\s-]", "", plain).strip().lower())
+
+
+def vue_slug(title: str) -> str:
+    """Return the id that VitePress and VuePress give a heading."""
+    plain = re.sub(r"[\u0300-\u036f\x00-\x1f]", "", normalize("NFKD", title))
+    return re.sub(r"^(?=\d)", "_", re.sub(r"[\s!-/:-@\[-`{-~“”‘’]+", "-", plain).strip("-")).lower()
+
+
+def jupyter_slug(title: str) -> str:
+    """Return the id that nbconvert, nbviewer and nbsphinx give a heading of a notebook."""
+    return title.strip().replace(" ", "-").replace('"', "%22")
+
+
+def docutils_slug(title: str) -> str:
+    """Return the id that docutils gives a section."""
+    from docutils.nodes import make_id
+
+    return make_id(title)
