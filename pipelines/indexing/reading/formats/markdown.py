@@ -51,10 +51,12 @@ _DOCFX = re.compile(
 )
 _ASIDE = re.compile(r"%%(?:(?!%%)[^\n]){0,1000}%%|==(?=\S)([^=\n]{1,500})(?<=\S)==|(?<=\s)\^[\w-]+(?=\s*\Z)")
 _FIELD = re.compile(r"^(title|lang|language)(?::|[ \t]*=)[ \t]*(\S.*)$", re.MULTILINE)
-_BOX_TITLE = re.compile(r"([\w-]+)\s*(?:\[(?P<bracket>.*)\]|\|\s*(?P<bar>.*)|(?P<plain>[^{|\[].*))?")
+_BOX_TITLE = re.compile(
+    r"([\w-]++)\s*(?:\{[^{}]*\}\s*)?(?:\[(?P<bracket>.*)\]\s*(?:\{[^{}]*\})?|\|\s*(?P<bar>.*)|(?P<plain>[^{|\[].*))?"
+)
 # A label that no `[label]: target` of the page names; numbers in brackets are an index.
 _LABEL = re.compile(r"\[(?:[^\[\]\n]*[^\W\d][^\[\]\n]*)?\]")
-_FENCE = re.compile(r"[ \t]*(?:`{3,}|~{3,})")
+_ENDS_HTML = re.compile(r"[ \t]*(?:`{3,}|~{3,}|\{:)")  # a fence, or attributes of kramdown
 _VERBATIM = re.compile(r"\s*<(?:!|\?|(?:pre|script|style|textarea)\b)", re.IGNORECASE)
 _HOLDS_MARKDOWN = re.compile(r"<\w[^<>]*\smarkdown(?:=[\"']?(?:1|block|span)[\"']?)?[^<>]*>\s*$")
 _ATTRIBUTE_LIST = re.compile(
@@ -168,7 +170,7 @@ def _render_box(_renderer: Any, tokens: Sequence[Token], place: int, *_: Any) ->
 
 
 def _html_block(state: StateBlock, start: int, end: int, silent: bool) -> bool:
-    """Read a block of HTML, which ends before a fence, and after a tag that says that Markdown is in it.
+    """Read a block of HTML, which ends before a fence or attributes, and after a tag that says that Markdown is in it.
 
     So kramdown, Python-Markdown and most authors have it; in CommonMark it ends at an empty line alone.
     """
@@ -178,7 +180,9 @@ def _html_block(state: StateBlock, start: int, end: int, silent: bool) -> bool:
     if not lines or _VERBATIM.match(lines[0]):
         return True
     stops = (
-        n for n, line in enumerate(lines) if (n and _FENCE.match(line)) or (n and _HOLDS_MARKDOWN.search(lines[n - 1]))
+        n
+        for n, line in enumerate(lines)
+        if (n and _ENDS_HTML.match(line)) or (n and _HOLDS_MARKDOWN.search(lines[n - 1]))
     )
     if (count := next(stops, len(lines))) < len(lines):
         state.line = start + count

@@ -8,7 +8,7 @@ import sys
 from typing import NamedTuple
 
 from markdown_it import MarkdownIt
-from markdown_it.rules_block import StateBlock
+from markdown_it.rules_block import StateBlock, paragraph
 from markdown_it.rules_inline import StateInline
 
 from pipelines.indexing.reading.formats.components import attributes_of, shown_of
@@ -37,7 +37,9 @@ _INLINE = frozenset(
 )  # fmt: skip
 # Characters: keeps the scan linear; the largest of a real documentation has 2,000.
 _MAX_EXPRESSION = 20_000
+_DEEP = 3  # columns of indentation, beyond which markdown-it looks for no end of a paragraph
 _FAILED = "mdx: a text, and the place in it up to which no brace is closed"
+_TICK = re.compile(r"(?<!\\)`")  # begins or ends a template
 _SIGNS = re.compile(r"[{}\"'`]|/\*")
 
 
@@ -60,6 +62,7 @@ def mdx(parser: MarkdownIt) -> None:
     parser.disable(["code", "html_block", "html_inline"])
     parser.block.ruler.before("table", "module", _module)
     parser.block.ruler.before("fence", "element", _block, ENDS)
+    parser.block.ruler.at("paragraph", _paragraph)
     parser.inline.ruler.before("html_inline", "element", _inline)
     with_targets(parser, _target)
 
@@ -73,15 +76,24 @@ def _target(text: str, start: int, end: int) -> tuple[str, int] | None:
 
 
 def _module(state: StateBlock, start: int, end: int, silent: bool) -> bool:
-    """Read imports and exports, which end before an empty line outside all brackets."""
+    """Read imports and exports, which end before an empty line outside all brackets and templates.
+
+    One whose brackets do not close ends at the first empty line.
+    """
     if silent or state.blkIndent or state.sCount[start] or not _MODULE.match(state.src, state.bMarks[start]):
         return False
-    depth, line = 0, start
-    while line < end and (depth or not state.isEmpty(line)):
-        text = state.src[state.bMarks[line] : state.eMarks[line]]
-        depth = max(0, depth + sum(map(text.count, "{[(")) - sum(map(text.count, "}])")))
-        line += 1
-    state.line = line
+    depth, ticks, first = 0, 0, 0
+    for line in range(start, end):
+        if state.isEmpty(line):
+            first = first or line
+            if not depth and not ticks % 2:
+                state.line = line
+                return True
+        parts = _TICK.split(state.src[state.bMarks[line] : state.eMarks[line]])
+        code = "".join(part for number, part in enumerate(parts, ticks) if not number % 2)
+        depth = max(0, depth + sum(map(code.count, "{[(")) - sum(map(code.count, "}])")))
+        ticks += len(parts) - 1
+    state.line = first if first and (depth or ticks % 2) else end
     return True
 
 
@@ -90,7 +102,7 @@ def _block(state: StateBlock, start: int, end: int, silent: bool) -> bool:
 
     They have their lines to themselves, or are tags of blocks, or go over several lines. What follows is a block.
     """
-    pieces = _leading(state, start, last_place(state, end))
+    pieces = _leading(state, start, last_place(state, start, end))
     if not pieces:
         return False
     for piece in () if silent else pieces:
@@ -100,6 +112,18 @@ def _block(state: StateBlock, start: int, end: int, silent: bool) -> bool:
             push_paragraph(state, f"**{piece.words}**" if piece.component and piece.words else piece.words, start)
     if not silent:
         _read_after(state, pieces[-1], line_at(state, pieces[-1].end, start), end)
+    return True
+
+
+def _paragraph(state: StateBlock, start: int, end: int, silent: bool) -> bool:
+    """Read a paragraph, which an element ends however far it is indented: MDX has no indented code."""
+    paragraph(state, start, end, silent)
+    for line in range(start + 1, state.line):
+        if state.sCount[line] - state.blkIndent > _DEEP and _leading(state, line, last_place(state, line, end)):
+            state.tokens[-2].content = state.getLines(start, line, state.blkIndent, False).strip()
+            state.tokens[-3].map = state.tokens[-2].map = [start, line]
+            state.line = line
+            break
     return True
 
 

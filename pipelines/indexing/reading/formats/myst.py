@@ -95,9 +95,10 @@ def _role(state: StateInline, silent: bool) -> bool:
     if not silent:
         titled = _TITLED.fullmatch(role[3])
         shown = titled[1] if titled else role[3]
-        if role[1].rpartition(":")[2] in _NAMES["prose"]:
+        name = role[1].rpartition(":")[2]
+        if name in _NAMES["prose"]:
             state.append_pending(shown)
-        else:
+        elif name not in _NAMES["icons"]:
             code = shown.rpartition(".")[2] if shown.startswith("~") else shown.lstrip("!")
             state.push("code_inline", "code", 0).content = code
     state.pos = role.end()

@@ -25,9 +25,13 @@ def line_at(state: StateBlock, place: int, start: int) -> int:
     return bisect_left(state.eMarks, place, start)
 
 
-def last_place(state: StateBlock, end: int) -> int:
-    """Return where the last of the lines before `end` ends."""
-    return state.eMarks[min(end, state.lineMax) - 1]
+def last_place(state: StateBlock, start: int, end: int) -> int:
+    """Return up to where a tag that begins in the line `start` may go: the last line before `end`.
+
+    In a quotation, whose lines have signs before them, it is the end of the line. A longer tag is one of a paragraph.
+    """
+    quoted = state.bMarks[start + 1] > state.eMarks[start] + 1
+    return state.eMarks[start if quoted else min(end, state.lineMax) - 1]
 
 
 def read_rest(state: StateBlock, place: int, line: int, end: int) -> None:

@@ -107,7 +107,7 @@ def _toml(state: StateBlock, start: int, end: int, silent: bool) -> bool:
 
 def _block_tag(state: StateBlock, start: int, end: int, silent: bool) -> bool:
     """Read the tags that begin a line; what follows them is a block of its own."""
-    place, limit = place_of(state, start), last_place(state, end)
+    place, limit = place_of(state, start), last_place(state, start, end)
     if state.src[place : place + 1] != "{" or state.is_code_block(start):
         return False
     tag = _TAG.match(state.src, place, limit)

@@ -1,0 +1,107 @@
+"""What a dialect adds to Markdown is read wherever a block or words may stand, and never within code."""
+
+import pytest
+
+from pipelines.indexing.reading.read import read_page
+from pipelines.records import Page
+from tests.kit.sectioning import text_of
+
+TEMPLATE, MDX, MYST = "text/markdown", "text/mdx", "text/x-myst"
+PYTHON, VUE = "text/x-mkdocs", "text/x-vue-markdown"
+
+
+def shown(text: str, kind: str) -> str:
+    return text_of(*read_page(Page("https://x.org/p", text.encode(), kind)).sections)
+
+
+CONSTRUCTS = [
+    (TEMPLATE, '{{< note title="A title" >}}'),
+    (TEMPLATE, '{% include note.html content="A text" %}'),
+    (TEMPLATE, "{{#include a.md}}"),
+    (TEMPLATE, '{{ "/a" | relative_url }}'),
+    (TEMPLATE, "{% highlight ruby %} a {% endhighlight %}"),
+    (MDX, '<Card title="A title" a={1}>'),
+    (MDX, '{"a text"}'),
+    (MDX, "{/* a comment */}"),
+    (MYST, "{abbr}`a`"),
+    (MYST, "(a-label)="),
+    (MYST, "% a comment"),
+    (MYST, "[](a.md)"),
+    (PYTHON, '=== "A tab"'),
+    (PYTHON, "!!! note"),
+    (VUE, "{{ expression }}"),
+]
+
+
+@pytest.mark.parametrize(("kind", "text"), CONSTRUCTS)
+def test_what_looks_like_a_dialect_in_code_is_shown_as_it_is(kind, text):
+    assert shown(f"Text.\n\n````\n{text}\n\n{text}\n````\n", kind) == f"Text.\n{text}\n\n{text}"
+    assert shown(f"Use ``` {text} ``` here.\n", kind) == f"Use {text} here."
+    assert shown(f"- One\n\n  1. Two\n\n     ~~~~\n     {text}\n     ~~~~\n", kind).endswith(f"\n{text}")
+    assert shown(f"> Quoted\n>\n> ```\n> {text}\n> ```\n", kind) == f"Quoted\n{text}"
+
+
+@pytest.mark.parametrize(("kind", "text"), [case for case in CONSTRUCTS if case[0] != MDX])
+def test_what_looks_like_a_dialect_in_indented_code_is_shown_as_it_is(kind, text):
+    assert shown(f"Text.\n\n    {text}\n    a\n", kind) == f"Text.\n{text}\na"
+    assert shown(f"- One\n\n      {text}\n      a\n", kind) == f"- One\n{text}\na"
+
+
+BOXES = [
+    (TEMPLATE, '{{< note title="Title" >}}\nBoxed **words**.\n{{< /note >}}'),
+    (TEMPLATE, "{% include note.html\n   title='Title' %}\nBoxed **words**."),
+    (MDX, '<Note title="Title" on={() => { go("}") }}>\n  Boxed **words**.\n</Note>'),
+    (MYST, "```{note} Title\n:class: a\n\nBoxed **words**.\n```"),
+    (MYST, ":::{note} Title\nBoxed **words**.\n:::"),
+    (PYTHON, '=== "Title"\n\n    Boxed **words**.\n'),
+    (PYTHON, '??? note "Title"\n\n    Boxed **words**.\n'),
+    (VUE, "::: tip Title {.a}\nBoxed **words**. {{ a }}\n:::"),
+]
+
+
+def within(text: str, first: str, then: str) -> str:
+    return "".join(f"{then if number else first}{line}".rstrip() + "\n" for number, line in enumerate(text.split("\n")))
+
+
+@pytest.mark.parametrize(("kind", "text"), BOXES)
+def test_a_box_is_read_in_lists_in_quotations_and_in_boxes(kind, text):
+    text = text.replace(" {.a}", "")
+    listed = within(text, "  ", "  ")
+    assert shown(f"- Item\n\n{listed}- Next\n", kind) == "- Item\n  Title\n  Boxed words.\n- Next"
+    assert shown(f"{within(text, '> ', '> ')}\nAfter.\n", kind) == "Title\nBoxed words.\nAfter."
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "words"),
+    [
+        (MDX, "{/* Don't show\n\nthis. */}\n\nIt's shown.", "It's shown."),
+        (MDX, "A <a id='one' /> and <Badge\n  text={'new'} /> b.", "A and new b."),
+        (MDX, "export const a = `\n// one\n\nfunction {\n`\n\nWords.", "Words."),
+        (MDX, "<C>\n    <C title='A'>\n      One\n    </C>\n    <C title='B'>\n      Two\n    </C>\n</C>",
+         "A\n\nOne\n\nB\n\nTwo"),
+        (MDX, "- <Badge text='New' />\n- <Badge text='Old' />", "- New\n- Old"),
+        (MDX, "<summary>Use `a`</summary>\n\nSee <https://x.org/a>.", "Use a\n\nSee https://x.org/a."),
+        (MDX, ":::tip{icon='heart'}\nWords.\n:::", "Tip\nWords."),
+        (TEMPLATE, ":::note[Own]{icon='heart'}\nWords.\n:::", "Own\nWords."),
+        (TEMPLATE, "[a]({{ site.url }}/b), [c]({% link d.md %} 'e') and [f]({{ page.url | g: '/' }}).", "a, c and f."),
+        (TEMPLATE, "A [b].\n\n[b]: {{ site.url }}{% link c.md %}", "A b."),
+        (TEMPLATE, 'See <a href="{{ "/b" | relative_url }}">b</a>.', "See b."),
+        (TEMPLATE, "Term\n: {{< new-in 1.0 />}}\n: Words.", "Term:\nWords."),
+        (TEMPLATE, "Blue\n{: .label }\nGreen\n{: .label }", "Blue\n\nGreen"),
+        (PYTHON, "!!! note\n\n    One.\n\n\n    Two.\n\nAfter.", "Note\nOne.\n\nTwo.\nAfter."),
+        (PYTHON, '=== "One"\n\n    === "Two"\n\n        ``` yaml\n        a: 1\n        ```\n', "One\nTwo\na: 1"),
+        (MYST, "````{tab-set}\n```{tab-item} One\n- a {ref}`B <c>`\n```\n````", "Tab set\n\nOne\n- a B"),
+        (MYST, "{octicon}`plug;1em` Words\n+++\nMore.", "Words\n\nMore."),
+        (VUE, "[a]({{ b }}) and [c]({{ d | e }}/f).", "a and c."),
+    ],
+)  # fmt: skip
+def test_what_generators_show_of_it_is_read(kind, text, words):
+    assert shown(text, kind) == words
+
+
+@pytest.mark.parametrize(
+    "sign", ["{/* ", "<a {", "{{< ", "{% ", '<a b="{{ ', "{a}``b` ", "[a]({{ ", "{% comment %} ", '=== "', "{: "]
+)
+def test_what_does_not_end_is_text_and_takes_no_time(sign):
+    for kind in (TEMPLATE, MDX, MYST, PYTHON, VUE):
+        assert "Last words." in shown(f"{sign}\n" * 3_000 + "\n\nLast words.\n", kind)
