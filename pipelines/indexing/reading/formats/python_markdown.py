@@ -12,6 +12,7 @@ _BOX = re.compile(
     r"(?:(?<=[ \t])\"(?P<title>[^\n]*)\"[^\s\"]*[ \t]*)?$"
 )
 _INDENT = 4
+_RULE = re.compile(r"[-:|][-:| \t]*$")  # the line below the head of a table
 _CODE = re.compile(r"(?<!`)(`+)(?!`).*?(?<!`)\1(?!`)")
 
 
@@ -67,19 +68,18 @@ def _indented(state: StateBlock, start: int, end: int, silent: bool, signs: str)
 
 def _table(state: StateBlock, start: int, end: int, silent: bool) -> bool:
     """Read a table in which no pipe of code divides cells."""
+    if silent or start + 1 >= end or not _RULE.match(state.src, place_of(state, start + 1), state.eMarks[start + 1]):
+        return table(state, start, end, silent)
     last = start
     while last < min(end, state.lineMax) and not state.isEmpty(last) and state.sCount[last] >= state.blkIndent:
         last += 1
-    if last < start + 2 or state.src[place_of(state, start + 1)] not in "|:-":
-        return table(state, start, end, silent)
     rows = state.getLines(start, last, state.blkIndent, True)
     if "`" not in rows:
         return table(state, start, end, silent)
     escaped = _CODE.sub(lambda code: re.sub(r"\\?\|", r"\\|", code[0]), rows)
-    inner = StateBlock(escaped, state.md, state.env, [] if silent else state.tokens)
+    inner = StateBlock(escaped, state.md, state.env, state.tokens)
     inner.level = state.level
     if not table(inner, 0, inner.lineMax, silent):
         return False
-    if not silent:
-        state.line = start + inner.line
+    state.line = start + inner.line
     return True

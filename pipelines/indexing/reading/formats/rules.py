@@ -7,12 +7,13 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator
 
 from markdown_it import MarkdownIt, helpers
+from markdown_it.ruler import RuleOptionsType
 from markdown_it.rules_block import StateBlock
 from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 
 # The blocks that a block of a dialect ends: it needs no empty line before it.
-ENDS = {"alt": ["paragraph", "reference", "blockquote", "list", "footnote_def"]}
+ENDS: RuleOptionsType = {"alt": ["paragraph", "reference", "blockquote", "list", "footnote_def"]}
 
 
 def place_of(state: StateBlock, line: int) -> int:
