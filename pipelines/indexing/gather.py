@@ -121,10 +121,11 @@ class Gatherer:
             if self._changes:
                 self._store.mark_deleted(self._name, self._run, sorted(spellings(self._changes.deleted)))
             self._read_here()
+            complete = self._note_ends([source for source in self.sources if not source.is_remote])
             if self._remote:
                 with self._log.timed("crawl_and_embed"), self._watch.crawling(lambda: self._input_rules):
                     self._crawl()
-            complete = self._note_ends()
+                    complete += self._note_ends(self._remote)
             if not self._changes:
                 mark_unseen(self._store, self._name, self._run, self._collection.page_sources(), complete)
             self._leave_out_copies()
@@ -160,10 +161,10 @@ class Gatherer:
                     for _ in source.read(reading):
                         pass
 
-    def _note_ends(self) -> list[PageSource]:
-        """Tell how the readings of the sources ended; return those that are complete."""
+    def _note_ends(self, sources: Sequence[PageSource]) -> list[PageSource]:
+        """Tell how the readings of sources ended; return those that are complete."""
         reports, complete = {row["host"]: row for row in self._store.crawls(self._run)}, list[PageSource]()
-        for source in self.sources:
+        for source in sources:
             if stopped_by := source.ended(reports.get(source.name), self._log.tell, self._log.warn):
                 self.early.append(stopped_by)
             else:

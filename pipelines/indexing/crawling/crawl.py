@@ -97,6 +97,7 @@ class CrawlSettings(Site, frozen=True):
     retry_failed_only: bool = False
     only: tuple[str, ...] = ()
     listed_in: tuple[str, ...] = ()  # further sitemaps of its site
+    indexes: tuple[str, ...] = ()  # inventories and search indexes, which only a survey asks for
     survey_only: bool = False  # name the URLs that the start pages and seeds lead to, and record nothing
 
     @property

@@ -27,7 +27,6 @@ from pipelines.records import Page, digest
 # The parser takes milliseconds; a page that makes it hang costs its links and one thread, not the crawl.
 READ_S = 20.0
 # Where Sphinx and MkDocs list a site's pages, below its root.
-LISTINGS = ("objects.inv", "search/search_index.json")
 
 _COOKIES_ASKED = (
     ", even with the cookies that the site sets: it may need a browser. Index the files that it is made from, or a copy"
@@ -79,11 +78,8 @@ class SiteCrawl:
     async def survey(self) -> list[str]:
         """Return the URLs in scope that the start pages and seeds name; record nothing. Raises CrawlFailed."""
         found = dict.fromkeys([url async for url in self._seeds()])
-        for start in self._settings.start_urls:
-            for name in LISTINGS:
-                found |= dict.fromkeys(
-                    await read_listing(self._fetch_allowed, f"{origin(start)}{directory(start)}{name}")
-                )
+        for index in self._settings.indexes:
+            found |= dict.fromkeys(await read_listing(self._fetch_allowed, index))
         for start in self._settings.start_urls:
             waiting = [FrontierEntry(start)]
             for _ in range(self._settings.max_redirects + 1):

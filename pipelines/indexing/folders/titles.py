@@ -38,7 +38,8 @@ _MARKED = {
     ASCIIDOC: re.compile(r"^=[ \t]+(.+)$", re.MULTILINE),
 }
 _RULE = re.compile(r"([^\w\s])\1+")
-_SUFFIXES = ("", ".md", ".rst", ".myst")  # a role names a page without its suffix
+# A role names a page without its suffix.
+_SUFFIXES = ("", *(f".{suffix}" for entry in (MARKDOWN, RESTRUCTURED_TEXT) for suffix in entry.suffixes))
 
 
 def with_titles(path: str, text: str, find: Find) -> str:

@@ -13,11 +13,12 @@ from urllib.parse import urlsplit
 from pipelines.indexing.crawling.crawl import CrawlFailed, CrawlSettings, survey
 from pipelines.indexing.crawling.reachable import find_unreachable
 from pipelines.indexing.crawling.scope import normalize_url
-from pipelines.indexing.crawling.seeds import parse_listing
 from pipelines.indexing.folders.folder import Folder, NoSuchFolder
 from pipelines.indexing.sources.source import SourceReading
 from pipelines.text.progress import silent
 
+# Where Sphinx and MkDocs list the pages of a site, below its base URL.
+INDEXES = ("objects.inv", "search/search_index.json")
 # A site has so long to answer at all, and to tell its URLs: a run waits no longer for what it can do without.
 ANSWERS_S, TELLS_S = 3.0, 20.0
 # A site that lists less than this share of what it listed before is broken, or answers everything with one page.
@@ -57,6 +58,7 @@ def _ask(folder: Folder, reading: SourceReading) -> Sequence[str]:
         retries=0,
         max_redirects=3,
         listed_in=sitemaps,
+        indexes=tuple(f"{folder.base_url}{name}" for name in INDEXES),
         allow_private=folder.allow_private,
     )
     if find_unreachable([site], silent, ANSWERS_S):
@@ -74,6 +76,8 @@ def is_file(listing: str) -> bool:
 
 def read_listing(path: str, base: str) -> Sequence[str]:
     """Return the URLs of a sitemap, inventory, search index or llms.txt in a file. Raises NoSuchFolder."""
+    from pipelines.indexing.crawling.seeds import parse_listing  # slow to load: it imports Scrapy
+
     try:
         body = Path(path).read_bytes()
     except OSError as error:

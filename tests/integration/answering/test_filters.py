@@ -102,7 +102,7 @@ def load(url: str, vectors: np.ndarray) -> Index:
                     "id": str(n), "url": url_of(n), "anchor": "", "anchors": [], "title": "T", "headings": ["T"],
                     "ordinal": n % 7, "text": f"text {n}", "text_hash": f"t{n}", "embed_hash": f"e{n}", "tokens": 2,
                     "tags": tags_of(n), "version": "2.0" if n % 100 < 5 else "1.0",
-                    "language": "de" if n % 1_000 == 3 else "en",
+                    "language": "de" if n % 1_000 == 3 else "en", "plain": f"text {n}",
                 }  # fmt: skip
                 rows.write_row((*(row[name] for name in CHUNK_COLUMNS.names), vector))
         index_chunks(connection, chunk, "vector", BuildResources("256MB"))

@@ -62,7 +62,7 @@ def test_a_name_stands_for_the_settings_of_the_last_run(nights, store):
         assert (night.code, night.summary["verdict"]) == (0, "unchanged"), night.messages
         assert nights.jobs.run("plan", *words).code == nights.jobs.run("report", *words).code == 0
     plan = nights.jobs.text("plan", "docs")
-    assert "not known" not in plan and "as before" in plan and f"{PAGES} files" in plan
+    assert "not known" not in plan and "as before" in plan and f"{PAGES} pages" in plan
     for verb in ("nightly", "plan", "report"):
         wrong, gone = nights.jobs.run(verb, "dcos"), nights.jobs.run(verb, "dcos.yaml")
         assert wrong.code == 2 and "there is no collection 'dcos'; there are: docs" in wrong.messages
@@ -220,7 +220,7 @@ def test_a_night_that_ended_when_a_step_was_done_but_not_yet_recorded_is_gone_on
     done = {"index": [], "judge": ["index"], "publish": ["index", "judge"]}[step]
     before, plan = store.status("docs"), nights.jobs.text("plan", nights.file)
     assert (f"goes on   with the last night, after: {', '.join(done)}\n" in plan) == bool(done)
-    assert "about 12 pages new, changed or deleted, as before" in plan and "12 files" in plan
+    assert "about 12 pages new, changed or deleted, as before" in plan and "12 pages (0 new)" in plan
     assert "by 12 written questions" in plan and "may fall: retrieval_score@9 0.02" in plan
     assert store.status("docs") == before  # a plan writes nothing
     nights.site["p05"]["limits"] = "Written after the night had stopped."
