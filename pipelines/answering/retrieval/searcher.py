@@ -131,7 +131,7 @@ class Searcher:
 
     def _by_texts(
         self, search: Search, hits: Sequence[Hit], chunks: Sequence[RankableChunk], of_pages: Prior, of_question: Prior
-    ) -> Sequence[Hit]:
+    ) -> list[Hit]:
         """Return the best hits by their texts. The best one in any language stays among them."""
 
         def best(k: int, prior: Prior) -> list[Hit]:
@@ -276,8 +276,8 @@ def question_prior(search: Search, lists: Sequence[RankedList]) -> Prior:
 
 def _asked_in_its_language(search: Search) -> bool:
     """Return whether a page with a language is open, and the question is not certainly in another one."""
-    asked_in, place = find_language(search.queries[0]), search.place
-    return bool(place and place.language) and (not asked_in or same_language(asked_in, place.language))
+    asked_in, language = find_language(search.queries[0]), search.place.language if search.place else ""
+    return bool(language) and (not asked_in or same_language(asked_in, language))
 
 
 def _weigh_evidence(question: str, live: LiveIndex, results: _LegResults, found: SearchResult) -> Evidence | None:
