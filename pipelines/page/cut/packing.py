@@ -4,8 +4,9 @@ Of all ways to pack it takes the one that costs least (dynamic programming over 
 model: a function of the caller weighs texts.
 """
 
+import math
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -66,11 +67,7 @@ class Packer:
     def __call__(self, atoms: Sequence[Atom]) -> list[Pack]:
         atoms, weights = self._cut_to_fit(atoms)
         heads = self._heads(atoms)
-        costs, starts = [0.0], [0]
-        for end in range(1, len(atoms) + 1):
-            cost, start = min(self._ways(atoms, weights, heads, costs, end))
-            costs.append(cost)
-            starts.append(-start)
+        starts = self._starts(atoms, weights, heads)
         packs: list[Pack] = []
         end = len(atoms)
         while end:
@@ -81,19 +78,31 @@ class Packer:
             end = start
         return packs[::-1]
 
-    def _ways(
-        self, atoms: Sequence[Atom], weights: list[int], heads: list[Repeated], costs: list[float], end: int
-    ) -> Iterator[tuple[float, int]]:
-        """Yield the cost of each way to end a pack before `end`, with the negative place of the pack's first atom."""
-        used = 0
-        for start in range(end - 1, -1, -1):
-            used += weights[start]
-            filled = used - self._gap(atoms[start])
-            if filled > self.budget and start < end - 1:
-                return
-            torn = atoms[start].cost if start else APART
-            bare = BARE if filled + heads[start].weight > self.budget else 0
-            yield costs[start] + A_CHUNK + torn + bare + UNEVEN * (1 - filled / self.budget) ** 2, -start
+    def _starts(self, atoms: Sequence[Atom], weights: list[int], heads: list[Repeated]) -> list[int]:
+        """Return for each end, from 0 to the number of atoms, where its last pack begins; of equal ways the shortest.
+
+        Atoms that differ in what they are under are never joined, so a pack may have as many as its budget has tokens,
+        and each is tried as its first.
+        """
+        budget = self.budget
+        gaps = [self._gap(atom) for atom in atoms]
+        rooms = [budget - head.weight for head in heads]  # for atoms, below what the pack repeats
+        begun: list[float] = []  # by the first atom of a pack: what all packs before it cost, and its own break
+        cost, starts = 0.0, [0]
+        for end, atom in enumerate(atoms, 1):
+            begun.append(cost + A_CHUNK + (atom.cost if end > 1 else APART))
+            cost, used, best = math.inf, 0, 0
+            for start in range(end - 1, -1, -1):
+                used += weights[start]
+                filled = used - gaps[start]
+                if filled > budget and start < end - 1:
+                    break
+                bare = BARE if filled > rooms[start] else 0
+                way = begun[start] + bare + UNEVEN * (1 - filled / budget) ** 2
+                if way < cost:
+                    cost, best = way, start
+            starts.append(best)
+        return starts
 
     def _gap(self, atom: Atom) -> int:
         return self.gap if atom.gap else 0
