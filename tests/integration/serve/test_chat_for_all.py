@@ -1,5 +1,6 @@
 """The chat page for whoever reads it: screen readers, keyboards, phones, dark rooms, no motion."""
 
+import json
 from dataclasses import replace
 
 import pytest
@@ -71,6 +72,43 @@ def test_nothing_is_wider_than_a_phone(site: Site) -> None:
     too_wide = "(at => at.scrollWidth > at.clientWidth)(document.querySelector('{}'))"
     shown = {at: page.evaluate(too_wide.format(at)) for at in (".thread", "html", ".code pre")}
     assert shown == {".thread": False, "html": False, ".code pre": True}
+
+
+# Which of some elements another part of the page covers: where they are at first, and after each is scrolled to.
+COVERED = """(selector => {
+  const box = element => element.getBoundingClientRect();
+  const apart = (a, b) => a.right <= b.left || b.right <= a.left || a.bottom <= b.top || b.bottom <= a.top;
+  const fixed = [...document.querySelectorAll('.composer, .top')];
+  const found = [...document.querySelectorAll(selector)];
+  const under = found.filter(one => fixed.some(part => !apart(box(one), box(part))));
+  const hidden = found.filter(one => {
+    one.scrollIntoView({block: 'center', behavior: 'instant'});
+    const {left, top, width, height} = box(one);
+    const shown = document.elementFromPoint(left + width / 2, top + height / 2);
+    return !shown?.contains(one) && !one.contains(shown);
+  });
+  return {found: found.length, covered: [...under, ...hidden].map(one => one.textContent)};
+})('%s')"""
+TOO_WIDE = "document.documentElement.scrollWidth > innerWidth"
+
+
+# Windows of 1,280 by 1,024 and by 900 pixels at 400 %, and a small phone on its side.
+@pytest.mark.parametrize(("width", "height"), [(320, 256), (320, 225), (568, 320)])
+def test_nothing_covers_the_text_of_a_page_at_400_percent(site: Site, width: int, height: int) -> None:
+    about = {"name": "docs", "title": "Ray", "pages": 900, "chunks": 9, "published_at": None, "versions": []}
+    more = {"languages": ["en"], "examples": ["How do I load files?", "What is a task?"]}
+    site.reply("/collections/docs", 200, json.dumps({**about, **more}))
+    page = site.open(width=width, height=height, reduced_motion=True)
+    page.wait_for("!!document.querySelector('.examples')")
+    welcome = page.evaluate(COVERED % ".welcome > p, .examples button")
+    assert welcome["found"] == 4 and not welcome["covered"]
+    assert not page.evaluate(TOO_WIDE)
+    site.engine.says = "It reads a file. [1]\n\n" * 9
+    site.ask()
+    answer = page.evaluate(COVERED % ".question, .answer p")
+    assert answer["found"] == 10 and not answer["covered"]
+    assert not page.evaluate(TOO_WIDE)
+    page.do(lambda page: page.click("[name=question]"))  # Playwright refuses to click what another element covers
 
 
 def test_nothing_moves_where_that_is_wished(site: Site) -> None:
