@@ -1,4 +1,4 @@
-"""What an unknown component, shortcode, directive or element holds for a reader: its readable attributes, in order."""
+"""What an unknown component, directive or element holds for a reader: its readable attributes."""
 
 import re
 from collections.abc import Mapping
