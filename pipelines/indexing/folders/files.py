@@ -18,7 +18,7 @@ from pipelines.records import digest
 from pipelines.store import Store
 
 # Raise it whenever another text, URL, type, link or canonical URL is found for the same file: all are read once more.
-STAMPS_VERSION = 8
+STAMPS_VERSION = 9
 # A file that changed so shortly before it was looked at may change again without a new time: it gets no stamp. The
 # coarsest clock of a file system in use is FAT's, with two seconds.
 SETTLED_NS = 2_000_000_000

@@ -1,4 +1,4 @@
-"""Rules for MDX: imports, exports and expressions are dropped, components leave their words and what stands in them.
+"""Rules for MDX: imports, exports and expressions are dropped, components leave what they hold.
 
 An element that does not end is text.
 """

@@ -1,4 +1,4 @@
-"""Rules for what extensions of Python-Markdown add: boxes and tabs of indented text, tables that read code first."""
+"""Rules for extensions of Python-Markdown: boxes and tabs of indented text, code in tables."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""What the rules of Markdown's dialects share: they go on after a tag in a line, and add words and paragraphs.
+"""What the rules of Markdown's dialects share: adding words and paragraphs, going on after a tag.
 
 A rule is asked where markdown-it looks for a block or for something in a line, so it never meets code.
 """

@@ -1,4 +1,4 @@
-"""Rules for what templates add to Markdown: tags of Liquid (Jekyll, GitBook), shortcodes of Hugo, helpers of mdBook.
+"""Rules for templates in Markdown: tags of Liquid, shortcodes of Hugo, helpers of mdBook.
 
 A tag leaves its words: as a paragraph where it begins a line, else in its place. What looks like a tag in code is none.
 """

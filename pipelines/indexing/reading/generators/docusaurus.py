@@ -1,4 +1,4 @@
-"""Docusaurus: lines of code without breaks, a `docusaurus.config`, URLs by routes, versions, translations."""
+"""Docusaurus: code without line breaks, its configuration, URLs by routes, versions, translations."""
 
 import re
 from collections.abc import Iterator, Sequence
