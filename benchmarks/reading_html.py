@@ -45,7 +45,7 @@ from benchmarks import common
 from benchmarks.reading.chromium import BINARY, Chromium
 from benchmarks.reading.compare import FIGURES, Comparison, Read, Shown, compare, words
 from benchmarks.reading.ours import SiteReader, sampled, spread
-from benchmarks.reading.report import details
+from benchmarks.reading.report import arguments, collected, details
 from benchmarks.reading.sites import NoPackage, Site, all_sites, fetch, served
 from benchmarks.tables import as_table
 from pipelines.indexing.reading.text import UnreadablePage
@@ -170,21 +170,11 @@ def worst(results: Sequence[SiteResult], count: int = 10) -> Iterator[str]:
 
 
 def main() -> None:
-    parser = common.arguments(__doc__)
-    parser.add_argument("--site", action="append", metavar="NAME", help="only this one; may be given again")
-    parser.add_argument("--pages", type=int, default=PAGES, help="of each site, evenly spaced")
-    parser.add_argument("--show", type=int, default=0, metavar="N", help="print the N worst pages of each site")
+    parser = arguments(__doc__, PAGES, "print the N worst pages of each site")
     args = common.parse(parser, TABLE)
     if not BINARY:
         common.cannot_run("no chromium on this machine: `make chromium` (Debian, as root)")
-    results: list[SiteResult] = []
-    try:
-        for result in run(args):
-            results.append(result)
-    except KeyboardInterrupt:
-        print(f"stopped after {len(results)} sites", file=sys.stderr)
-    if not results:
-        common.cannot_run("no site of the corpus can be had")
+    results = collected(run(args), "no site of the corpus can be had")
     print(*worst(results), sep="\n")
     figures = {
         result.site.name: {

@@ -30,7 +30,7 @@ from benchmarks.reading.builds import Build, Built, NoBuild, all_builds, built
 from benchmarks.reading.compare import NOTHING, Comparison, Share, Shown, compare, squeezed, words
 from benchmarks.reading.folders import HOST, BuiltPage, BuiltSite, pages_of_sources, without_contents
 from benchmarks.reading.ours import SiteReader, as_read, spread
-from benchmarks.reading.report import details
+from benchmarks.reading.report import arguments, collected, details
 from benchmarks.tables import as_table
 from pipelines.indexing.reading.text import UnreadablePage
 from pipelines.page.tree import Document
@@ -201,19 +201,9 @@ def shown(result: Result, count: int) -> Iterator[str]:
 
 
 def main() -> None:
-    parser = common.arguments(__doc__)
-    parser.add_argument("--site", action="append", metavar="NAME", help="only this one; may be given again")
-    parser.add_argument("--pages", type=int, default=PAGES, help="of each site, evenly spaced")
-    parser.add_argument("--show", type=int, default=0, metavar="N", help="print what is wrong, and the N worst pages")
+    parser = arguments(__doc__, PAGES, "print what is wrong, and the N worst pages")
     args = common.parse(parser, TABLE)
-    results: list[Result] = []
-    try:
-        for result in run(args):
-            results.append(result)
-    except KeyboardInterrupt:
-        print(f"stopped after {len(results)} sites", file=sys.stderr)
-    if not results:
-        common.cannot_run("no site of the corpus can be built")
+    results = collected(run(args), "no site of the corpus can be built")
     figures = {
         result.build.name: {
             "generator": result.build.generator,
