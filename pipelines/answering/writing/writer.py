@@ -106,7 +106,7 @@ class AnswerWriter:
         """Return the agent `first`, then its stand-ins, the extractive one last.
 
         If no hit could support an answer it is the extractive agent alone, which says so: no model is tempted. A
-        capable one is asked all the same: it tells better than words and cosines whether passages answer.
+        capable one is asked anyway: it judges better than words and cosines whether passages answer.
         """
         askable = is_askable(task.question, task.hits, task.evidence, again=bool(task.history))
         askable = askable or (task.form == FULL and bool(task.hits))

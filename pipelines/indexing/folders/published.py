@@ -34,7 +34,7 @@ class PublishedUrls:
 
 
 def key_of(path: str) -> Key:
-    """Return what is compared of a path or URL path: its parts without suffix, order, group, and index."""
+    """Return the key by which paths and URL paths are compared: their parts without suffix, order, group, and index."""
     parts = [part for part in unquote(path).split("/") if part and not _GROUP.fullmatch(part)]
     if parts and format_of_name(parts[-1]):
         parts[-1] = parts[-1].rpartition(".")[0]

@@ -1,4 +1,4 @@
-"""The locales of a site whose translations lie beside its pages: `page.fr.md` beside `page.md`.
+"""The locales of a site that keeps translations next to its pages: `page.fr.md` next to `page.md`.
 
 Knows the keys of Hugo's configuration and of MkDocs' plugin `i18n`, and no folder.
 """
@@ -14,7 +14,7 @@ Renames = tuple[tuple[str, str], ...]
 
 
 class _Loader(yaml.SafeLoader):
-    """Reads what it does not know, such as the name of a function, as nothing."""
+    """Reads unknown values, such as the name of a function, as nothing."""
 
 
 _Loader.add_multi_constructor("", lambda loader, suffix, node: None)
@@ -73,7 +73,7 @@ def _entries(value: object) -> Iterator[object]:
 
 
 def _keys(text: str) -> Mapping[str, Any]:
-    """Return the keys of TOML, YAML or JSON, none of what is neither."""
+    """Return the keys of TOML, YAML or JSON; none for other text."""
     for parse in (tomllib.loads, lambda source: yaml.load(source, _Loader)):
         try:
             keys = parse(text)

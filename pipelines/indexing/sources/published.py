@@ -1,7 +1,7 @@
 """Asks a site which URLs it has: its sitemap, inventory, search index, llms.txt and start page.
 
 The crawler asks, so its guards hold: robots.txt, no private address, limits of size; and a limit of time for all of it.
-A site that does not answer is taken for what it listed when it last did.
+If a site does not answer, its last list is used.
 """
 
 import re
@@ -19,7 +19,7 @@ from pipelines.text.progress import silent
 
 # Where Sphinx and MkDocs list the pages of a site, below its base URL.
 INDEXES = ("objects.inv", "search/search_index.json")
-# A site has so long to answer at all, and to tell its URLs: a run waits no longer for what it can do without.
+# Seconds for a site to answer at all, and to list its URLs: a run can do without.
 ANSWERS_S, TELLS_S = 3.0, 20.0
 # A site that lists less than this share of what it listed before is broken, or answers everything with one page.
 MOST_LOST = 0.5

@@ -1,4 +1,4 @@
-"""What a run asks of a source of pages, whatever kind it is.
+"""The interface of a source of pages: what a run asks of any kind.
 
 A kind is a file in this folder: a class that yields pages. Sites and folders have keys of their own in a collection
 file; a kind that is derived from `ConfiguredSource` is listed under `sources` by its name, and no other file knows it.
@@ -31,7 +31,7 @@ class UnknownKind(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class SourcePage:
-    """A page as a source yields it: where readers find it, and what it says, as `media_type`.
+    """A page as a source yields it: its URL, and its body of `media_type`.
 
     `title` is that of a page of Markdown or text which does not begin with one.
     """
@@ -54,7 +54,7 @@ class SourcePage:
 class SourceReading:
     """What a source is read for: a run over a collection, whose pages the store keeps.
 
-    With `read_all` a source reads again what it can tell has not changed. `tell` hears what a person should know,
+    With `read_all` a source also reads pages that have not changed. `tell` gets messages for a person,
     `count_files` of what a source leaves out: other formats by suffix, and how many are excluded.
     """
 
@@ -79,7 +79,7 @@ class SourcePlan:
 
 
 class PageSource(ABC):
-    """A source of pages: what it would read, its pages, and which stored pages are its own.
+    """A source of pages: its plan, its pages, and which stored pages belong to it.
 
     An `is_remote` one is read on any machine, and its pages are embedded while others come; else the machine of the
     run reads all of it first.

@@ -22,7 +22,7 @@ def place_of(state: StateBlock, line: int) -> int:
 
 
 def line_at(state: StateBlock, place: int, start: int) -> int:
-    """Return the line that a place stands in, at or after the line `start`; its break belongs to it."""
+    """Return the line of a place, at or after the line `start`; its break belongs to it."""
     return bisect_left(state.eMarks, place, start)
 
 

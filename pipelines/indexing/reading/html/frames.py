@@ -25,7 +25,7 @@ _AHEAD = 0.9  # of its links that lead to a part of the page below
 _LINKED, _LINKED_LIST = 0.93, 0.75  # of the letters of contents: groups in a list have names
 _MENU = 0.9  # of those of a menu
 _LABEL = 4  # words of a label: "On this page:", "Table of contents"
-_PARTS = 100  # of a line, that are looked at beside a link
+_PARTS = 100  # of a line, that are looked at around a link
 _LONGEST = 30  # characters of a link to a source
 _BEFORE, _AFTER = re.compile(r"[\s\[|·•]+$"), re.compile(r"^\s*[\]|·•]*")
 _ENDS = (".", "!", "?", ")", "…", "。", "|", "[", "·", "•", ";")
@@ -83,7 +83,7 @@ def drop_tools(main: Element) -> None:
 
 
 def is_tool(link: Element) -> bool:
-    """Return whether a link leads to the source of what stands before it: it ends that line, or stands alone on one."""
+    """Return whether a link leads to the source of the entry before it: at the end of its line, or on its own line."""
     said = as_paragraph("".join(link.itertext()))
     if len(said) > _LONGEST or not _PHRASES["tool"].fullmatch(said) or (link.get("href") or "#").startswith("#"):
         return False
@@ -180,7 +180,7 @@ def _lists_parts(box: Element, size: _Size) -> bool:
 def _outermost(
     main: Element, sizes: Mapping[Element, _Size], is_frame: Callable[[Element, _Size], bool]
 ) -> Iterator[Element]:
-    """Yield the boxes of a frame that stand in no other one."""
+    """Yield the outermost boxes of a frame."""
     end = -1
     for place, (element, size) in enumerate(sizes.items()):
         if place > end and element is not main and element.tag in _BOXES and is_frame(element, size):

@@ -231,7 +231,7 @@ def words_from(element: Element | None, most: int) -> int:
 
 
 def begins_at_name(element: Element) -> bool:
-    """Return whether a name that links lead to stands in `element` before its first word."""
+    """Return whether `element` has an anchor before its first word."""
     for event, part in etree.iterwalk(element, events=("start", "end")):
         if event == "start" and part.tag in ("a", "span") and _name_of(part):
             return True
