@@ -33,12 +33,16 @@ class HostedStore(GuardedStore):
 
 @dataclass
 class Asked:
-    """A request that reached the service: its method ("websocket" for a socket), its path, its headers, its body."""
+    """A request that reached the service: its method ("websocket" for a socket), its path, its headers, its body.
+
+    The body arrives after the headers: until it is `whole`, the service has not read to its end.
+    """
 
     method: str
     path: str
     headers: dict[str, str]
     body: bytes = b""
+    whole: bool = False
 
     @property
     def token(self) -> str:
@@ -60,13 +64,15 @@ class Witness:
         async def witnessed() -> Message:
             message = await receive()
             asked.body += message.get("body", b"")
+            asked.whole = not message.get("more_body", False)
             return message
 
         await self.app(scope, witnessed, send)
+        asked.whole = True
 
     def to(self, path: str) -> list[Asked]:
-        """Return the requests to a path, without preflights."""
-        return [asked for asked in self.asked if asked.path == path and asked.method != "OPTIONS"]
+        """Return the requests to a path that arrived as a whole, without preflights."""
+        return [asked for asked in self.asked if asked.whole and asked.path == path and asked.method != "OPTIONS"]
 
 
 @dataclass
