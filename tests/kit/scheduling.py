@@ -2,7 +2,8 @@
 
 Tests that use the session's Ray go to one worker, first of all, so that it ends when the last of them is done: a Ray
 that does nothing costs a sixth of a processor. The slowest of the others come next, so that the workers end together.
-Files that load torch go to one worker too: it takes a process eight seconds.
+Files that load torch go to one worker too: it takes a process eight seconds. So do those of the house, which parse
+every file of the project.
 """
 
 import functools
@@ -16,7 +17,7 @@ from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
 ROOT = Path(__file__).parents[2]
-RAY, TORCH = "ray", "torch"
+RAY, TORCH, HOUSE = "ray", "torch", "tests/unit/house/"
 USES = re.compile(r"^(?:async )?def (\w+)\([^)]*\b(?:local_ray|service: Service)\b", re.MULTILINE)
 LOADS_TORCH = re.compile(r'\b(?:torch|tiny_model|TextClassifier)\b|device="cpu"')
 
@@ -36,12 +37,14 @@ class FileScheduling(LoadScopeScheduling):
 def group_of(test: str) -> str:
     """Return RAY for a test that uses the session's Ray or Serve itself or by a fixture of its file, else its file.
 
-    Files that load torch are one group.
+    Files that load torch are one group, and those of the house.
     """
     file, _, name = test.partition("::")
     using = set() if file.startswith("tests/unit/") else users_of_ray(file)
     if name in using or any(not other.startswith("test_") for other in using):
         return RAY
+    if file.startswith(HOUSE):
+        return HOUSE
     return TORCH if names_torch(file) else file
 
 

@@ -17,9 +17,8 @@ from pipelines.text.phrases import read_table
 T = TypeVar("T")
 
 SIGNS: list[tuple[str, str]] = read_table(__name__)["signs"]
-# A server on this machine lists its models in milliseconds, and in up to a second where a model takes all processors;
-# elsewhere a TLS handshake and a slow list come on top.
-HERE_S, ELSEWHERE_S = 1.5, 3.0
+# A server lists its models in milliseconds, and in seconds where a model or other work takes all of its processors.
+ANSWER_S = 5.0
 LARGEST = 4_000_000  # bytes of a reply; OpenRouter's list of models, the longest known, has 0.6 MB
 
 
@@ -64,11 +63,10 @@ def ask(base: str, path: str, *, key: str = "", body: Mapping[str, Any] | None =
     shown = without_password(base)
     if not _is_url(base):
         raise NoAnswer(f"{shown!r} is no URL: write http://HOST:PORT/v1")
-    timeout_s = HERE_S if is_loopback(base) else ELSEWHERE_S
     try:
-        status, kind, text = within(timeout_s, lambda: _send(base + path, key, body, timeout_s))
+        status, kind, text = within(ANSWER_S, lambda: _send(base + path, key, body, ANSWER_S))
     except (OutOfTime, httpx.TimeoutException):  # whichever notices first
-        raise NoAnswer(f"{shown} did not answer within {timeout_s:g} s{_if_tls(base)}") from None
+        raise NoAnswer(f"{shown} did not answer within {ANSWER_S:g} s{_if_tls(base)}") from None
     except Exception as error:  # httpx, the resolver and the TLS library raise dozens of kinds
         raise NoAnswer(_describe(shown, error, key)) from None
     if status in (401, 403):

@@ -125,12 +125,12 @@ def test_what_is_no_chat_model_is_said_and_answers_are_quotations(paths: Mapping
 
 def test_whoever_notices_a_time_limit_first_says_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(http, "within", Mock(side_effect=httpx.ReadTimeout("timed out")))
-    with pytest.raises(http.NoAnswer, match=f"did not answer within {http.HERE_S:g} s"):
+    with pytest.raises(http.NoAnswer, match=f"did not answer within {http.ANSWER_S:g} s"):
         http.ask("http://127.0.0.1:9", "/")
 
 
 def test_a_server_that_hangs_costs_its_time_limit_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http, "HERE_S", 0.2)
+    monkeypatch.setattr(http, "ANSWER_S", 0.2)
     settings, text, _ = find({"/api/tags": HANG})
     assert settings == {"llm_off": "True"} and "did not answer within 0.2 s" in text
     settings, _, _ = find(ollama(CHAT) | {"/api/ps": HANG, "/api/show": HANG})
