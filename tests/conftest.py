@@ -5,9 +5,11 @@ settings of the machine it runs on.
 """
 
 import gc
+import importlib
 import os
 import shutil
 import signal
+import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
 from pathlib import Path
@@ -50,7 +52,15 @@ def pytest_configure(config: pytest.Config) -> None:
     if config.option.durations is None and not config.option.xmlpath:
         spare_reports(config)
     if WORKER and config.args == ["tests"]:
+        import_scrapy()
         config.args = rotated_folders(WORKER)
+
+
+def import_scrapy() -> None:
+    """Import it in a thread: it looks through its callers' source code, and pytest's collection has many callers."""
+    thread = threading.Thread(target=importlib.import_module, args=["scrapy.core.downloader.contextfactory"])
+    thread.start()
+    thread.join()
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -51,7 +51,7 @@ def embedders(exports: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[s
     return found | {OWN: load_embedder(f"int8:{MODEL}", device="cpu", cache=exports, threads=2)}
 
 
-@pytest.fixture(params=[EXACT, OTHER, OWN])
+@pytest.fixture(params=[EXACT, pytest.param(OTHER, marks=pytest.mark.exhaustive), OWN])
 def int8(request: pytest.FixtureRequest, embedders: dict[str, Embedder]) -> Embedder:
     if request.param == OWN and not multiplies_int8():
         pytest.skip("int8 needs a CPU with VNNI")

@@ -226,6 +226,7 @@ def settings(url: str, home: Path, llm: ScriptedLLM, others: str) -> Settings:
     )  # fmt: skip
 
 
+@pytest.mark.exhaustive
 def test_the_only_retriever(bench: Bench) -> None:
     ends = bench.under_load("Retriever", lambda: kill_9(*replicas("Retriever")))
     assert set(ends.values()) <= {ANSWER, DEGRADED}

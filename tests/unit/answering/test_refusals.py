@@ -173,9 +173,9 @@ def test_a_beginning_again_and_again_is_read_in_one_way() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["a" * 80_000, "-" * 80_000, '." ' * 20_000, "i don't know " * 6_000, "*" * 80_000 + "a"]
+    "text", ["a" * 20_000, "-" * 20_000, '." ' * 5_000, "i don't know " * 1_500, "*" * 20_000 + "a"]
 )
-@pytest.mark.parametrize("size", [4, 80_000])
+@pytest.mark.parametrize("size", [4, 20_000])
 def test_text_without_an_end_is_held_for_a_sentence_only(text: str, size: int) -> None:
     reader, refusals, held = TextReader(), RefusalFilter(question="Can you show me that?"), 0
     tracemalloc.start()
@@ -185,4 +185,4 @@ def test_text_without_an_end_is_held_for_a_sentence_only(text: str, size: int) -
             held = max(held, tracemalloc.get_traced_memory()[1])
     finally:
         tracemalloc.stop()
-    assert held < 50_000_000
+    assert held < 10_000_000

@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[3]
 DATA = Path(environ.get("RAYDEX_DATA") or ROOT.parent / "shared" / "data")
 ARCHIVE = DATA / "ray-docs-html.tar.xz"
 DEBIAN = Path("/usr/share/doc/python3.11/html/library")
-EVERY = 40  # pages of a large site, of which one is taken
+EVERY = 100  # pages of a large site, of which one is taken
 
 FRAMES = [
     "{}", "Set {} there.", "Is it {}?", "- **{}**, too", "`{}`", "```rust\n{}\n```",
@@ -93,7 +93,7 @@ def golden_pages() -> Iterator[Page]:
 
 
 def own_documentation() -> Iterator[Page]:
-    for path in sorted((ROOT / "docs").rglob("*.md"))[::4]:
+    for path in sorted((ROOT / "docs").rglob("*.md"))[::8]:
         yield Page(f"https://docs.example.org/{path.name}", path.read_bytes(), "text/markdown")
 
 
