@@ -149,6 +149,7 @@ def test_a_run_survives_the_end_of_its_reader_and_of_its_database_sessions(jobs,
     assert len(jobs.texts()) == 240
 
 
+@pytest.mark.exhaustive
 def test_much_is_begun_here_and_finished_on_ray(jobs, folder, local_ray, monkeypatch):
     """As a user's machine does where no Ray is connected."""
     for name, value in {"is_little": lambda *_: False, "is_connected": lambda: False, "PAGES_PER_RANGE": 2}.items():

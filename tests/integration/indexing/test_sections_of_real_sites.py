@@ -69,7 +69,7 @@ def text(document: Document) -> str:
 
 
 @needs_ray
-@pytest.mark.parametrize("every", [8, pytest.param(1, marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize("every", [16, pytest.param(1, marks=pytest.mark.exhaustive)])
 def test_every_section_that_is_asked_about_has_text_under_its_anchor(every):
     missing, asked = [], asked_anchors()
     for url, anchors in sorted(asked.items())[::every]:

@@ -38,6 +38,7 @@ def asks_model(page: Path) -> bool:
 
 WITH_BLOCKS = [page for page in PAGES if python_blocks(page)]
 RUNS = [(page, True) for page in WITH_BLOCKS] + [(page, False) for page in WITH_BLOCKS if asks_model(page)]
+LONG = {"training.md": pytest.mark.exhaustive}  # it trains a model
 
 
 @pytest.fixture
@@ -61,9 +62,10 @@ def addresses(store: Store, database_url: str, tmp_path: Path, model: bool):  # 
         }
 
 
-@pytest.mark.parametrize(
-    ("page", "model"), RUNS, ids=[f"{page.name}{'' if model else ', no model'}" for page, model in RUNS]
-)
+@pytest.mark.parametrize(("page", "model"), [
+    pytest.param(page, model, id=f"{page.name}{'' if model else ', no model'}", marks=LONG.get(page.name, ()))
+    for page, model in RUNS
+])  # fmt: skip
 def test_the_python_blocks_of_a_page_run(page, addresses, model, capsys):
     namespace = {"__name__": "__docs__"}
     for number, block in enumerate(python_blocks(page, model), 1):

@@ -32,9 +32,9 @@ from serve.settings import Settings
 
 pytestmark = pytest.mark.slow
 
-CLIENTS = 4
+CLIENTS = 2
 PAUSE_S = 0.5  # leaves the machine some time for what is started again
-WELL_AGAIN_S = 240.0  # two workers of Ray start anew beside four clients, on a machine that may be busy
+WELL_AGAIN_S = 240.0  # two workers of Ray start anew beside the clients, on a machine that may be busy
 SITE = {
     "data.html": {
         "loading-csv": "Call ray.data.read_csv with a path to load csv files. It returns a dataset.",
