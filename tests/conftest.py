@@ -39,6 +39,7 @@ settings.register_profile("many", deadline=None, max_examples=200)
 
 ROOT = Path(__file__).parents[1]
 WORKER = os.environ.get("PYTEST_XDIST_WORKER", "")
+FIRST_WORKER = "gw0"  # gets the tests that use Ray (tests/kit/scheduling.py)
 MEMORY, ENOUGH_BYTES = Path("/dev/shm"), 4 << 30
 RAY = ExitStack()  # what of the session's Ray and Serve runs
 
@@ -54,6 +55,8 @@ def pytest_configure(config: pytest.Config) -> None:
     if WORKER and config.args == ["tests"]:
         import_scrapy()
         config.args = rotated_folders(WORKER)
+        if WORKER != FIRST_WORKER:
+            os.nice(5)  # Ray's tests end sooner so, and a Ray costs as much while they wait
 
 
 def import_scrapy() -> None:
