@@ -28,6 +28,7 @@ REACH = 120
 _PHRASES = compile_phrases(read_table(__name__))
 _TRANSCRIPT = re.compile(_PHRASES["transcript"].pattern, re.IGNORECASE | re.MULTILINE)
 _CLOSED = re.compile(r"</\w+>|\"\"\"|^```", re.MULTILINE)
+_QUOTED = re.compile(r":\s*[\"“][^\"”]*[\"”]?\s*\Z")  # what the user asked, at the end of a line of the instruction
 _OBJECT = re.compile(r"\{{1,2}\s{0,20}\"")
 
 
@@ -69,7 +70,7 @@ def _instruction(system: str, text: str, follows: bool) -> str:
 
 def _is_instruction(text: str) -> bool:
     text = text[:LONGEST]
-    if not _PHRASES["begins"].match(text) or _is_question(text.strip().partition("\n")[0]):
+    if not _PHRASES["begins"].match(text) or _is_question(_QUOTED.sub("", text.strip().partition("\n")[0])):
         return False
     opening = text[:OPENING]
     makes = _PHRASES["makers"].search(opening) or any(

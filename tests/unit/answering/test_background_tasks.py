@@ -1,11 +1,14 @@
 """What a chat client asks a model about a conversation is no question of a reader, and a question is none of its tasks.
 
 The prompts of tests/data are in our own words. Prompts of clients word for word, which are under the licences of their
-makers, are read from `RAYDEX_DATA/clients/*.yaml` where that is there.
+makers, are read from `RAYDEX_DATA/clients/` where that is there: `*.yaml` as in tests/data, and Open WebUI's
+`backend/open_webui/config.py` as `open_webui_config.py`.
 """
 
+import ast
 import json
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -20,6 +23,7 @@ ROOT = Path(__file__).parents[3]
 QUESTIONS = ROOT / "benchmarks" / "questions"
 WORD_FOR_WORD = Path(os.environ.get("RAYDEX_DATA") or ROOT.parent / "shared" / "data") / "clients"
 TASKS: list[dict[str, Any]] = yaml.safe_load((ROOT / "tests" / "data" / "background_tasks.yaml").read_text())
+OPEN_WEBUI = WORD_FOR_WORD / "open_webui_config.py"
 CHAT = "USER: {ask}\nASSISTANT: Call `ray.data.read_csv`.\nUSER: And Parquet?\nASSISTANT: Call read_parquet."
 ASK = "How do I load a CSV file?"
 HISTORY = (Message("user", ASK), Message("assistant", "Call `ray.data.read_csv`."))
@@ -56,13 +60,74 @@ def test_a_task_about_a_conversation_is_recognised_with_its_empty_reply(task: di
         assert found.empty == task["empty"]
 
 
-@pytest.mark.skipif(not WORD_FOR_WORD.is_dir(), reason=f"needs {WORD_FOR_WORD} (set RAYDEX_DATA)")
+@pytest.mark.skipif(not [*WORD_FOR_WORD.glob("*.yaml")], reason=f"needs {WORD_FOR_WORD}/*.yaml (set RAYDEX_DATA)")
 def test_the_prompts_of_clients_word_for_word_are_recognised() -> None:
     tasks = [task for path in WORD_FOR_WORD.glob("*.yaml") for task in yaml.safe_load(path.read_text("utf-8"))]
     for task in tasks:
         found = find_background_task(messages_of(task))
         assert found is not None and found.empty == task["empty"], task["of"]
     assert len(tasks) >= 5
+
+
+# The empty reply to each task of Open WebUI, by the name of its template.
+EMPTY_REPLIES = {
+    "TITLE_GENERATION": '{"title": ""}',
+    "TAGS_GENERATION": '{"tags": []}',
+    "IMAGE_PROMPT_GENERATION": '{"prompt": ""}',
+    "QUERY_GENERATION": '{"queries": []}',
+    "FOLLOW_UP_GENERATION": '{"follow_ups": []}',
+    "AUTOCOMPLETE_GENERATION": '{"text": ""}',
+    "TOOLS_FUNCTION_CALLING": '{"tool_calls": []}',
+    "EMOJI_GENERATION": "",
+    "MOA_GENERATION": "",
+}
+
+
+def open_webui_templates() -> dict[str, str]:
+    """The templates of Open WebUI by name, read from its source, which is not run."""
+    found: dict[str, str] = {}
+    for node in ast.parse(OPEN_WEBUI.read_text("utf-8")).body:
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+            name = re.fullmatch(r"DEFAULT_(\w+)_PROMPT_TEMPLATE", node.targets[0].id)
+            if name and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+                found[name[1]] = node.value.value
+    return found
+
+
+def fill(template: str, ask: str) -> str:
+    """Fill a template in as Open WebUI does."""
+    for mark, text in (
+        (r"\{\{MESSAGES(:\w+)*\}\}", CHAT.format(ask=ask)),
+        (r"\{\{(prompt|PROMPT)(:\w+)*\}\}", ask),
+        (r"\{\{responses\}\}", 'Response from a: """Call read_csv."""\n\nResponse from b: """Use pandas."""'),
+        (r"\{\{TOOLS\}\}", '[{"name": "clock", "parameters": {}}]'),
+        (r"\{\{TYPE\}\}", "General"),
+        (r"\{\{CURRENT_DATE\}\}", "2026-01-31"),
+    ):
+        template = re.sub(mark, lambda _, text=text: text, template)  # type: ignore[misc]
+    return template
+
+
+@pytest.mark.skipif(not OPEN_WEBUI.is_file(), reason=f"needs {OPEN_WEBUI} (set RAYDEX_DATA)")
+@pytest.mark.parametrize("name", EMPTY_REPLIES)
+def test_each_task_of_open_webui_word_for_word_is_recognised(name: str) -> None:
+    for ask in (ASK, "¿Cómo leo un CSV?", "ok"):
+        prompt = fill(open_webui_templates()[name], ask)
+        sent = [Message("user", prompt)]
+        if name == "TOOLS_FUNCTION_CALLING":
+            sent = [
+                Message("system", prompt),
+                Message("user", f"Query: History:\n{CHAT.format(ask=ask)}\nQuery: {ask}"),
+            ]
+        found = find_background_task(sent)
+        assert found is not None, prompt
+        assert found.empty == EMPTY_REPLIES[name]
+
+
+@pytest.mark.skipif(not OPEN_WEBUI.is_file(), reason=f"needs {OPEN_WEBUI} (set RAYDEX_DATA)")
+def test_a_question_under_open_webui_s_prompt_for_voices_is_a_question() -> None:
+    system = open_webui_templates()["VOICE_MODE"]
+    assert find_background_task([Message("system", system), Message("user", ASK)]) is None
 
 
 def test_no_question_of_a_reader_is_a_task() -> None:
