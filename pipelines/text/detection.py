@@ -7,6 +7,7 @@ English, with code or names of any language in it, is never taken for another on
 import re
 import unicodedata
 from collections.abc import Sequence
+from functools import lru_cache
 
 from pipelines.text.languages import without_region
 from pipelines.text.phrases import compile_phrases, read_table
@@ -32,9 +33,8 @@ def find_language(text: str) -> str:
     A script stands for the language that most who ask in it write: Cyrillic for Russian.
     """
     prose = " ".join(word for word in unicodedata.normalize("NFC", text).split() if not _is_code(word))
-    letters = [letter for letter in prose if letter.isalpha()]
-    other = [letter for letter in letters if not unicodedata.name(letter, "LATIN").startswith("LATIN")]
-    if len(other) >= 2 and len(other) >= _OTHER_SCRIPT * len(letters):
+    other = [] if prose.isascii() else [letter for letter in filter(str.isalpha, prose) if _is_of_other_script(letter)]
+    if len(other) >= 2 and len(other) >= _OTHER_SCRIPT * sum(map(str.isalpha, prose)):
         return _language_of_script(other)
     words = set(re.findall(r"[^\W\d_]+", prose.lower()))
     english = len(words & _ENGLISH)
@@ -47,10 +47,15 @@ def find_language(text: str) -> str:
     return "en" if english else ""
 
 
+@lru_cache(10_000)
+def _is_of_other_script(letter: str) -> bool:
+    return not unicodedata.name(letter, "LATIN").startswith("LATIN")
+
+
 def _is_code(word: str) -> bool:
     """Return whether a word is code: my_list, a.b, camelCase, x=1."""
     inner = word.rstrip(".,:")
-    if any(letter in _OF_CODE or letter.isdigit() for letter in inner):
+    if not _OF_CODE.isdisjoint(inner) or any(map(str.isdigit, inner)):
         return True
     small = re.search("[a-z]", inner)
     return bool(small and re.search("[A-Z]", inner[small.end() :]))

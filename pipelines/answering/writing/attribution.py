@@ -58,7 +58,8 @@ class Attributor:
         checked = CheckedStatement(statement, given)
         if checked.supported or not checked.is_claim:
             return checked
-        return CheckedStatement(statement, given, await self._passages.find(text, numbers, self._prefer(text)))
+        added = await self._passages.find(text, numbers, self._prefer(text))
+        return CheckedStatement(statement, given, added) if added else checked
 
     def _claim_of(self, statement: Statement) -> str:
         """Return the text that the statement's numbers stand for: the one before, if it has no words itself."""

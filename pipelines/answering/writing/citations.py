@@ -5,6 +5,7 @@ Knows statements and hits; how support is measured stands in support.py. docs/ci
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from pipelines.answering.grounding.support import Support
 from pipelines.answering.hits import heading, snippet
@@ -14,20 +15,23 @@ from pipelines.page.stored import readable_text
 from pipelines.records import ATTRIBUTED, MODEL, PERSON, Citation, CitedBy, Claims, Hit
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class CheckedStatement:
-    """A statement of an answer with the support by each number that the model gave, and by each that was added."""
+    """A statement of an answer with the support by each number that the model gave, and by each that was added.
+
+    What follows from them is looked at again and again while the answer is written, and found once.
+    """
 
     statement: Statement
     given: Mapping[int, Support] = field(default_factory=dict)
     added: Mapping[int, Support] = field(default_factory=dict)
 
-    @property
+    @cached_property
     def is_claim(self) -> bool:
         """Whether it states something about the subject."""
         return is_claim(self.statement)
 
-    @property
+    @cached_property
     def supported(self) -> bool:
         """Whether one of its passages supports it."""
         return any(support.enough for support in (*self.given.values(), *self.added.values()))
