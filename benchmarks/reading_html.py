@@ -24,8 +24,9 @@ and the like, numbers of lines of code. So are lines that half of a site's pages
 their first own line or behind the last one.
 
 **Optional** words count neither as missing nor as too many: lists of three and more links to other pages with nothing
-beside the links, or a dozen words beside the link that begins each item; a page's title where it is not in the main
-part; and of what was read, headings of one word: they repeat the name of an entry, qualified.
+beside the links, on a line of their own too, or a dozen words beside the link that begins each item; a page's title
+where it is not in the main part; and of what was read, headings of one word: they repeat the name of an entry,
+qualified.
 A page whose main part is mostly such lists, or has under 20 words, is replaced by the next one.
 
 `missing` of a word is judged by alignment, so a word that is missing here isn't made up for by one that is too many
@@ -53,7 +54,7 @@ from pipelines.records import Page
 
 TABLE = "reading"
 PAGES, LEAST_WORDS, SPARE = 20, 20, 2
-REPEATED, LEAST_PAGES = 0.5, 8
+REPEATED, LEAST_PAGES, LEAST_LINKS = 0.5, 8, 3
 RAY = Site("ray", "Sphinx (book theme)", (), "/ray", only="^(?!_modules|_static)")
 GOALS = (0.995, 0.98, 0.97, 0.95)  # recall and precision over all sites, and of each site
 
@@ -77,10 +78,31 @@ def shown_of(found: dict[str, Any], base: str, repeated: frozenset[str] = frozen
     first = next((at for at, text in enumerate(texts) if text not in repeated), 0)
     last = next((at for at in range(len(texts) - 1, -1, -1) if texts[at] not in repeated), len(texts) - 1)
     outside = [(text, True) for text in found["outside"]]  # a title that stands above the main part
-    kept = outside + [(line["t"], line["o"] or not first <= at <= last) for at, line in enumerate(lines)]
+    listing = lines_of_links(lines, found["links"])
+    kept = outside + [
+        (line["t"], line["o"] or at in listing or not first <= at <= last) for at, line in enumerate(lines)
+    ]
     targets = [(text, target.replace(found["base"], base)) for text, target, optional in found["links"] if not optional]
     code = [line["t"] for line in lines if line["k"] == "code"]
     return Shown(kept, code, found["tables"], [(base, power) for base, power in found["sups"]], targets)
+
+
+def lines_of_links(lines: Sequence[dict[str, Any]], links: Sequence[Sequence[Any]]) -> set[int]:
+    """Return the places of the lines of text that are three or more links to other pages and nothing else."""
+    said = [words(text) for text, _, optional in links if not optional]
+    places: set[int] = set()
+    begun = 0  # the first link that may stand on the next line
+    for place, line in enumerate(lines):
+        wanted = [] if line["o"] or line["k"] != "text" else words(line["t"])
+        for first in range(begun if wanted else len(said), len(said)):
+            run, last = said[first], first + 1
+            while last < len(said) and len(run) < len(wanted):
+                run, last = run + said[last], last + 1
+            if run == wanted:
+                begun = last
+                places |= {place} if last - first >= LEAST_LINKS else set()
+                break
+    return places
 
 
 def repeated_lines(pages: Sequence[dict[str, Any]]) -> frozenset[str]:

@@ -157,7 +157,7 @@ def run(args: argparse.Namespace) -> int:
                 index = reindex_announced if args.announced else reindex
                 summary = index(store, collection, options, messages)
     except NoSuchFolder as error:
-        raise cli.BadInput(f"{args.target or 'flags'}: folders.path: {error}") from error
+        raise cli.BadInput(f"{args.target or 'flags'}: folders.{error.key}: {error}") from error
     if summary is None:
         text = f"collection {collection.name}: no announced change is due"
         cli.finish({"collection": collection.name}, args.json, text)

@@ -162,7 +162,7 @@ def summary_of_collection(name: str, entry: Mapping[str, Any], default: str | No
 
 
 def summary_of_sources(settings: Mapping[str, Any]) -> list[str]:
-    """Return a line for each site and folder of a collection, with the settings that are not the default."""
+    """Return a line for each source of a collection, with the settings that are not the default."""
     from pipelines.indexing.collection import CRAWL, Folder
 
     sites = [(", ".join(site["start_urls"]), _changed(site, CRAWL.model_dump(mode="json")))
@@ -170,12 +170,14 @@ def summary_of_sources(settings: Mapping[str, Any]) -> list[str]:
     plain = Folder(path="", base_url="http://localhost/").model_dump(mode="json")
     folders = [(f"{folder['path']} as {folder['base_url']}", _changed(folder, plain))
                for folder in settings.get("folders", [])]  # fmt: skip
-    return [f"{source} ({changed})" if changed else source for source, changed in (*sites, *folders)]
+    others = [(" ".join(filter(None, (source["kind"], source.get("path")))), _changed(source, {}))
+              for source in settings.get("sources", [])]  # fmt: skip
+    return [f"{source} ({changed})" if changed else source for source, changed in (*sites, *folders, *others)]
 
 
 def _changed(given: Mapping[str, Any], defaults: Mapping[str, Any]) -> str:
     """Return the keys whose values are not the default."""
-    sources = ("start_urls", "path", "base_url")
+    sources = ("start_urls", "path", "base_url", "kind")
     changed = {key: value for key, value in given.items() if key not in sources and value != defaults.get(key)}
     return ", ".join(f"{key}: {_value(value)}" for key, value in changed.items())
 

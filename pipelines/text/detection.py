@@ -6,6 +6,7 @@ English, with code or names of any language in it, is never taken for another on
 
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Sequence
 from functools import lru_cache
 
@@ -17,8 +18,17 @@ _FUNCTION_WORDS: dict[str, frozenset[str]] = {tag: frozenset(words.split()) for 
 _KNOWN = frozenset[str]().union(*_FUNCTION_WORDS.values())
 _PHRASES = compile_phrases(_TABLE)
 _ENGLISH = frozenset(_TABLE["english"].split())
+_TELLING: dict[str, frozenset[str]] = {tag: frozenset(letters) for tag, letters in _TABLE["telling"].items()}
+_OTHER_SCRIPTS = frozenset(_TABLE["other_scripts"].split())
+_OWN_SCRIPTS = {tag for own in _TABLE["scripts"].values() for tag in (own, *_TABLE["taken_for"].get(own, "").split())}
+# The languages that `find_language` may return.
+TOLD = frozenset([*_FUNCTION_WORDS, *_TELLING, *_TABLE["scripts"].values(), "en"])
+# The tags of languages (ISO 639-1): what else two letters of a path may be is no language.
+LANGUAGES = frozenset(_TABLE["languages"].split())
 # The share of letters in another script from which on a question is in that script's language.
 _OTHER_SCRIPT = 0.3
+# And the share of those that are telling: a name in a Russian text is no Ukrainian.
+_TELLING_SHARE = 0.02
 _OF_CODE = frozenset(r"_.()[]{}<>=/\:@#$")
 
 
@@ -30,7 +40,8 @@ def is_foreign(question: str) -> bool:
 def find_language(text: str) -> str:
     """Return the language of `text` (BCP 47), "und" if certainly another than English but not which, "" if unsure.
 
-    A script stands for the language that most who ask in it write: Cyrillic for Russian.
+    A script is taken for the language that most people write in it, unless it has letters of another one: Cyrillic is
+    Russian, but Ukrainian if it has an ї.
     """
     prose = " ".join(word for word in unicodedata.normalize("NFC", text).split() if not _is_code(word))
     other = [] if prose.isascii() else [letter for letter in filter(str.isalpha, prose) if _is_of_other_script(letter)]
@@ -73,8 +84,27 @@ def may_be_asked_in(asked_in: str, language: str) -> bool:
 
 
 def _language_of_script(letters: Sequence[str]) -> str:
-    scripts = {unicodedata.name(letter, "").split(" ")[0].split("-")[0] for letter in letters}
-    return next((language for script, language in _TABLE["scripts"].items() if script in scripts), "und")
+    scripts = {_script_of(letter) for letter in letters}
+    language = next((language for script, language in _TABLE["scripts"].items() if script in scripts), "und")
+    written = Counter(letter.lower() for letter in letters)
+    told = {tag: sum(map(written.__getitem__, signs)) for tag, signs in _TELLING.items()}
+    likely = max(told, key=told.__getitem__)
+    alike = _TABLE["taken_for"].get(language, "").split()
+    return likely if likely in alike and told[likely] >= max(1, _TELLING_SHARE * len(letters)) else language
+
+
+def is_written_in(text: str, language: str) -> bool:
+    """Return whether the script of most letters of a text may be the one of a language."""
+    scripts = Counter(map(_script_of, filter(str.isalpha, text)))
+    most = max(scripts, key=scripts.__getitem__, default="")
+    tag, own = without_region(language), _TABLE["scripts"].get(most)
+    if own:
+        return tag in (own, *_TABLE["taken_for"].get(own, "").split())
+    return tag not in _OWN_SCRIPTS and (tag in _OTHER_SCRIPTS) == (most != "LATIN")
+
+
+def _script_of(letter: str) -> str:
+    return unicodedata.name(letter, "").split(" ")[0].split("-")[0]
 
 
 def reads_only_english(model: str) -> bool:

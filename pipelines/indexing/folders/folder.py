@@ -41,7 +41,9 @@ _MAX_CONFIG = 1_000_000  # bytes of a generator's configuration; the longest of 
 
 
 class NoSuchFolder(ValueError):
-    """A path does not exist, or no file under it has a format that can be read."""
+    """A path does not exist, or no file under it has a format that can be read. `key` is the setting that is wrong."""
+
+    key = "path"
 
 
 class Listing(NamedTuple):

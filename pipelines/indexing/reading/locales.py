@@ -29,6 +29,24 @@ def locale_renames(configuration: str) -> Renames:
     return _of_hugo(keys) or _of_mkdocs(keys)
 
 
+def locale_folders(configuration: str) -> dict[str, str]:
+    """Return the folders that Hugo's configuration has for the pages of each language, by the folders' URLs.
+
+    Those in the default language are published at the root, if the configuration does not say otherwise.
+    """
+    keys = {str(name).lower(): value for name, value in _keys(configuration).items()}
+    languages = keys.get("languages")
+    if not isinstance(languages, dict):
+        return {}
+    default = str(keys.get("defaultcontentlanguage", "en")).lower()
+    folders: dict[str, str] = {}
+    for locale, own in languages.items():
+        named = {str(name).lower(): value for name, value in own.items()} if isinstance(own, dict) else {}
+        if isinstance(folder := named.get("contentdir"), str) and folder.strip("/"):
+            folders["" if str(locale).lower() == default else f"{locale}/"] = folder.strip("/")
+    return folders
+
+
 def _of_hugo(keys: Mapping[str, Any]) -> Renames:
     languages = keys.get("languages")
     if not isinstance(languages, dict):

@@ -4,30 +4,26 @@ Knows no network and no index. `PageReader` does so in a process that may be kil
 parser survives.
 """
 
-from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import islice
 from typing import Any, Generic, TypeVar
 
 from pipelines.indexing.reading import formats
 from pipelines.indexing.reading.child_process import Child, ChildNotStarted, ChildTimeout
+from pipelines.indexing.reading.language import language_of
 from pipelines.indexing.reading.text import TOO_SLOW, UnreadablePage
-from pipelines.page.plain import plain
-from pipelines.page.tree import Document, Paragraph, leaves_of
+from pipelines.page.tree import Document
 from pipelines.records import Page
-from pipelines.text.detection import find_language
 
 T = TypeVar("T")
-PARAGRAPHS, LETTERS = 20, 300  # of its prose, and of each, that tell the language of a page
 NO_SELECTORS: Mapping[str, Any] = {}
 
 
 def read_page(page: Page, html: Mapping[str, Any] = NO_SELECTORS) -> Document:
     """Return the title, language and sections of `page`. Raises UnreadablePage where no text can be had.
 
-    A page that declares no language has that of its prose, where that is certain.
+    A page that declares no language has the one of its URL or of its prose, if that is certain.
     `html` are the selectors of its collection, as the settings of an index hold them. May take arbitrarily long on
     hostile input: jobs use PageReader.
     """
@@ -39,19 +35,7 @@ def read_page(page: Page, html: Mapping[str, Any] = NO_SELECTORS) -> Document:
     if len(page.body) > entry.max_bytes:
         raise UnreadablePage(page.url, f"too large ({len(page.body):,} bytes, at most {entry.max_bytes:,} are read)")
     document = reader_of(entry, html)(page)
-    return document if document.language else replace(document, language=_language_of(document))
-
-
-def _language_of(document: Document) -> str:
-    """Return the language that more of the first paragraphs of a page are in than in any other, "" if none is certain.
-
-    A single one, as a name or a quotation, tells English alone.
-    """
-    leaves = (leaf for section in document.sections for leaf in leaves_of(section.content))
-    prose = (plain(leaf.spans)[:LETTERS] for leaf in leaves if isinstance(leaf, Paragraph))
-    found = Counter(map(find_language, islice(prose, PARAGRAPHS)))
-    language = max(sorted(found.keys() - {"", "und"}), key=found.__getitem__, default="")
-    return language if language == "en" or found[language] > 1 else ""
+    return document if document.language else replace(document, language=language_of(document))
 
 
 def reader_of(entry: formats.DocumentFormat, html: Mapping[str, Any] = NO_SELECTORS) -> Callable[[Page], Document]:

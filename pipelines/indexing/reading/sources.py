@@ -11,14 +11,14 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from fnmatch import translate
 from pathlib import PurePosixPath
-from posixpath import join, normpath
+from posixpath import commonpath, join, normpath
 from typing import Any, Literal
 from urllib.parse import unquote
 
 import yaml
 
 from pipelines.indexing.reading.formats import MARKDOWN
-from pipelines.indexing.reading.locales import Renames, locale_renames
+from pipelines.indexing.reading.locales import Renames, locale_folders, locale_renames
 
 UrlStyle = Literal["keep", "html", "directory", "bare"]
 # How the parts of a path are called in URLs: as they are, without capitals, or as GitHub calls the anchor of a heading.
@@ -91,7 +91,8 @@ class Publishing:
     folders and their templates, beside those of `places`: one without a folder is that of the only place. Pages are the
     files that the file `contents` links to, if there is one. The group of `rewrites` finds what the configuration says
     that paths become: `'en/:rest*': ':rest*'`; that of `leaves_out` a list of what is not published. With `locales` a
-    file `page.fr.md` is a translation if the configuration has the locale. The others are as in SourceFolder.
+    file `page.fr.md` is a translation if the configuration has the locale, and a locale may have a folder. The others
+    are as in SourceFolder.
     """
 
     configs: str
@@ -122,14 +123,19 @@ class Publishing:
         named = re.search(self.folder, text, re.MULTILINE) if self.folder else None
         folders = [f"{normpath(join(place, each))}/" for each in ([named[1]] if named else self.folders.split())]
         root = next((folder for folder in folders if first_file(read, folder, *_INDEXES)), folders[-1])
+        by_locale = locale_folders(text) if self.locales else {}
+        moved_folders: Renames = ()
+        others: tuple[str, ...] = ()
+        if len(by_locale) > 1:
+            root, moved_folders, others = _joined(place, by_locale)
         style = next((style for style, sign in self.styles.items() if re.search(sign, text)), self.url_style)
         templates = re.findall(self.routes, text) if self.routes else ()
         routes = {**self.places, **{folder or "".join(self.places): route for folder, route in templates}}
         moved = re.search(self.rewrites, text) if self.rewrites else None
         rewritten = [_rename(*pair) for pair in _REWRITE.findall(moved[1] if moved else "")]
-        renames = (*rewritten, *(locale_renames(text) if self.locales else ()), *self.renames)
+        renames = (*moved_folders, *rewritten, *(locale_renames(text) if self.locales else ()), *self.renames)
         listed = re.search(self.leaves_out, text, re.MULTILINE) if self.leaves_out else None
-        exclude = (*self.exclude, *_left_out(listed[1] if listed else ""))
+        exclude = (*self.exclude, *others, *_left_out(listed[1] if listed else ""))
         found = SourceFolder(name, path, root, style, exclude=exclude, renames=renames, whole=self.whole)
         places = (*((f"{folder}/", route) for folder, route in routes.items()), ("", "")) if routes else ()
         contents = read(root + self.contents) if self.contents else None
@@ -141,6 +147,15 @@ class Publishing:
 
     def _names(self, text: str) -> Names:
         return "" if self.keeps_names and re.search(self.keeps_names, text) else self.names
+
+
+def _joined(place: str, by_locale: Mapping[str, str]) -> tuple[str, Renames, tuple[str, ...]]:
+    """Return the folder that holds those of all locales, what these are called in URLs, and what else is no page."""
+    root = f"{normpath(join(place, commonpath(by_locale.values())))}/"
+    paths = [(f"{normpath(join(place, folder))}/", to) for to, folder in by_locale.items()]
+    names = [(re.escape(path.removeprefix(root)), to) for path, to in paths if path != root]
+    others = (rf"\A(?!{'|'.join(name for name, _ in names)})",) if len(names) == len(paths) else ()
+    return root, tuple((rf"\A{name}", to) for name, to in names), others
 
 
 def _left_out(listed: str) -> Iterator[str]:

@@ -27,10 +27,16 @@ MOST_LOST = 0.5
 _RESERVED = re.compile(r"(?:^|\.)(?:example(?:\.(?:com|net|org))?|test|invalid|localhost)$")
 
 
+class WrongSitemap(NoSuchFolder):
+    """The file that lists the URLs of a folder's site can't be read, or lists no URL of the site."""
+
+    key = "sitemap"
+
+
 def listed_urls(folder: Folder, reading: SourceReading, ask: bool = True) -> tuple[Sequence[str], str]:
     """Return the URLs that the site of a folder lists, and what told them; none if nothing did.
 
-    Without `ask` it is what was last told. Raises NoSuchFolder for a sitemap of the folder that can't be read.
+    Without `ask` it is what was last told. Raises WrongSitemap for a sitemap of the folder that can't be read.
     """
     store, name, base = reading.store, reading.collection, folder.base_url
     given = folder.sitemap
@@ -75,16 +81,16 @@ def is_file(listing: str) -> bool:
 
 
 def read_listing(path: str, base: str) -> Sequence[str]:
-    """Return the URLs of a sitemap, inventory, search index or llms.txt in a file. Raises NoSuchFolder."""
+    """Return the URLs of a sitemap, inventory, search index or llms.txt in a file. Raises WrongSitemap."""
     from pipelines.indexing.crawling.seeds import parse_listing  # slow to load: it imports Scrapy
 
     try:
         body = Path(path).read_bytes()
     except OSError as error:
-        raise NoSuchFolder(f"sitemap {path!r} can't be read: {error.strerror}") from error
+        raise WrongSitemap(f"sitemap {path!r} can't be read: {error.strerror}") from error
     links = parse_listing(body)
     urls = [url for link in links if (url := normalize_url(link, base))]
     if not any(url.startswith(base) for url in urls):
         others = f"; it lists {urls[0]}" if urls else ""
-        raise NoSuchFolder(f"sitemap {path!r} lists no URL below {base}{others}: give another --base-url or sitemap")
+        raise WrongSitemap(f"sitemap {path!r} lists no URL below {base}{others}: give another --base-url or sitemap")
     return list(dict.fromkeys(urls))

@@ -7,7 +7,7 @@ from benchmarks.reading.chromium import Chromium
 from benchmarks.reading.compare import Read, Share, Shown, compare, words
 from benchmarks.reading.ours import as_read, spread
 from benchmarks.reading.sites import all_sites, served
-from benchmarks.reading_html import repeated_lines, shown_of
+from benchmarks.reading_html import lines_of_links, repeated_lines, shown_of
 from pipelines.indexing.reading.read import read_page
 from pipelines.records import Page
 
@@ -114,6 +114,16 @@ def test_lines_on_half_of_the_pages_are_layout_only_at_the_ends():
     pages = [page("Banner", f"own {n}", "Note", f"more {n}", "Footer") for n in range(9)]
     shown = shown_of(pages[0], "", repeated_lines(pages))
     assert [optional for _, optional in shown.lines] == [True, False, False, False, True]
+
+
+def test_a_line_of_links_to_other_pages_is_a_list_of_them():
+    def line(text, kind="text"):
+        return {"t": text, "k": kind, "o": False}
+
+    links = [[name, f"http://h/{name}", False] for name in ("a", "b c", "d", "e", "f", "g")]
+    lines = [line("See a , b c, d."), line("a, b c, d,"), line("e, f"), line("g", "code")]
+    assert lines_of_links(lines, links) == {1}
+    assert lines_of_links([line("e, f, g"), line("e, f, g")], links) == {0}
 
 
 def test_pages_are_spread_evenly():

@@ -367,6 +367,7 @@ plugins: [['@docusaurus/plugin-content-docs', { id: 'api', path: 'api', routeBas
 
 
 HUGO = "defaultContentLanguage = 'en'\n[languages.en]\nlanguageName = 'English'\n[languages.fr]\n[languages.zh-cn]\n"
+HUGO_FOLDERS = "[languages.en]\ncontentDir = 'content/en'\n[languages.fr]\ncontentDir = 'content/fr'\n"
 HUGO_YAML = "defaultContentLanguage: fr\nDefaultContentLanguageInSubdir: true\nlanguages:\n  en: {}\n  fr: {}\n"
 I18N = "plugins:\n  - search\n  - i18n:\n      docs_structure: %s\n      languages:\n        - locale: en\n"
 I18N += f"          default: true\n        - {{locale: fr, name: Français}}\n{MKDOCS.partition('[search]')[2]}"
@@ -380,6 +381,10 @@ OLD_I18N = "plugins:\n  i18n:\n    default_language: en\n    languages: {en: Eng
                              "content/b/index.fr.md": "fr/b/", "content/_index.zh-cn.md": "zh-cn/",
                              "content/v1.de.md": "v1.de/"}),
         ("hugo.yaml", HUGO_YAML, {"content/a.md": "fr/a/", "content/a.en.md": "en/a/", "content/_index.fr.md": "fr/"}),
+        ("hugo.toml", HUGO_FOLDERS, {"content/en/a.md": "a/", "content/fr/a.md": "fr/a/", "content/en/_index.md": "",
+                                     "content/fr/b/index.md": "fr/b/"}),
+        ("site/hugo.yaml", "languages:\n  de: {contentDir: german}\n  EN: {contentDir: english}\n",
+         {"site/german/a.md": "de/a/", "site/english/b/_index.md": "b/"}),
         ("hugo.toml", "title = 'x'\n", {"content/a.en.md": "a/", "content/node.js.md": "node.js/"}),
         ("mkdocs.yml", I18N % "suffix", {"docs/a.en.md": "a/", "docs/a.fr.md": "fr/a/", "docs/index.fr.md": "fr/",
                                          "docs/b.md": "b/", "docs/node.js.md": "node.js/"}),
@@ -391,7 +396,7 @@ OLD_I18N = "plugins:\n  i18n:\n    default_language: en\n    languages: {en: Eng
 def test_translations_beside_their_pages_are_published_below_their_locales(config, text, pages, tmp_path):
     write(tmp_path, *pages)
     (tmp_path / config).write_text(text)
-    assert urls(tmp_path) == {path: BASE + url for path, url in pages.items()}
+    assert urls(tmp_path) == {path: BASE + url for path, url in pages.items() if url is not None}
 
 
 @pytest.mark.parametrize("text", [

@@ -207,6 +207,14 @@ SHOWN = {
         "<p>Use <code>x</code>:</p><pre>\ndef f():\n\n    return  1\n</pre>",
         Block("prose", "Use x:"), Block("code", "def f():\n\n    return  1"),
     ),
+    "a table in a cell": (
+        "<table><tr><th>A<th>B<tr><td>1<td><table><tr><td>x<td>y</table><tr><td>2<td>z</table>",
+        Block("table", "1 | x y\n2 | z", "A | B"),
+    ),
+    "a column of lines in a cell": (
+        "<table><tr><th>A<th>B<tr><td>1<td>n<table><caption>C<tr><td>x<tr><td>y</table><tr><td>2<td>z</table>",
+        Block("table", "1 | n C x y\n2 | z", "A | B"),
+    ),
     "a table": (f"<table>{CELLS}</table>", Block("table", "1 | x y\n2 | ", "A | B")),
     "cells over rows": (
         "<table><tr><th rowspan=2>A<th>B<tr><th>C<tr><td rowspan=3>1<td>x<tr><td>y<tr><td>z<tr><td>2<td>w</table>",

@@ -34,6 +34,34 @@ def test_a_shortcode_leaves_its_readable_attributes_in_their_place(text, words):
     assert shown(f"Words.\n\n{text}\n") == f"Words.\n\n{words}"
 
 
+@pytest.mark.parametrize(
+    ("code", "shown_code"),
+    [
+        ("{% raw %}\n{{ page.title }}\n{% endraw %}", "{{ page.title }}"),
+        ("<b>{%- raw -%}{% if x %}{%- endraw -%}</b>", "<b>{% if x %}</b>"),
+        ("{% raw %}{{ a }}{% endraw %} and {% raw %}{{ b }}{% endraw %}", "{{ a }} and {{ b }}"),
+        ("{% raw %}\nplain\n{% endraw %}", "{% raw %}\nplain\n{% endraw %}"),
+        ("{% raw %}\n{{ open }}", "{% raw %}\n{{ open }}"),
+    ],
+)
+def test_code_is_shown_without_the_tags_that_keep_its_templates(code, shown_code):
+    assert shown(f"Words.\n\n```\n{code}\n```\n") == f"Words.\n{shown_code}"
+
+
+@pytest.mark.parametrize(
+    ("reference", "name"),
+    [
+        ("<xref:System.String>", "String"),
+        ("<xref:System.String.Format%2A?displayProperty=nameWithType>", "String.Format"),
+        ("<xref:System.IO.File.Open(System.String,System.IO.FileMode)>", "Open(String,FileMode)"),
+        ("<xref:System.Collections.Generic.List%601?displayProperty=fullName>", "System.Collections.Generic.List"),
+        ("<xref:System.Uri.%23ctor%2A>", "Uri"),
+    ],
+)
+def test_a_reference_of_docfx_is_shown_by_its_name(reference, name):
+    assert shown(f"Call {reference} first.") == f"Call {name} first."
+
+
 @pytest.mark.parametrize("kind", ["text/markdown", "text/x-vue-markdown", "text/mdx"])
 def test_a_component_that_nobody_knows_leaves_its_readable_attributes(kind):
     text = 'Called first. <Badge type="danger" text="deprecated" />\n\n<Notice body="Do not run it twice." />\n'

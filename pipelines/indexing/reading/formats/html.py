@@ -17,6 +17,7 @@ from pipelines.indexing.reading.html.parse import parse_html
 from pipelines.indexing.reading.html.references import resolve_references
 from pipelines.indexing.reading.html.site import generator_of_site
 from pipelines.indexing.reading.html.walk import TreeWalker
+from pipelines.indexing.reading.language import declared_language
 from pipelines.indexing.reading.text import NEEDS_JAVASCRIPT, UnreadablePage, text_of_page
 from pipelines.page.builder import SectionBuilder
 from pipelines.page.tree import Document, Section, size_of
@@ -35,7 +36,7 @@ def document_of_html(url: str, text: str, title: str = "", language: str = "", o
     names = names_of(root)
     generators = [*generators_of(names), own]
     kind, label = kind_of(root, names, generators, url), _text(*islice(root.iter("title"), 1))
-    language = language or " ".join((root.get("lang") or root.get("xml:lang") or "").split())[:35]
+    language = language or declared_language(root, url)
     titles = [title for made in generators[::-1] for title in found(made.title, root)]  # also outside the content
     main = main_content(root, url, names, generators, listed=kind.listed)
     title = title or _text(*titles[:1]) or _title(main, label)

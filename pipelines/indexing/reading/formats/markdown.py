@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from itertools import count, pairwise
 from typing import Any, NamedTuple
+from urllib.parse import unquote
 
 from markdown_it import MarkdownIt
 from markdown_it.common.utils import escapeHtml
@@ -49,6 +50,8 @@ _WIKI_LINK = re.compile(
 _DOCFX = re.compile(
     r"\[!(?:INCLUDE|code-[\w-]+|div|Video|notebook)(?:[^\[\]\n]|\[[^\[\]\n]*\])*\]|:::[\w-]+([^\n]{0,1000}?):::", re.I
 )
+# A reference of docfx by the id of a member: <xref:System.String.Format%2A?displayProperty=nameWithType>.
+_XREF = re.compile(r"<xref:([^\s<>?]{1,500})(?:\?([^\s<>]{0,500}))?>")
 _ASIDE = re.compile(r"%%(?:(?!%%)[^\n]){0,1000}%%|==(?=\S)([^=\n]{1,500})(?<=\S)==|(?<=\s)\^[\w-]+(?=\s*\Z)")
 _FIELD = re.compile(r"^(title|lang|language)(?::|[ \t]*=)[ \t]*(\S.*)$", re.MULTILINE)
 _BOX_TITLE = re.compile(
@@ -145,6 +148,7 @@ def _parser(dialect: Dialect) -> MarkdownIt:
     parser.inline.ruler.after("link", "label_elsewhere", _label_elsewhere)
     parser.inline.ruler.before("link", "wiki_link", _wiki_link)
     parser.inline.ruler.before("wiki_link", "docfx", _docfx)
+    parser.inline.ruler.before("autolink", "xref", _xref)
     parser.core.ruler.push("docfx_tabs", _label_docfx_tabs)
     for name in ("math_inline", "math_inline_double", "math_block"):
         parser.add_render_rule(name, _render_math)
@@ -225,6 +229,21 @@ def _docfx(state: StateInline, silent: bool) -> bool:
         return False
     if not silent:
         state.push("text", "", 0).content = shown_words(found[1] or "")
+    state.pos = found.end()
+    return True
+
+
+def _xref(state: StateInline, silent: bool) -> bool:
+    """Read `<xref:Type.Member>` as the name of the member, with its type or in full where the reference says so."""
+    found = _XREF.match(state.src, state.pos) if state.src[state.pos] == "<" else None
+    if found is None:
+        return False
+    if not silent:
+        named, opened, types = re.sub(r"`+\d+", "", unquote(found[1])).partition("(")
+        parts = named.removesuffix("*").removesuffix(".#ctor").split(".")
+        wanted = (found[2] or "").lower()
+        kept = 0 if "fullname" in wanted else 2 if "namewithtype" in wanted else 1
+        state.push("text", "", 0).content = ".".join(parts[-kept:]) + opened + re.sub(r"\w+\.", "", types)
     state.pos = found.end()
     return True
 

@@ -50,6 +50,8 @@ _ENDS = {
     name: re.compile(rf"\{{(?:%-?|\{{[<%])\s*(?:end|/\s*){name}\b[^%>\n]*[%>]\}}{{1,2}}")
     for name in ("highlight", "comment")
 }
+# The signs of Liquid around what it leaves as it is, with the line that one has for itself.
+_RAW = re.compile(r"^[ \t]*\{%-?[ \t]*(?:end)?raw[ \t]*-?%\}[ \t]*\n|\{%-?[ \t]*(?:end)?raw[ \t]*-?%\}", re.MULTILINE)
 _ATTRIBUTES = re.compile(r"\{:[ \t]*([^{}\n]*)\}[ \t]*$")  # of kramdown, for the block above
 _FAILED = "templates: texts in which no more end of a name comes"
 
@@ -218,4 +220,13 @@ def _fill_html(state: StateCore) -> None:
         if token.type in ("html_block", "html_inline"):
             token.content = _TAG_OR_VALUE.sub(_filled, token.content)
         elif token.type in ("fence", "code_block", "code_inline"):
-            token.content = _SHOWN_ITSELF.sub(r"\1\2\3", token.content)
+            token.content = _SHOWN_ITSELF.sub(r"\1\2\3", _without_raw(token.content))
+
+
+def _without_raw(code: str) -> str:
+    """Return code without the tags `raw` and `endraw` around its templates; code that has only one of them is kept."""
+    tags = _RAW.findall(code)
+    if not tags or sum("endraw" in tag for tag in tags) * 2 != len(tags):
+        return code
+    inner = _RAW.sub("", code)
+    return inner if "{{" in inner or "{%" in inner else code

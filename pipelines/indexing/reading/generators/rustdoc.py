@@ -1,4 +1,4 @@
-"""rustdoc: an item becomes a section with its id, its name and its signature as code.
+"""rustdoc: an item becomes a section with its id, its name, its signature as code, and the version that brought it.
 
 Id and signature stand in the summary of a `<details>`, the text beside it; an implementation without text is a line.
 """
@@ -8,6 +8,7 @@ from bs4 import BeautifulSoup, Tag
 from pipelines.indexing.reading.html.soup import become_listing, by_class, children, lines_of, listing
 
 _NAMES = ["fn", "fnname", "constant", "associatedtype", "type"]  # classes of the link that is an item's name
+_BESIDE = ["rightside", "out-of-band", "sub-heading"]  # versions and links to sources, at the right edge
 
 
 def rewrite(soup: BeautifulSoup) -> None:
@@ -15,10 +16,15 @@ def rewrite(soup: BeautifulSoup) -> None:
     tags = by_class(soup)
     for frame in soup.find_all(id="main-content"):
         frame.name = "div"
-    for link in (link for text in tags["docblock"] for link in text.find_all("a", string="Read more")):
-        link.decompose()
+    for clause in tags["fmt-newline"]:  # a style sheet puts it on lines of its own
+        clause.insert_before("\n")
+        clause.insert_after("\n")
     for header in tags["code-header"]:
         _rewrite_item(soup, header)
+    for title in tags["main-heading"]:
+        title.extend(_versions(soup, title))
+    for box in (box for name in _BESIDE for box in tags[name]):
+        box.decompose()
     for field in tags["structfield"]:
         declaration = lines_of(field)
         field.name, field.string = "section", ""
@@ -46,7 +52,7 @@ def _rewrite_item(soup: BeautifulSoup, header: Tag) -> None:
         return
     name = header.find("a", class_=_NAMES)
     if isinstance(name, Tag) and not signature.startswith(("impl", "unsafe impl")):
-        header.insert_after(listing(soup, signature))
+        header.insert_after(listing(soup, signature), *_versions(soup, holder))
         header.attrs, header.string = {}, name.get_text()
     if details is None:
         holder.name = "section"
@@ -57,6 +63,16 @@ def _rewrite_item(soup: BeautifulSoup, header: Tag) -> None:
     for text in (details or holder).find_all("div", class_="docblock", recursive=False):
         for heading in text.find_all(["h2", "h3", "h4", "h5", "h6"]):  # Examples, Panics: an item is one section
             heading.name, heading.string = "p", f"{heading.get_text().strip()}:"
+
+
+def _versions(soup: BeautifulSoup, holder: Tag) -> list[Tag]:
+    """Return a line that says since which version there is what `holder` describes, if it does."""
+    since = holder.find(class_="since")
+    if not isinstance(since, Tag):
+        return []
+    line = soup.new_tag("p", string="Since " if since.get_text()[:1].isdigit() else "")
+    line.extend(list(since.contents))
+    return [line]
 
 
 def _adopt_text(holder: Tag) -> None:

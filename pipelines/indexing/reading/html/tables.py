@@ -18,6 +18,7 @@ from pipelines.page.plain import joined, plain, row_spans
 from pipelines.page.tree import Row, Span, Spans, Table
 
 _MOST_CELLS = 100_000  # of a table whose colspans and rowspans are filled in: a hostile one would fill the memory
+_APART = ("div", "p", "li", "dd", "tr", "td", "th", "caption", "table")  # what has its words apart from those around it
 _OWN_BLOCK = ("pre", "table", "dl", *HEADINGS)
 
 
@@ -33,7 +34,7 @@ def table_of(table: Element) -> DataTable | None:
     if not _is_data_table(table):
         return None
     _fill_spans(table)
-    captions = [line_in(caption) for caption in table.iter("caption")]
+    captions = [line_in(caption) for caption in _own(table, "caption")]
     head, rows = _table_rows(table)
     return DataTable(captions, [(names, title, _part(head, lines)) for names, title, lines in _named_parts(rows)])
 
@@ -42,7 +43,7 @@ def _fill_spans(table: Element) -> None:
     """Put a cell wherever one reaches into, else those after it are in wrong columns: a heading again, else nothing."""
     if sum(_span(cell, "colspan") * _span(cell, "rowspan") for cell in table.iter("td", "th")) > _MOST_CELLS:
         return
-    rows = list(table.iter("tr"))
+    rows = _own(table, "tr")
     for number, (row, cells) in enumerate(zip(rows, map(list, rows), strict=True)):
         heads = len(cells) > 1 and _is_header(cells)
         for cell in cells if heads else cells[:-1]:
@@ -75,13 +76,22 @@ def _is_data_table(table: Element) -> bool:
 
 
 def _holds_blocks(table: Element) -> bool:
-    """Return whether a cell holds a listing of several lines or a list of definitions: neither fits into a row."""
+    """Return whether a cell holds lines of code, a list of definitions or a grid of cells: none fits into a row."""
     listings = ("".join(inner.itertext()).strip() for inner in table.iter("pre"))
-    return any("\n" in text for text in listings) or any(len(list(one.iter("dt"))) > 1 for one in table.iter("dl"))
+    return (
+        any("\n" in text for text in listings)
+        or any(len(list(one.iter("dt"))) > 1 for one in table.iter("dl"))
+        or any(len(rows) > 1 and max(map(len, rows)) > 1 for rows in map(_rows, _own(table, "table")))
+    )
 
 
 def _rows(table: Element) -> list[list[Element]]:
-    return [*filter(None, ([cell for cell in row if cell.tag in ("td", "th")] for row in table.iter("tr")))]
+    return [*filter(None, ([cell for cell in row if cell.tag in ("td", "th")] for row in _own(table, "tr")))]
+
+
+def _own(table: Element, tag: str) -> list[Element]:
+    """Return the elements of a table that are not in a table within one of its cells."""
+    return [one for one in table.iter(tag) if next(one.iterancestors("table"), None) is table]
 
 
 def _table_rows(table: Element) -> tuple[Row, list[tuple[Row, list[Element]]]]:
@@ -125,7 +135,7 @@ def _part(head: Row, rows: list[Row]) -> Table | None:
 
 
 def _cell(cell: Element) -> Spans:
-    for block in cell.iter("div", "p", "li", "dd"):
+    for block in cell.iterdescendants(*_APART):
         block.tail = f" {block.tail or ''}"
         block.text = f" {block.text or ''}"
     return line_in(cell)

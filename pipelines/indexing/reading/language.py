@@ -1,0 +1,92 @@
+"""Tells the language of a page: what its HTML declares, else the folder of a locale in its URL, else its prose.
+
+A folder such as /cs/ may be the one of a language or of anything else, so the prose must not speak against it.
+"""
+
+import re
+from collections import Counter
+from urllib.parse import unquote, urljoin, urlsplit
+
+from lxml import etree
+from lxml.etree import _Element as Element
+
+from pipelines.page.plain import plain
+from pipelines.page.tree import Document, Paragraph, leaves_of
+from pipelines.text.detection import LANGUAGES, TOLD, find_language, is_written_in, may_be_asked_in, same_language
+from pipelines.text.languages import without_region
+
+PARAGRAPHS, LETTERS = 20, 300  # of its prose, and of each, that tell the language of a page
+_LONGEST = 35  # characters of a tag: the most that BCP 47 asks programs to keep
+_TAG = re.compile(r"[a-z]{2,3}(?:[-_][a-z]{4})?(?:[-_](?:[a-z]{2}|\d{3}))?", re.IGNORECASE)
+_META = etree.XPath(
+    "string(//meta[@property='og:locale' or translate(@http-equiv, 'CL', 'cl')='content-language'][1]/@content)"
+)
+_ALTERNATES = etree.XPath("//link[@hreflang and @href][contains(concat(' ', @rel, ' '), ' alternate ')]")
+
+
+def declared_language(root: Element, url: str) -> str:
+    """Return the language that the HTML of the page at `url` declares, "" if none."""
+    own = _tag(root.get("lang") or root.get("xml:lang") or "") or _tag(str(_META(root)))
+    return own or next((tag for link in _ALTERNATES(root) if _is_page(link, url) and (tag := _listed(link))), "")
+
+
+def language_of(document: Document) -> str:
+    """Return the language of a page that declares none, "" if none is certain."""
+    leaves = (leaf for section in document.sections for leaf in leaves_of(section.content))
+    prose = [plain(leaf.spans)[:LETTERS] for leaf in leaves if isinstance(leaf, Paragraph)][:PARAGRAPHS]
+    spoken = _spoken(prose)
+    named = next((tag for tag in _locales(document.url) if _agrees(tag, spoken, prose)), "")
+    return named or (spoken if spoken != "und" else "")
+
+
+def _spoken(prose: list[str]) -> str:
+    """Return the language that more paragraphs are in than in any other, "und" if only another one than English.
+
+    A single paragraph, as a name or a quotation, tells English alone.
+    """
+    found = Counter(map(find_language, prose))
+    language = max(sorted(found.keys() - {"", "und"}), key=found.__getitem__, default="")
+    votes, told = found[language], find_language(" ".join(prose))
+    if language not in ("", told) and may_be_asked_in(language, told):  # a short paragraph may lack the telling letters
+        language, votes = told, votes + found[told]
+    if language and (language == "en" or votes > 1):
+        return language
+    return "und" if found["und"] > 1 else ""
+
+
+def _locales(url: str) -> list[str]:
+    """Return the parts of a URL that may be tags of languages, the first one of its path first."""
+    parts = urlsplit(url)
+    names = [re.sub(r"\.html?$", "", name) for name in unquote(parts.path).split("/")]
+    names += [names[-1].rpartition(".")[2], (parts.hostname or "").partition(".")[0]]
+    return [name.replace("_", "-") for name in names if _TAG.fullmatch(name) and without_region(name) in LANGUAGES]
+
+
+def _agrees(tag: str, spoken: str, prose: list[str]) -> bool:
+    """Return whether prose that is taken to be in the language `spoken` may be in the language `tag`."""
+    if same_language(tag, spoken):
+        return True
+    if spoken in ("", "en") or same_language(tag, "en"):
+        return False
+    if spoken != "und" and without_region(tag) in TOLD:
+        return may_be_asked_in(spoken, tag)
+    return is_written_in(" ".join(prose), tag)
+
+
+def _is_page(link: Element, url: str) -> bool:
+    """Return whether a link to a version of the page is to the page itself."""
+    try:
+        target = urlsplit(urljoin(url, link.get("href") or ""))
+    except ValueError:
+        return False
+    own = urlsplit(url)
+    return (target.netloc, target.path.rstrip("/")) == (own.netloc, own.path.rstrip("/"))
+
+
+def _listed(link: Element) -> str:
+    tag = link.get("hreflang") or ""
+    return "" if tag == "x-default" else _tag(tag)
+
+
+def _tag(text: str) -> str:
+    return " ".join(text.replace("_", "-").split())[:_LONGEST]
