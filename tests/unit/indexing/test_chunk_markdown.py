@@ -24,7 +24,7 @@ RECORDED = {
     "mdbook": "7bd543dc0810",
     "mkdocs-material": "821b6e3cfdaf",
     "pdoc": "6ad71c4f3266",
-    "rustdoc": "a914a8bd20c2",
+    "rustdoc": "0fce0339fa21",
     "sphinx-pydata": "390ba61d4713",
     "starlight": "1071757bc367",
     "typedoc": "924df1f365c6",
