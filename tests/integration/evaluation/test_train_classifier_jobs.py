@@ -18,6 +18,7 @@ def jobs(capsys: pytest.CaptureFixture[str]) -> Jobs:
     return Jobs("", capsys)
 
 
+@pytest.mark.exhaustive
 def test_a_router_is_trained_and_accepted_where_it_beats_chance(jobs: Jobs, tmp_path: Path):
     easy = [{"question": f"what is {thing}", "target": 1} for thing in "abcdefghijklmnopqrst"]
     hard = [{"question": f"why does {thing} crash", "target": 0} for thing in "abcdefghijklmnopqrst"]

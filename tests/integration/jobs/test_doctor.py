@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import psycopg
+import pytest
 from kit.scripted_llm import Reply, ScriptedLLM
 
 from pipelines.diagnosis import Check, Finding, run_check
@@ -92,6 +93,7 @@ def test_a_collection_whose_model_makes_other_vectors(database_url: str, superus
     assert other.state == "failed" and "makes 32 dimensions, but the index has 64" in other.found
 
 
+@pytest.mark.exhaustive
 def test_the_command_tries_all_and_starts_a_ray_of_this_machine(
     database_url: str, tmp_path: Path, exports: Path
 ) -> None:

@@ -212,7 +212,9 @@ def stopped(nights: Nights, step: str) -> None:
     assert result.code == 1 and f"stopped at {step}" in result.messages
 
 
-@pytest.mark.parametrize("step", ["index", "judge", "publish"])
+@pytest.mark.parametrize(
+    "step", ["publish", *(pytest.param(step, marks=pytest.mark.exhaustive) for step in ("index", "judge"))]
+)
 def test_a_night_that_ended_when_a_step_was_done_but_not_yet_recorded_is_gone_on_with_as_planned(nights, store, step):
     nights()
     nights.model = "hash:128"
