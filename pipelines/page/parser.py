@@ -11,6 +11,8 @@ from markdown_it.rules_block import StateBlock, table
 from markdown_it.rules_block.table import escapedSplit
 from markdown_it.rules_inline import StateInline
 
+MOST_FILLED = 10_000  # cells that the short rows of a text's tables are filled with: more than pages of real sites have
+_FILLED = "filled cells"  # how many were
 _LAST_TARGET = "last target"  # the text that was read last, and where the last target of a link begins in it
 
 
@@ -24,6 +26,15 @@ def block_parser() -> MarkdownIt:
 def keep_short_rows(parser: MarkdownIt) -> MarkdownIt:
     """Let each row of a table have the cells that are written, as `td` in the head too, and return the parser."""
     parser.block.ruler.at("table", _table_of_rows, {"alt": ["paragraph", "reference"]})
+    return parser
+
+
+def fill_few_cells(parser: MarkdownIt) -> MarkdownIt:
+    """Let rows be as long as the head, as the library fills them, up to MOST_FILLED cells; return the parser.
+
+    Longer tables with wide heads keep the cells that are written.
+    """
+    parser.block.ruler.at("table", table_filled, {"alt": ["paragraph", "reference"]})
     return parser
 
 
@@ -58,25 +69,46 @@ def _table_of_rows(state: StateBlock, start: int, end: int, silent: bool) -> boo
     return _table(state, start, end, silent, cells=True)
 
 
-def _table(state: StateBlock, start: int, end: int, silent: bool, *, cells: bool) -> bool:
+def table_filled(state: StateBlock, start: int, end: int, silent: bool) -> bool:
+    """Push a table as the library does, without filling its rows once that takes too many cells."""
+    if silent or not table(state, start, end, silent=True):
+        return table(state, start, end, silent)
+    rows = range(start + 2, _end_of_table(state, start, end))
+    columns = len(_cells(state, start))
+    filled = state.env.get(_FILLED, 0) + sum(max(columns - len(_cells(state, row)), 0) for row in rows)
+    if filled > MOST_FILLED:
+        return _table(state, start, end, silent, cells=True, head="th")
+    state.env[_FILLED] = filled
+    return table(state, start, end, silent)
+
+
+def _table(state: StateBlock, start: int, end: int, silent: bool, *, cells: bool, head: str = "td") -> bool:
     """Push a table; the library's rule tells whether one begins."""
     if not table(state, start, end, silent=True):
         return False
     if silent:
         return True
-    parent, state.parentType = state.parentType, "table"
-    ends = state.md.block.ruler.getRules("blockquote")  # what ends a table, as in the library's rule
-    after = start + 2
-    while after < end and _is_row(state, after) and not any(rule(state, after, end, True) for rule in ends):
-        after += 1
+    after = _end_of_table(state, start, end)
     state.push("table_open", "table", 1).map = [start, after]
     if cells:
         styles = [_style(rule) for rule in _cells(state, start + 1)]
-        for line in (start, *range(start + 2, after)):
+        _push_row(state, _cells(state, start), styles, head)
+        for line in range(start + 2, after):
             _push_row(state, _cells(state, line), styles)
     state.push("table_close", "table", -1)
-    state.parentType, state.line = parent, after
+    state.line = after
     return True
+
+
+def _end_of_table(state: StateBlock, start: int, end: int) -> int:
+    """Return the line after the table that begins at `start`, as the library's rule ends it."""
+    parent, state.parentType = state.parentType, "table"
+    ends = state.md.block.ruler.getRules("blockquote")
+    after = start + 2
+    while after < end and _is_row(state, after) and not any(rule(state, after, end, True) for rule in ends):
+        after += 1
+    state.parentType = parent
+    return after
 
 
 def _is_row(state: StateBlock, line: int) -> bool:
@@ -98,12 +130,12 @@ def _style(rule: str) -> dict[str, str | int | float]:
     return {"style": f"text-align:{side}"} if begins or ends else {}
 
 
-def _push_row(state: StateBlock, cells: list[str], styles: list[dict[str, str | int | float]]) -> None:
+def _push_row(state: StateBlock, cells: list[str], styles: list[dict[str, str | int | float]], tag: str = "td") -> None:
     """Push a row with as many cells as the rule has at most; each has its style from there."""
     state.push("tr_open", "tr", 1)
     for cell, style in zip(cells, styles, strict=False):
-        state.push("td_open", "td", 1).attrs = dict(style)
+        state.push(f"{tag}_open", tag, 1).attrs = dict(style)
         inline = state.push("inline", "", 0)
         inline.content, inline.children = mdTrim(cell), []
-        state.push("td_close", "td", -1)
+        state.push(f"{tag}_close", tag, -1)
     state.push("tr_close", "tr", -1)

@@ -2,7 +2,9 @@
 
 import pytest
 
+from pipelines.indexing.reading.formats.markdown import dialect_of, render
 from pipelines.indexing.reading.read import read_page
+from pipelines.page.parser import MOST_FILLED
 from pipelines.page.tree import Document, Paragraph, Span
 from pipelines.records import Page
 from tests.kit.blocks import blocks_of
@@ -209,3 +211,23 @@ def test_myst_reads_restructured_text_within_it():
     rst = ".. code-block:: python\n\n   x = 1\n\n   y = 2\n\n.. py:function:: f(a)\n\n   Calls :func:`~g.h`.\n"
     document = read(f"# Page\n\nBefore.\n\n```{{eval-rst}}\n{rst}```\n\nAfter *all*.\n", "text/x-myst")
     assert words(document) == "Before.\n\nx = 1\n\ny = 2\n\nf(a)\n\nCalls h().\n\nAfter all."
+
+
+WIDE = "| a " * 100 + "|\n" + "| - " * 100 + "|\n" + "x\n" * 400
+FEW_CELLS = MOST_FILLED + 20_000  # with those that are written
+
+
+@pytest.mark.parametrize("media_type", ["text/markdown", "text/x-myst", "text/x-mkdocs"])
+@pytest.mark.parametrize(
+    "text", [WIDE, f"{WIDE}\n" * 20, f"> {WIDE}".replace("\n", "\n> "), f"- {WIDE}".replace("\n", "\n  ")]
+)
+def test_a_wide_table_with_short_rows_has_few_cells_more_than_are_written(text: str, media_type: str) -> None:
+    page = Page("https://docs.ray.io/a", text.encode(), media_type)
+    html, _ = render([text], dialect_of(page))
+    assert html.count("<th>") % 100 == 0 and html.count("<th>") >= 100
+    assert html.count("<td") <= FEW_CELLS
+
+
+def test_a_table_with_short_rows_is_as_wide_as_its_head() -> None:
+    html, _ = render(["| a | b | c |\n|-|-|-|\n| x |\n| y | z |\n"], dialect_of(Page("https://docs.ray.io/a", b"", "")))
+    assert html.count("<td") == 6

@@ -36,6 +36,7 @@ from pipelines.indexing.reading.formats.templates import templates
 from pipelines.indexing.reading.formats.vue import vue
 from pipelines.indexing.reading.html.elements import MATH
 from pipelines.indexing.reading.text import text_of_page
+from pipelines.page.parser import fill_few_cells
 from pipelines.page.tree import Document
 from pipelines.records import Page
 from pipelines.text.cleaning import clean_page
@@ -134,7 +135,7 @@ def render(parts: Sequence[str | Token], dialect: Dialect) -> tuple[str, dict[st
 
 @cache
 def _parser(dialect: Dialect) -> MarkdownIt:
-    parser = MarkdownIt("commonmark").enable(["table", "strikethrough"])
+    parser = fill_few_cells(MarkdownIt("commonmark").enable(["table", "strikethrough"]))
     parser.use(front_matter_plugin).use(deflist_plugin).use(footnote_plugin).use(boxes)
     parser.use(
         container_plugin,

@@ -3,9 +3,10 @@
 import re
 
 from markdown_it import MarkdownIt
-from markdown_it.rules_block import StateBlock, table
+from markdown_it.rules_block import StateBlock
 
 from pipelines.indexing.reading.formats.rules import ENDS, place_of
+from pipelines.page.parser import table_filled
 
 _BOX = re.compile(
     r"(?P<sign>!!!|\?\?\?\+?|===[!+]?)[ \t]*(?P<kind>[^\"\n]*?)[ \t]*"
@@ -69,17 +70,17 @@ def _indented(state: StateBlock, start: int, end: int, silent: bool, signs: str)
 def _table(state: StateBlock, start: int, end: int, silent: bool) -> bool:
     """Read a table in which no pipe of code divides cells."""
     if silent or start + 1 >= end or not _RULE.match(state.src, place_of(state, start + 1), state.eMarks[start + 1]):
-        return table(state, start, end, silent)
+        return table_filled(state, start, end, silent)
     last = start
     while last < min(end, state.lineMax) and not state.isEmpty(last) and state.sCount[last] >= state.blkIndent:
         last += 1
     rows = state.getLines(start, last, state.blkIndent, True)
     if "`" not in rows:
-        return table(state, start, end, silent)
+        return table_filled(state, start, end, silent)
     escaped = _CODE.sub(lambda code: re.sub(r"\\?\|", r"\\|", code[0]), rows)
     inner = StateBlock(escaped, state.md, state.env, state.tokens)
     inner.level = state.level
-    if not table(inner, 0, inner.lineMax, silent):
+    if not table_filled(inner, 0, inner.lineMax, silent):
         return False
     state.line = start + inner.line
     return True
