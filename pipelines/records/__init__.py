@@ -4,6 +4,7 @@ Plain frozen dataclasses, and the hashes that name them. Knows no database, no H
 """
 
 from pipelines.records.answer import (
+    ANSWER,
     ATTRIBUTED,
     FINISHED,
     FULL,
@@ -12,12 +13,14 @@ from pipelines.records.answer import (
     MODEL,
     PERSON,
     QUOTED,
+    RESULTS,
     SOME,
     SUMMARY,
     VERIFIED,
     WITHOUT_MODEL,
     WRITTEN,
     Answer,
+    AnswerForm,
     Citation,
     CitedBy,
     Claims,

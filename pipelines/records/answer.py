@@ -81,6 +81,13 @@ FULL: Form = "full"
 SUMMARY: Form = "summary"
 QUOTED: Form = "quoted"
 
+# What an answer's text is: one that answers the question, or results: the sections that may answer, for the reader to
+# choose from.
+AnswerForm = Literal["answer", "results"]
+ANSWER: AnswerForm = "answer"
+RESULTS: AnswerForm = "results"
+FOLLOWED = 2  # results that a follow-up goes on from: more would lead it astray
+
 # How far a reader can rely on an answer; grounding/confidence.py defines it.
 Confidence = Literal["high", "some", "low"]
 HIGH: Confidence = "high"
@@ -134,7 +141,8 @@ class Answer:
     `degraded` names the parts that failed; `known` is False if the answer is that the sources hold none; `queries` are
     the queries of the search; `exchanges` are the prompts that were sent, if they were requested; `finish_reason` is
     FINISHED unless the model was cut off. `claims` counts what it states, `confidence` is how far it can be relied on.
-    `collection` is the one that answered, also where the question named none. An answer is stored as `to_dict` gives
+    `collection` is the one that answered, also where the question named none. `form` is RESULTS if no section certainly
+    answers and none of them is more than a candidate. An answer is stored as `to_dict` gives
     it: a new field needs a default, which answers of before have.
     """
 
@@ -158,6 +166,7 @@ class Answer:
     claims: Claims = Claims()
     confidence: Confidence = LOW
     collection: str = ""
+    form: AnswerForm = ANSWER
 
     @property
     def written_by(self) -> WrittenBy:
@@ -189,8 +198,12 @@ class Answer:
 
     @property
     def cited(self) -> tuple[str, ...]:
-        """The ids of the chunks that it cites: of each source the n-th hit, or the first hit with that source."""
-        found = (self._hit_of(citation) for citation in self.citations)
+        """The ids of the chunks that it cites: of each source the n-th hit, or the first hit with that source.
+
+        Of results those of the first FOLLOWED: the others are only candidates, and a follow-up would go on from them.
+        """
+        citations = self.citations[:FOLLOWED] if self.form == RESULTS else self.citations
+        found = (self._hit_of(citation) for citation in citations)
         return tuple(hit.chunk_id for hit in found if hit)
 
     def _hit_of(self, citation: Citation) -> Hit | None:

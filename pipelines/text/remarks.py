@@ -8,12 +8,14 @@ from typing import Any
 
 from pipelines.text.languages import ENGLISH, read_texts, say_beside
 
+RESULTS = "results"  # the form of what shows the best matches
 QUOTING = "extractive"  # the agent whose answers are the documentation's own words
 
 
 def make_remarks(answer: Mapping[str, Any], language: str) -> list[str]:
     """Return the remarks on the reply of /query, in `language`."""
     claims, quoted = answer.get("claims") or {}, answer.get("agent") == QUOTING
+    results = answer.get("form") == RESULTS and answer.get("known", True)
     lost = list(answer.get("degraded", ()))
     remarks = [say_beside("cut_off", language)] if "truncated" in lost else []
     if answer.get("written_by") == "person":
@@ -22,6 +24,8 @@ def make_remarks(answer: Mapping[str, Any], language: str) -> list[str]:
         backed = say_beside("supported", language, supported=claims["supported"], n=claims["total"])
         backed = say_beside("quoted", language) if quoted else backed
         remarks.append(f"{say_beside(answer['confidence'], language)} · {backed}")
+    elif results:
+        remarks.append(say_beside("search_results", language))
     return remarks + [_say_lost(part, language, quoted) for part in lost if part != "truncated"]
 
 

@@ -8,7 +8,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from pipelines.answering.retrieval.search import Retrieval
 from pipelines.answering.writing.closest import describe_found
 from pipelines.page.stored import readable_text
-from pipelines.records import Answer, CitedBy, Confidence, Route, Usage, WrittenBy
+from pipelines.records import Answer, AnswerForm, CitedBy, Confidence, Route, Usage, WrittenBy
 from pipelines.text.cleaning import clean_for_storage
 from serve.api.requests import examples_of
 
@@ -121,6 +121,7 @@ class ClaimsOut(_FromRecord):
 class AnswerOut(BaseModel):
     """An answer with its sources. `known` is false if the answer is that it does not know.
 
+    `form` is `answer`, or `results` if no section certainly answers: then `answer` shows the best matches.
     `written_by` is `person`, `model`, or `quotes` for an answer that quotes the documentation.
     `finish_reason` is `stop`, or why the language model was cut off: `length` or `content_filter`.
     A fact about an answer that replies tell is a field here by its name in `Answer`.
@@ -138,6 +139,7 @@ class AnswerOut(BaseModel):
     answer: Text
     sources: Annotated[list[Text], Field(description="what the citations name, each once: `url#anchor`")]
     llm: Annotated[str, Field(description="the model that wrote it; empty for a quotation and for readers")]
+    form: AnswerForm
     known: bool
     finish_reason: str
     claims: ClaimsOut

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
+from pipelines.records import RESULTS
 from pipelines.service_client import AskFailed
 from pipelines.text.languages import ENGLISH, say_beside
 from pipelines.text.phrases import read_table
@@ -107,6 +108,7 @@ class AnswerView(Generic[M]):
     def _whole(self, answer: Mapping[str, Any]) -> Reply:
         """Return the reply of a whole answer: with its sources, how sure it is, and the id to rate."""
         citations, known = answer["citations"], answer.get("known", True)
+        named = [] if answer.get("form") == RESULTS else citations  # results name themselves
         return Reply(
             answer["answer"],
             self._language,
@@ -114,9 +116,9 @@ class AnswerView(Generic[M]):
             heading=say_beside("sources" if known else "closest", self._language),
             sources=[
                 NamedSection(one["source"], _title(one), one["n"], known and not one.get("supported", True))
-                for one in citations[:MOST_SOURCES]
+                for one in named[:MOST_SOURCES]
             ],
-            more=max(0, len(citations) - MOST_SOURCES),
+            more=max(0, len(named) - MOST_SOURCES),
             found=_closest(answer.get("also_found", ())),
             notes=make_remarks(answer, self._language),
             rated=answer["id"],

@@ -8,7 +8,7 @@ from pydantic import AfterValidator, BaseModel
 from pipelines.answering.hits import heading, snippet
 from pipelines.answering.retrieval.search import Retrieval
 from pipelines.llm.tokens import estimate
-from pipelines.records import Answer, Confidence, Hit, WrittenBy
+from pipelines.records import RESULTS, Answer, AnswerForm, Confidence, Hit, WrittenBy
 from serve.mcp.quoting import CUT, NOTICE, clean, cut, quote, quote_answer
 
 # Tokens as `estimate` counts them, which is about a third more than current models do. Claude Code warns of a result
@@ -88,7 +88,8 @@ class CitedSource(BaseModel):
 class CitedAnswer(ToolResult):
     """The answer of ask_docs with its sources.
 
-    `known` is false where the documentation does not answer. `written_by` is `person`, `model`, or `quotes` for an
+    `known` is false where the documentation does not answer; `form` is `results` where no section certainly answers and
+    `answer` shows the best matches. `written_by` is `person`, `model`, or `quotes` for an
     answer that quotes the pages; `degraded` names the parts that it went without.
     """
 
@@ -96,6 +97,7 @@ class CitedAnswer(ToolResult):
     conversation: str
     collection: str
     answer: str
+    form: AnswerForm
     known: bool
     confidence: Confidence
     written_by: WrittenBy
@@ -105,7 +107,7 @@ class CitedAnswer(ToolResult):
 
     @classmethod
     def of(cls, answer: Answer, conversation: str) -> Self:
-        same = ("id", "collection", "known", "confidence", "written_by")
+        same = ("id", "collection", "form", "known", "confidence", "written_by")
         return cls(
             **{name: getattr(answer, name) for name in same},
             conversation=conversation,
@@ -134,6 +136,8 @@ class CitedAnswer(ToolResult):
         person = "Answer written by a person. " if self.written_by == "person" else ""
         as_of = min((one.checked for one in self.sources if one.checked), default="")
         checked = f" Sources checked: {as_of}." if as_of else ""
+        if self.form == RESULTS:
+            return f"These are search results: no section certainly answers.{checked}{without}"
         return f"{person}Confidence: {self.confidence}.{checked}{without}"
 
 

@@ -11,6 +11,8 @@ import numpy as np
 
 from pipelines.answering.retrieval.evidence import Evidence
 from pipelines.answering.synthesis.base import Task
+from pipelines.answering.synthesis.candidates import Candidates
+from pipelines.answering.synthesis.quotes import fill, in_order, write
 from pipelines.answering.writing.agents import AgentResult, ExtractiveAgent
 from pipelines.lexical import terms
 from pipelines.records import Filters, Hit, Index, IndexSettings, digest
@@ -47,6 +49,13 @@ def extract(
     return asyncio.run(run())
 
 
+def quote(question: str, *hits: Hit) -> str:
+    """The quotation of the section that answers best by its words, as it is shown where that is certain."""
+    candidates = Candidates(question, hits)
+    quotes, ordered = in_order(fill([candidates.best_of(candidates.rank_telling())], hits), hits)
+    return write(quotes, ordered)
+
+
 class WordEmbedder:
     """Vectors by word counts; `fails` makes it raise, `calls` counts."""
 
@@ -64,6 +73,13 @@ class WordEmbedder:
 
     def embed_chunks(self, texts: Sequence[str]) -> np.ndarray:
         return np.stack([self.embed_query(text) for text in texts])
+
+
+class Alike:
+    """Gives each text the same vector."""
+
+    async def __call__(self, texts: Sequence[str], collection: str | None = None) -> np.ndarray:
+        return np.ones((len(texts), 1), np.float32)
 
 
 def passes(chunk: Hit, filters: Filters) -> bool:

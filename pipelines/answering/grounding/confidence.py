@@ -19,6 +19,11 @@ CERTAIN, RELEVANT, CERTAINLY_SURE, HARDLY = 0.84, 0.45, 0.4, 0.3
 UNCERTAIN = 0.75
 
 
+def answers_for_certain(support: float, likelihood: float | None) -> bool:
+    """Return whether a quotation with such a `support` is the answer, if the index answers by `likelihood`."""
+    return support >= CERTAIN and likelihood is not None and likelihood >= CERTAINLY_SURE
+
+
 def rate_confidence(
     claims: Claims,
     first: float,

@@ -24,9 +24,12 @@ from pipelines.answering.synthesis.passages import (
     says_more,
     sentences,
     split_passages,
+    whole_steps,
     widen,
 )
-from pipelines.answering.synthesis.quotes import OMITTED, UNSURE, Quote, bound, is_named, write
+from pipelines.answering.synthesis.quotes import UNSURE, Quote, is_named, write
+from pipelines.answering.synthesis.results import MOST_RESULTS
+from pipelines.answering.synthesis.shortening import OMITTED, bound
 from pipelines.lexical import STOP_TERMS, terms
 from pipelines.page.blocks import BlockKind
 from pipelines.page.stored import plain_of
@@ -41,10 +44,6 @@ ACTS = 1.2  # weight of a passage that says how to do what is asked; by hand
 SAME_SECTION = 0.95  # share of the best score that another passage of its section needs
 MOST_PASSAGES = 3  # of a section, besides its beginning
 REPEATED = 0.8  # share of a passage's words that another quote has: guides and references share paragraphs
-# The support below which a quotation is rarely the answer, so that one of another section stands beside it, and the
-# least support of that one. By hand: docs/citations.md has the figures.
-ALONE, OTHER = 0.65, 0.2
-
 SHORT = 150  # words of a section that is quoted whole; by hand
 # Weight of how far a hit is below the best one; by place the same as it was. On 217 questions to five sites
 # (docs/quality.md) 0.7 and 1 do as well as each other.
@@ -187,18 +186,23 @@ class Candidates:
             return 1.0
         return 0.3 if verbs else 0.0
 
-    def best_of(self, ranking: Sequence[Candidate]) -> tuple[Quote, ...]:
-        """Return the best passages of the best section, and those of another one if the best may not be the answer."""
+    def best_of(self, ranking: Sequence[Candidate]) -> Quote:
+        """Return the best passages of the section that most likely answers."""
         likely = [replace(one, score=one.score + self._log_odds(one, ranking)) for one in ranking]
         ranking = sorted(likely, key=lambda one: -one.score)
-        best = self._settled(self._quote(ranking[0], ranking))
-        source = self.hits[best.hit].source
-        for other in ranking if best.support < ALONE and not is_named([best]) else ():
-            if self.hits[other.hit].source != source and not _repeats(other.passage, best.words):
-                quote = self._quote(other, said=best.words)
-                if quote.support >= OTHER:
-                    return best, quote
-        return (best,)
+        return self._settled(self._quote(ranking[0], ranking))
+
+    def results_of(self, ranking: Sequence[Candidate]) -> tuple[Quote, ...]:
+        """Return the best passages of each section, in the order of the hits; those that repeat others come once."""
+        best: dict[str, Candidate] = {}
+        for one in sorted(ranking, key=lambda one: (one.hit, -one.score)):
+            best.setdefault(self.hits[one.hit].source, one)
+        quotes: list[Quote] = []
+        for one in best.values():
+            if len(quotes) < MOST_RESULTS and not any(_repeats(one.passage, quote.words) for quote in quotes):
+                quote = self._quote(one, ranking)
+                quotes.append(replace(quote, support=min(quote.support, UNCERTAIN)))
+        return tuple(quotes)
 
     def _settled(self, best: Quote) -> Quote:
         """Return the best quote, certain only if both legs found its hit first and nothing is left out of it."""
@@ -216,13 +220,11 @@ class Candidates:
         support = min(max(quote.support, UNSURE if is_named([quote]) else 0.001), 0.999)
         return math.log(support / (1 - support))
 
-    def _quote(self, one: Candidate, ranking: Sequence[Candidate] = (), said: frozenset[str] = frozenset()) -> Quote:
-        """Return a passage with those of its section that belong to it, fit nearly as well, or begin the section.
-
-        Those beside it that repeat what another quote has `said` are left out.
-        """
+    def _quote(self, one: Candidate, ranking: Sequence[Candidate] = ()) -> Quote:
+        """Return a passage with those of its section that belong to it, fit nearly as well, or begin the section."""
         section = self._passages[one.hit]
-        passages = {passage.place: passage for passage in widen(section, one.passage.place)}
+        core = {passage.place: passage for passage in whole_steps(section, one.passage.place)}
+        passages = core | {passage.place: passage for passage in widen(section, one.passage.place)}
         for other in ranking:
             near = other.hit == one.hit and other.score >= SAME_SECTION * one.score
             if near and len(passages) < MOST_PASSAGES:
@@ -232,11 +234,8 @@ class Candidates:
         if sum(len(passage.plain.split()) for passage in section) <= SHORT:
             passages |= {passage.place: passage for passage in section if says_more(passage)}
         chosen = tuple(
-            passages[place]
-            for place in sorted(passages)
-            if place == one.passage.place or not _repeats(passages[place], said)
+            bound(passages[place], lambda text: self.share(frozenset(terms(text)))) for place in sorted(passages)
         )
-        chosen = tuple(bound(passage, lambda text: self.share(frozenset(terms(text)))) for passage in chosen)
         words = frozenset(terms("\n".join(passage.plain for passage in chosen))) | self._headings[one.hit]
         text, asked = "\n".join(passage.substance for passage in chosen), self._weights.keys()
         support = support_of(text, self.hits[one.hit], asked, one.cosine, self._odds[one.hit])
@@ -244,7 +243,7 @@ class Candidates:
         if not self._is_on_subject(one.hit, chosen) or self._leaves_out_code(one.hit, chosen):
             support = min(support, UNCERTAIN)
         headed = len(asked & self._headings[one.hit]) / len(asked) if len(asked) > 1 else 0.0
-        return Quote(one.hit, chosen, one.score, support, words, headed)
+        return Quote(one.hit, chosen, one.score, support, words, headed, core=frozenset(core))
 
     def _is_on_subject(self, n: int, chosen: Sequence[Passage]) -> bool:
         """Return whether a quotation says what the headings of hit `n` do not, or its section is what is asked about.

@@ -4,14 +4,16 @@ Knows candidates, quotes and vectors; no index, no model and no HTTP. docs/citat
 """
 
 import asyncio
+import itertools
 import logging
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from pipelines.answering.grounding.answerable import BEFORE_QUOTING, is_possible
-from pipelines.answering.grounding.confidence import UNCERTAIN
+from pipelines.answering.grounding.answerable import BEFORE_QUOTING, is_possible, likelihood
+from pipelines.answering.grounding.confidence import UNCERTAIN, answers_for_certain
 from pipelines.answering.grounding.subject import about_subject
 from pipelines.answering.grounding.support import Embed, embed_in_time
 from pipelines.answering.hits import heading
@@ -19,7 +21,8 @@ from pipelines.answering.retrieval.evidence import Evidence
 from pipelines.answering.retrieval.legs import VECTOR
 from pipelines.answering.synthesis.candidates import Candidate, Candidates
 from pipelines.answering.synthesis.passages import Passage
-from pipelines.answering.synthesis.quotes import Quote, fill
+from pipelines.answering.synthesis.quotes import Quote, fill, is_certain
+from pipelines.answering.synthesis.results import MOST_RESULTS, fill_results
 from pipelines.lexical import terms
 from pipelines.page.stored import plain_of
 from pipelines.records import Hit
@@ -30,7 +33,9 @@ log = logging.getLogger(__name__)
 _PHRASES = read_phrases(__name__)
 
 COSINE = 2.2  # weight of a passage's cosine beside its words; its support has a weight for it too
-FINALISTS = 6  # passages that are embedded; with 8 and longer gists, twice the time, the choice was no better
+# Passages that are embedded to find the answer; with 8 and longer gists, twice the time, the choice was no better.
+FINALISTS = 6
+SECTIONS, OF_SECTION = MOST_RESULTS, 3  # that may be results; passages of each that are embedded for that
 GIST_WORDS, GIST_CODE_WORDS = 30, 10  # of a passage that is embedded: its beginning says what it is about
 
 
@@ -42,35 +47,71 @@ async def choose(
     about: str = "",
     parts: Sequence[str] = (),
 ) -> tuple[Quote, ...]:
-    """Return what to quote, best first: one section, a second one if it adds something; for each of `parts` one.
+    """Return what to quote: the first section if it certainly answers, else the results, in the order of the hits.
 
-    Only hits `about` the subject of a follow-up are quoted, if there are any. None if no hit fits, or if the
-    `evidence` says that the index has nothing about the question.
+    Of `parts` each has a section of its own that answers, or all have results. Only hits `about` the subject of a
+    follow-up are quoted, if there are any. None if no hit fits, or if the `evidence` says that the index has nothing
+    about the question.
     """
     if evidence and not is_possible(evidence):
         return ()
-    return fill(await _choose(question, hits, embed, bool(evidence), about_subject(about, hits), parts), hits)
+    fitting = about_subject(about, hits)
+    sought = _Sought(hits, fitting or hits, embed, likelihood(evidence) if evidence else None, astray=not fitting)
+    chosen = [await _choose(part, sought) for part in parts]
+    if len({hits[quotes[0].hit].source for quotes in chosen if quotes}) < 2:
+        chosen = [await _choose(question, sought)]
+    quotes = tuple(quote for quotes in chosen for quote in quotes)
+    if is_certain(quotes):
+        return fill(quotes, hits)
+    sections: dict[str, Quote] = {}
+    for quote in filter(None, itertools.chain.from_iterable(itertools.zip_longest(*chosen))):
+        sections.setdefault(hits[quote.hit].source, replace(quote, certain=False))
+    return fill_results(list(sections.values())[:MOST_RESULTS], hits)
 
 
-async def _choose(
-    question: str,
-    hits: Sequence[Hit],
-    embed: Embed | None,
-    possible: bool,
-    fitting: Sequence[Hit],
-    parts: Sequence[str] = (),
-) -> tuple[Quote, ...]:
-    answers = [await _choose(part, hits, embed, possible, fitting) for part in parts]
-    of_parts = {hits[quotes[0].hit].source: quotes[0] for quotes in answers if quotes}
-    if len(of_parts) > 1:
-        return tuple(of_parts.values())
+@dataclass(frozen=True, slots=True)
+class _Sought:
+    """The hits of a question, and those that may be quoted; how likely the index answers it.
+
+    It is `astray` if no hit is about the subject of the follow-up.
+    """
+
+    hits: Sequence[Hit]
+    fitting: Sequence[Hit]
+    embed: Embed | None
+    likely: float | None
+    astray: bool
+
+
+async def _choose(question: str, sought: _Sought) -> tuple[Quote, ...]:
+    hits = sought.hits
     candidates = await asyncio.to_thread(Candidates, question, hits)
-    ranking = await asyncio.to_thread(_rank, candidates, possible)
-    ranking = [one for one in ranking if not fitting or hits[one.hit] in fitting]
+    ranking = await asyncio.to_thread(_rank, candidates, sought.likely is not None)
+    ranking = [one for one in ranking if hits[one.hit] in sought.fitting]
     if not ranking:
         return ()
-    quotes = candidates.best_of(await _add_cosines(question, ranking, hits, embed))
-    return quotes if len(quotes) > 1 else _doubt_half(question, quotes)
+    finalists = {(one.hit, one.passage.place) for one in ranking[:FINALISTS]}
+    ranking = await _add_cosines(question, _worth_embedding(ranking, hits), hits, sought.embed)
+    best = _doubt_half(
+        question, candidates.best_of([one for one in ranking if (one.hit, one.passage.place) in finalists])
+    )
+    is_first = hits[best.hit].source == sought.fitting[0].source
+    if is_first and not sought.astray and answers_for_certain(best.support, sought.likely):
+        return (replace(best, certain=True),)
+    return candidates.results_of(ranking)
+
+
+def _worth_embedding(ranking: Sequence[Candidate], hits: Sequence[Hit]) -> list[Candidate]:
+    """Return the best candidates, and the best ones of each section that may be a result."""
+    sections = list(dict.fromkeys(hits[n].source for n in sorted({one.hit for one in ranking})))[:SECTIONS]
+    taken: Counter[str] = Counter()
+    kept: list[Candidate] = []
+    for place, one in enumerate(ranking):
+        source = hits[one.hit].source
+        if place < FINALISTS or (source in sections and taken[source] < OF_SECTION):
+            kept.append(one)
+            taken[source] += 1
+    return kept
 
 
 def _rank(candidates: Candidates, possible: bool) -> list[Candidate]:
@@ -84,29 +125,26 @@ def _fits(question: Candidates, hit: Hit, vectors: bool) -> bool:
     return BEFORE_QUOTING.passes(share, hit.scores.get(VECTOR, 0.0) if vectors else None)
 
 
-def _doubt_half(question: str, quotes: tuple[Quote, ...]) -> tuple[Quote, ...]:
-    """Return the quotes of one section, uncertain if the question asks two things."""
-    if not _PHRASES["asks_on"].search(question):
-        return quotes
-    return tuple(replace(quote, support=min(quote.support, UNCERTAIN)) for quote in quotes)
+def _doubt_half(question: str, quote: Quote) -> Quote:
+    """Return the quote of one section, uncertain if the question asks two things."""
+    return replace(quote, support=min(quote.support, UNCERTAIN)) if _PHRASES["asks_on"].search(question) else quote
 
 
 async def _add_cosines(
-    question: str, ranking: Sequence[Candidate], hits: Sequence[Hit], embed: Embed | None
+    question: str, candidates: Sequence[Candidate], hits: Sequence[Hit], embed: Embed | None
 ) -> list[Candidate]:
-    """Return the best candidates, ranked with their cosines to the question; by words alone if the model fails."""
-    best = list(ranking[:FINALISTS])
-    if embed is None or not best:
-        return best
+    """Return the candidates, ranked with their cosines to the question; by words alone if the model fails."""
+    if embed is None or not candidates:
+        return list(candidates)
     try:
-        vectors = await embed_in_time(embed, [question, *(gist(hits[one.hit], one.passage) for one in best)])
+        vectors = await embed_in_time(embed, [question, *(gist(hits[one.hit], one.passage) for one in candidates)])
         cosines = np.nan_to_num(vectors[1:] @ vectors[0])
     except Exception as error:  # a failure of the embedding model costs the vectors, never the answer
         log.warning("choosing a passage by words alone: %s: %s", type(error).__name__, error)
-        return best
+        return list(candidates)
     scored = [
         replace(one, score=one.score + COSINE * float(cosine), cosine=float(cosine))
-        for one, cosine in zip(best, cosines, strict=True)
+        for one, cosine in zip(candidates, cosines, strict=True)
     ]
     return sorted(scored, key=lambda one: -one.score)
 

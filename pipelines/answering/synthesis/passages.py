@@ -24,6 +24,7 @@ TITLE_WORDS = 8  # a longer item is more than a title
 FEW_WORDS = 3  # beside links: "More: [ports](…), [HTTPS](…)." has one
 
 _SENTENCE_END = re.compile(r"(?<=[.!?])[\"')\]”’]*\s+(?=[\"'(\[`“‘]*[A-Z0-9`])")
+_NUMBERED = re.compile(r"\s*(\d{1,9})[.)](?:\s|$)")
 _CLOSES = re.compile(r"[.!?。！？][\"')\]”’`*]*$")
 SAID = (BlockKind.PROSE, BlockKind.NOTE)  # what is made of sentences
 
@@ -204,6 +205,29 @@ def widen(passages: Sequence[Passage], at: int) -> list[Passage]:
         first -= 1
     while last + 1 < len(passages) and _has_room(passages[first : last + 1], passages[last + 1]):
         last += 1
+    return list(passages[first : last + 1])
+
+
+def numbers(block: MarkdownBlock) -> tuple[int, int] | None:
+    """Return the numbers of the first and the last item of an ordered list, None for another block."""
+    begin = _NUMBERED.match(block.items[0]) if block.kind is BlockKind.LIST and block.items else None
+    return (int(begin[1]), int(begin[1]) + len(block.items) - 1) if begin else None
+
+
+def whole_steps(passages: Sequence[Passage], at: int) -> list[Passage]:
+    """Return the passage `at` with those that the steps of its ordered list begin in, and those that they go on in."""
+    lists = [[found for block in passage.blocks if (found := numbers(block))] for passage in passages]
+    first = last = at
+    while lists[first] and lists[first][0][0] > 1:
+        before = next((n for n in range(first - 1, -1, -1) if lists[n]), None)
+        if before is None or lists[before][-1][1] != lists[first][0][0] - 1:
+            break
+        first = before
+    while lists[last]:
+        after = next((n for n in range(last + 1, len(passages)) if lists[n]), None)
+        if after is None or lists[after][0][0] != lists[last][-1][1] + 1:
+            break
+        last = after
     return list(passages[first : last + 1])
 
 

@@ -3,9 +3,8 @@
 Knows texts only: no question and no score but the one it is given.
 """
 
-import itertools
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from pipelines.answering.grounding.support import Support
@@ -18,24 +17,14 @@ from pipelines.answering.synthesis.passages import (
     is_definition,
     says_more,
     split_passages,
-    split_sentences,
 )
+from pipelines.answering.synthesis.shortening import OMITTED
 from pipelines.page.blocks import LINE_BREAK, BlockKind, MarkdownBlock
 from pipelines.page.markdown import fence, markdown_of
-from pipelines.page.stored import plain_text
 from pipelines.records import Hit
-from pipelines.text.languages import ENGLISH, join, say
 
-OMITTED = "…"
-MOST_CODE_LINES = 60  # longer code is cut: the source's own page has all of it
-# Of a longer table or list those rows are quoted that concern the question: a reader looks for one, not for all.
-MOST_ROWS = 8
-MOST_ROW_WORDS = 100  # words of a table or list that is quoted whole however many rows it has
-MEANT = 0.2  # share of the question's words that the best row has if one is meant; by hand
-CONCERNS = 0.5  # share of the best row's words that another one has
 FULL = 250  # words up to which quotes are filled: a cut often leaves out what decides
 INTRODUCTION = 100  # words that a section has at most which leaves the answer to the sections below it
-MOST_PROSE_WORDS = 150  # of a block; a longer one ends after a whole sentence
 
 # Quotes whose best support is below this begin by saying so: of 134 graded answers 6, none of which is good; of 1,306
 # questions to eleven sites 16, none of which gets the right section.
@@ -58,7 +47,8 @@ class Quote:
 
     `score` ranks them, `support` is how well they answer the question (0 to 1), `words` are theirs and their headings'.
     `headed` is the share of the question's words, if it has several, that the headings have. `begins` and `ends` tell
-    that nothing of the section is left out before and behind them.
+    that nothing of the section is left out before and behind them. `core` are the places of the passages that matter
+    most. One that is `certain` is the answer; others are results, of which a reader chooses.
     """
 
     hit: int
@@ -69,6 +59,8 @@ class Quote:
     headed: float = 0.0
     begins: bool = True
     ends: bool = True
+    core: frozenset[int] = frozenset()
+    certain: bool = False
 
 
 def in_order(quotes: Sequence[Quote], hits: Sequence[Hit]) -> tuple[tuple[Quote, ...], tuple[Hit, ...]]:
@@ -85,23 +77,23 @@ def fill(quotes: Sequence[Quote], hits: Sequence[Hit]) -> tuple[Quote, ...]:
     """
     filled: list[Quote] = []
     for quote in quotes:
-        most = FULL - sum(_count_words(one.passages) for one in filled)
-        filled.append(_fill(quote, split_passages(hits[quote.hit].passage), most))
-    return tuple([_add_below(filled[0], hits[filled[0].hit])] if len(filled) == 1 else filled)
+        most = FULL - sum(count_words(one.passages) for one in filled)
+        filled.append(fill_section(quote, split_passages(hits[quote.hit].passage), most))
+    return tuple([add_below(filled[0], hits[filled[0].hit])] if len(filled) == 1 else filled)
 
 
-def _fill(quote: Quote, section: Sequence[Passage], most: int) -> Quote:
+def fill_section(quote: Quote, section: Sequence[Passage], most: int) -> Quote:
     """Return a quote with the whole section if that fits, else with what stands between its passages and behind."""
     passages = {passage.place: passage for passage in quote.passages}
     said = sorted({passage.place for passage in section if says_more(passage)} | passages.keys())
     whole = {passage.place: passage for passage in section[said[0] : said[-1] + 1]} | passages
-    if _count_words(whole.values()) <= most:
+    if count_words(whole.values()) <= most:
         return replace(quote, passages=tuple(whole.values()))
     first, last = quote.passages[0].place, quote.passages[-1].place
-    room = most - _count_words(quote.passages)
+    room = most - count_words(quote.passages)
     for passage in section[first:]:
         if passage.place not in passages:
-            room -= _count_words([passage])
+            room -= count_words([passage])
             if room < 0 or is_definition(passage.blocks[0]):
                 break
             passages[passage.place] = passage
@@ -111,16 +103,16 @@ def _fill(quote: Quote, section: Sequence[Passage], most: int) -> Quote:
     return replace(quote, passages=chosen, begins=first <= said[0], ends=chosen[-1].place >= said[-1])
 
 
-def _add_below(quote: Quote, hit: Hit) -> Quote:
+def add_below(quote: Quote, hit: Hit, most: int = FULL) -> Quote:
     """Return a quote of a whole, short section with what fits of the sections below it."""
-    section, words = split_passages(hit.passage), _count_words(quote.passages)
+    section, words = split_passages(hit.passage), count_words(quote.passages)
     quoted = {passage.place for passage in quote.passages}
-    whole = _count_words(one for one in section if says_more(one) or one.place in quoted)
+    whole = count_words(one for one in section if says_more(one) or one.place in quoted)
     if words > INTRODUCTION or words < whole:
         return quote
     below: list[Passage] = []
     for passage in split_passages(hit.below):
-        if words + _count_words([*below, passage]) > FULL:
+        if words + count_words([*below, passage]) > most:
             break
         below.append(replace(passage, place=passage.place + len(section)))
     return replace(quote, passages=(*quote.passages, *_without_label(below)))
@@ -128,12 +120,13 @@ def _add_below(quote: Quote, hit: Hit) -> Quote:
 
 def _without_label(passages: list[Passage]) -> list[Passage]:
     """Return passages without an end that says nothing: the label of what has no room, an aside."""
-    while passages and (_count_words(passages[-1:]) <= TITLE_WORDS or not says_more(passages[-1])):
+    while passages and (count_words(passages[-1:]) <= TITLE_WORDS or not says_more(passages[-1])):
         passages.pop()
     return passages
 
 
-def _count_words(passages: Iterable[Passage]) -> int:
+def count_words(passages: Iterable[Passage]) -> int:
+    """Return the number of words of passages."""
     return sum(len(passage.plain.split()) for passage in passages)
 
 
@@ -147,84 +140,29 @@ def is_named(quotes: Sequence[Quote]) -> bool:
     return any(quote.headed >= NAMED for quote in quotes)
 
 
+def is_certain(quotes: Sequence[Quote]) -> bool:
+    """Return whether quotes are the answer, not results."""
+    return bool(quotes) and all(quote.certain for quote in quotes)
+
+
 def is_answer(quotes: Sequence[Quote]) -> bool:
     """Return whether a quote is the answer although the index hardly has one: it is named, or fits far too well."""
     return is_named(quotes) or any(quote.support >= CLEAR for quote in quotes)
 
 
-def write(quotes: Sequence[Quote], hits: Sequence[Hit], *, known: bool = True, language: str = ENGLISH) -> str:
+def write(quotes: Sequence[Quote], hits: Sequence[Hit]) -> str:
     """Return the answer: each quote under the heading of its section, `[n]` after its last sentence.
 
-    The headings above that stand in its citation. Before the quotes it says that it is unsure, if it is, or that it
-    does not know, with `known` False.
+    The headings above that stand in its citation.
     """
-    written = [_write_quote(quote, hits[quote.hit]) for quote in quotes]
-    if not known:
-        refusal = join([say("unknown", language), say("closest_quotes", language)], language)
-        return "\n\n".join([refusal, *written])
-    unsure = max((quote.support for quote in quotes), default=0.0) < UNSURE and not is_named(quotes)
-    return "\n\n".join([say("unsure", language), *written] if unsure else written)
-
-
-def bound(passage: Passage, concern: Callable[[str], float]) -> Passage:
-    """Return `passage` with what a reader can look through; `concern` tells how much a text is about the question.
-
-    Tables keep their head and lists their order; code stays whole.
-    """
-    return replace(passage, blocks=tuple(_bound_block(block, concern) for block in passage.blocks))
-
-
-def _bound_block(block: MarkdownBlock, concern: Callable[[str], float]) -> MarkdownBlock:
-    if block.kind is BlockKind.TABLE:
-        head, rule, *rows = block.rows
-        return replace(block, text="\n".join([head, rule, *_choose_rows(rows, f"| {OMITTED} |", concern)]))
-    if block.kind is BlockKind.LIST:
-        return replace(block, text="\n".join(_choose_rows(block.items, f"\n{OMITTED}\n", concern)))
-    if block.kind is BlockKind.CODE:
-        first, *lines, last = block.text.split("\n")
-        kept = lines[:MOST_CODE_LINES] + ([OMITTED] if len(lines) > MOST_CODE_LINES else [])
-        return replace(block, text="\n".join([first, *kept, last]))
-    if block.kind is BlockKind.PROSE and len(block.plain.split()) > MOST_PROSE_WORDS:
-        return replace(block, text=_whole_sentences(block.text.replace(LINE_BREAK, "\n")))
-    return block
-
-
-def _choose_rows(rows: Sequence[str], gap: str, concern: Callable[[str], float]) -> list[str]:
-    """Return up to MOST_ROWS rows in their order, with `gap` where others are left out; all if they have few words."""
-    plain = [plain_text(row) for row in rows]
-    if len(rows) <= MOST_ROWS or sum(len(row.split()) for row in plain) <= MOST_ROW_WORDS:
-        return list(rows)
-    scores = [concern(row) for row in plain]
-    least = CONCERNS * max(scores) if max(scores) >= MEANT else 0.0  # no row is meant: the first ones
-    near = [n for n, score in enumerate(scores) if score >= least]
-    kept = sorted(sorted(near, key=lambda n: -scores[n] if least else n)[:MOST_ROWS])
-    chosen: list[str] = []
-    for before, n in itertools.pairwise([-1, *kept]):
-        chosen += [gap, rows[n]] if n > before + 1 else [rows[n]]
-    return chosen + ([gap] if kept[-1] + 1 < len(rows) else [])
-
-
-def _whole_sentences(prose: str) -> str:
-    """Return the first sentences of `prose`, up to MOST_PROSE_WORDS, never less than one."""
-    kept, words = "", 0
-    for sentence in split_sentences(prose):
-        words += len(sentence.split())
-        if kept and words > MOST_PROSE_WORDS:
-            return f"{kept} {OMITTED}"
-        kept = f"{kept} {sentence}".lstrip()
-    return kept
+    return "\n\n".join(_write_quote(quote, hits[quote.hit]) for quote in quotes)
 
 
 def _write_quote(quote: Quote, hit: Hit) -> str:
-    written = [] if quote.begins else [OMITTED]
-    end = 0  # of the last sentence
-    following = quote.passages[0].place
-    for passage in quote.passages:
-        written += [OMITTED] if passage.place > following else []
-        following = passage.place + 1
-        for block in passage.blocks:
-            written.append(_write_block(block))
-            end = len(written) if _takes_mark(block.kind, written[-1]) else end
+    """Return a quote below its heading, with its number after its last sentence."""
+    blocks = _write_blocks(quote)
+    written = [text for text, _ in blocks]
+    end = max((n for n, (_, takes_mark) in enumerate(blocks, 1) if takes_mark), default=0)
     mark = f"[{quote.hit + 1}]"
     if end == len(written) or (end and not written[end - 1].endswith(":")):
         written[end - 1] += f" {mark}"
@@ -232,6 +170,24 @@ def _write_quote(quote: Quote, hit: Hit) -> str:
         written.append(mark)
     title = f"**{markdown_of(own_heading(hit))}**"
     return "\n\n".join([title, *written, *([] if quote.ends else [OMITTED])])
+
+
+def write_passages(quote: Quote) -> str:
+    """Return the passages of a quote as Markdown, with a mark where something is left out."""
+    return "\n\n".join([*(text for text, _ in _write_blocks(quote)), *([] if quote.ends else [OMITTED])])
+
+
+def _write_blocks(quote: Quote) -> list[tuple[str, bool]]:
+    """Return the blocks as Markdown, and whether each may have the quote's number behind it."""
+    written = [] if quote.begins else [(OMITTED, False)]
+    following = quote.passages[0].place
+    for passage in quote.passages:
+        written += [(OMITTED, False)] if passage.place > following else []
+        following = passage.place + 1
+        for block in passage.blocks:
+            text = _write_block(block)
+            written.append((text, _takes_mark(block.kind, text)))
+    return written
 
 
 def _takes_mark(kind: BlockKind, written: str) -> bool:

@@ -20,12 +20,13 @@ from pipelines.answering.synthesis.extractive import choose
 from pipelines.answering.synthesis.modes import make_synthesizer, may_refuse
 from pipelines.answering.synthesis.packing import refusal
 from pipelines.answering.synthesis.prompts import DEFAULT, Prompts
-from pipelines.answering.synthesis.quotes import Quote, in_order, is_answer, supports, write
+from pipelines.answering.synthesis.quotes import Quote, in_order, is_answer, is_certain, supports, write
+from pipelines.answering.synthesis.results import write_results
 from pipelines.answering.writing.stages.refusals import gives_up
 from pipelines.llm.errors import ContextTooLong, LLMFailed
 from pipelines.llm.session import AT_ONCE, ChatModel, LLMSession, Status
 from pipelines.llm.window import WindowTooSmall
-from pipelines.records import SUMMARY, Exchange, Message, Usage
+from pipelines.records import ANSWER, RESULTS, SUMMARY, AnswerForm, Exchange, Message, Usage
 
 # The passages are what to answer from, earlier turns only what to refer to: at most this share of the window.
 HISTORY_SHARE = 0.25
@@ -48,7 +49,7 @@ class AgentResult:
     """The end of an agent's answer: its cost, every prompt that was sent, and the error if it failed.
 
     `quoted` is how well each quoted source answers the question, by its number; an agent that does not quote has none.
-    With `known` False it says that it does not know.
+    With `known` False it says that it does not know. `form` tells results from an answer.
     """
 
     usage: Usage = Usage()
@@ -56,6 +57,7 @@ class AgentResult:
     failed: str = ""
     quoted: Mapping[int, Support] = field(default_factory=dict)
     known: bool = True
+    form: AnswerForm = ANSWER
 
 
 AgentPart = str | Status | AgentResult
@@ -223,7 +225,10 @@ class CollectionEmbed(Protocol):
 
 
 class ExtractiveAgent:
-    """Answers by quoting the hits. The last resort: it cannot fail. Without `embed`, words alone choose the quotes."""
+    """Answers by quoting the hits: the section that certainly answers, or results to choose from.
+
+    The last resort: it cannot fail. Without `embed`, words alone choose the quotes.
+    """
 
     name = "extractive"
 
@@ -244,11 +249,14 @@ class ExtractiveAgent:
         known = task.evidence is None or is_likely(task.evidence) or is_answer(quotes)
         if not known and not is_close(task.question, task.hits, task.evidence):
             quotes = ()
-        if quotes:
-            yield write(quotes, task.hits, known=known, language=task.language)
+        if is_certain(quotes):
+            yield write(quotes, task.hits)
+        elif quotes:
+            yield write_results(quotes, task.hits, known=known, language=task.language)
         else:
             yield unknown_answer(task.question, task.hits, task.evidence, task.language)
-        yield AgentResult(quoted=supports(quotes), known=known and bool(quotes))
+        form = RESULTS if quotes and not is_certain(quotes) else ANSWER
+        yield AgentResult(quoted=supports(quotes), known=known and bool(quotes), form=form)
 
     async def _choose(self, task: Task) -> tuple[Quote, ...]:
         embed = partial(self._embed, collection=task.collection) if self._embed and task.vectors else None

@@ -21,7 +21,7 @@ from pipelines.answering.writing.citations import (
     make_citations,
 )
 from pipelines.answering.writing.draft import Draft
-from pipelines.records import FINISHED, HIGH, Answer, Citation, Claims, Hit, Route
+from pipelines.records import ANSWER, FINISHED, HIGH, RESULTS, Answer, AnswerForm, Citation, Claims, Hit, Route
 
 log = logging.getLogger(__name__)
 
@@ -43,6 +43,7 @@ class Manuscript:
         self.checked: Sequence[CheckedStatement] = ()
         self._route, self._notes = draft.route, draft.notes
         self._quoted: Mapping[int, Support] = {}
+        self._form: AnswerForm = ANSWER
         self._known, self._whole, self._finish_reason = True, True, FINISHED
         self._sent = False
         if self._notes and (draft.task or draft.text):
@@ -64,7 +65,7 @@ class Manuscript:
         """Let an agent begin; the text of the one before it is void."""
         self._sent = self._sent or bool(self._parts)
         self.agent, self._parts, self.failed, self.refused, self.checked = agent, [], False, False, ()
-        self._quoted = {}
+        self._quoted, self._form = {}, ANSWER
 
     def append_text(self, text: str) -> None:
         """Send more of the text; the first text of a further agent comes with the notes, which are void as well."""
@@ -82,6 +83,7 @@ class Manuscript:
             return
         self._quoted = result.quoted or self._quoted  # which a summary follows
         self._known = result.known
+        self._form = result.form if result.quoted else self._form
         for cut in {exchange.finish_reason for exchange in result.exchanges} - {FINISHED}:
             self._finish_reason = cut
             self.trace.mark_degraded(TRUNCATED)
@@ -141,6 +143,7 @@ class Manuscript:
             finish_reason=self._finish_reason,
             claims=claims,
             collection=retrieval.index.collection,
+            form=self._form,
             confidence=confidence if self.draft.cited is None else HIGH,
         )
 
@@ -148,7 +151,8 @@ class Manuscript:
         """Return the citations and the count of the claims; an answer that it does not know claims nothing."""
         if self._quoted:
             further = [one for one in make_citations(self.checked, hits) if one.n not in self._quoted]
-            claims = count_quotes(self._quoted) + count_claims(self.checked) if self._known else Claims()
+            quoted = Claims() if self._form == RESULTS else count_quotes(self._quoted)  # results claim nothing
+            claims = quoted + count_claims(self.checked) if self._known else Claims()
             return (*cite_quotes(self._quoted, hits), *further), claims
         if not self._known:
             return cite_closest(self.text, hits), Claims()

@@ -30,6 +30,8 @@ from pipelines.llm.session import ChatModel, Status
 from pipelines.records import FULL, QUOTED, SUMMARY
 from pipelines.text.languages import say
 
+MOST_SUMMARIZED = 2  # sections: a small model confuses more, and takes longer to read them
+
 
 class AnswerWriter:
     """Writes answers by the first agent that succeeds: that of `llm` and `synthesizer`, `agents`, the extractive one.
@@ -129,7 +131,8 @@ class AnswerWriter:
         """Add what `agent` says about the quoted sections, as far as they support it, if they likely answer."""
         if not task.quotes or not (task.evidence is None or is_likely(task.evidence)):
             return
-        task = replace(task, hits=task.hits[: len({quote.hit for quote in task.quotes})])
+        quoted = len({quote.hit for quote in task.quotes})
+        task = replace(task, hits=task.hits[: min(quoted, MOST_SUMMARIZED)])
         summary = SummaryFilter(self._passages(task), paper.text, paper.append_text, task.language)
         stages = TextStages([_sanitizer(task), TextReader(), RefusalFilter(final=True, question=task.question)])
         quoting, paper.agent = paper.agent, agent.name

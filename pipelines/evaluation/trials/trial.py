@@ -23,7 +23,7 @@ from pipelines.evaluation.dataset import Example
 from pipelines.evaluation.trials.asked import ForeignQuestion, choose_asked, choose_foreign, places_of
 from pipelines.evaluation.trials.recommendation import TrialScores
 from pipelines.llm.errors import LLMEmpty
-from pipelines.records import WRITTEN, Answer, Message
+from pipelines.records import RESULTS, WRITTEN, Answer, Message
 from pipelines.store import Store
 from pipelines.text.progress import Passing, Progress
 
@@ -135,6 +135,10 @@ async def _greet(agent: AgentSettings) -> None:
 
 
 def _cites(example: Example, answer: Answer, *, supported: bool) -> bool:
-    """Return whether a citation, one that holds if `supported`, lies in the section that answers."""
-    cited = {citation.source for citation in answer.citations if citation.supported or not supported}
+    """Return whether a citation, one that holds if `supported`, lies in the section that answers.
+
+    Of results only the first one counts, as a model is asked for one answer.
+    """
+    citations = answer.citations[:1] if answer.form == RESULTS else answer.citations
+    cited = {citation.source for citation in citations if citation.supported or not supported}
     return not places_of([hit for hit in answer.hits if hit.source in cited]).isdisjoint(example.sources)

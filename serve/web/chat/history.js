@@ -10,6 +10,7 @@ const KEPT = [
   "conversation",
   "degraded",
   "finish_reason",
+  "form",
   "id",
   "known",
   "notes",

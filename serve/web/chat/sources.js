@@ -20,6 +20,17 @@ export function renewNumbers(root, citations) {
   for (const link of root.querySelectorAll(".number")) sourceOf.set(link, citations.get(Number(link.textContent)));
 }
 
+/** Let the titles of results, each before its number, lead to what the number leads to. */
+export function linkTitles(root, citations) {
+  for (const number of root.querySelectorAll(":scope > p > strong:first-child + sup:last-child > .number")) {
+    const title = number.parentElement.previousElementSibling;
+    const source = citations.get(Number(number.textContent));
+    if (!source || title.querySelector("[data-source]")) continue;
+    title.replaceChildren(makeLink(source, {}, ...title.childNodes));
+    title.parentElement.classList.add("result");
+  }
+}
+
 /** Return the card of a source in the row above an answer. */
 export function makeCard(n, source) {
   const parts = {

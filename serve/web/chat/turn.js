@@ -7,7 +7,7 @@ import {iconButton, make, withCode} from "./dom.js";
 import {showFailure} from "./failure.js";
 import {Feedback} from "./feedback.js";
 import {LiveMarkdown} from "./markdown.js";
-import {alsoFound, asCitation, makeCard, onOpened, shorten, titleOf} from "./sources.js";
+import {alsoFound, asCitation, linkTitles, makeCard, onOpened, shorten, titleOf} from "./sources.js";
 import {language, say} from "./texts.js";
 
 const LOST = ["bm25", "conversation", "rewrite", "vector"];
@@ -79,6 +79,7 @@ export class Turn {
     if (!answer.known) this.body.after(this.shelf);
     this.shelf.classList.toggle("closest", !answer.known);
     this.#showSources(say(answer.known ? "sources" : "closest"));
+    if (answer.form === "results") this.#showResults();
     this.#soften(answer.notes ?? []);
     if (answer.known) markClaims(this.body, answer.claims?.unsupported ?? []);
     const found = alsoFound(answer.also_found ?? []);
@@ -163,6 +164,12 @@ export class Turn {
     this.shelf.hidden = !this.citations.size;
   }
 
+  /** Let the titles of results lead to their sections; no card says the same again. */
+  #showResults() {
+    this.shelf.hidden = true;
+    linkTitles(this.body, this.citations);
+  }
+
   /** Set back what the service says before its answer, such as what it searched for. */
   #soften(notes) {
     for (const block of [...this.body.children].slice(0, notes.length)) block.classList.add("note");
@@ -170,7 +177,7 @@ export class Turn {
 
   /** What a reader should know before relying on the answer, in one quiet line each. */
   #marks() {
-    const {known, claims, confidence, finish_reason, degraded, written_by, asked_at, collection} = this.answer;
+    const {known, form, claims, confidence, finish_reason, degraded, written_by, asked_at, collection} = this.answer;
     const marks = [];
     if (asked_at) {
       const date = new Date(asked_at).toLocaleDateString(language, {dateStyle: "long"});
@@ -180,6 +187,7 @@ export class Turn {
       marks.push(make("p", {class: "mark caution"}, say("cut_off")));
     if (written_by === "person") marks.push(make("p", {class: "mark good"}, say("by_person")));
     else if (known && claims?.total) marks.push(this.#rely(claims, confidence));
+    else if (known && form === "results") marks.push(make("p", {class: "mark"}, say("search_results")));
     for (const part of (degraded ?? []).filter(part => part !== "truncated"))
       marks.push(make("p", {class: "mark"}, this.#lost(part)));
     return marks;

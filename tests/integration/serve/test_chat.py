@@ -499,6 +499,19 @@ def test_the_keyboard_alone_does(site: Site) -> None:
     assert expected | {"Edit and ask again", "card", "Source 1: CSV"} <= seen
 
 
+def test_the_titles_of_results_lead_to_their_sections_and_no_card_says_the_same(site: Site) -> None:
+    site.engine.says = "Best matches in the documentation:\n\n**Data › CSV** [1]\n\nCall `read_csv`, **not** this."
+    site.engine.changes = {"agent": "extractive", "form": "results", "claims": Claims()}
+    page = site.open_and_ask()
+    assert page.evaluate("document.querySelector('.answer .result a').textContent") == "Data › CSV"
+    assert page.evaluate("document.querySelector('.answer .result a').href") == "https://d.test/data#csv"
+    assert page.count(".answer strong a") == 1 and page.evaluate("document.querySelector('.shelf').hidden")
+    assert page.text(".mark") == "Search results, not an answer"
+    page.do(lambda page: page.reload())
+    page.wait_for("!!document.querySelector('.answer .result a')")
+    assert page.text(".mark") == "Search results, not an answer", "it is kept in the browser"
+
+
 def test_a_quotation_says_where_it_stands_once(site: Site) -> None:
     site.engine.changes = {"agent": "extractive", "claims": Claims(1, 1, 1), "confidence": "high"}
     page = site.open_and_ask()

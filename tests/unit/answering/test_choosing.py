@@ -1,18 +1,18 @@
-"""Which sections a quoted answer takes: the ranking counts, both halves of a question, short sections whole."""
+"""Which sections an answer without a model shows: the ranking counts, as do both halves of a question."""
 
 from dataclasses import replace
 
-from kit.answering import extract, make_hit
+from kit.answering import Alike, extract, make_hit, quote
 
 from pipelines.answering.grounding.answerable import UNKNOWN, is_likely, is_possible
-from pipelines.answering.grounding.confidence import UNCERTAIN
 from pipelines.answering.retrieval.evidence import Evidence
 from pipelines.answering.retrieval.ranking.texts import LEARNED
-from pipelines.records import Hit
+from pipelines.records import ANSWER, RESULTS, Hit
 from pipelines.text.languages import say
 
 FIRST = {"vector": 1, "bm25": 1}
 DOUBTFUL = Evidence(terms=2, texts=800, words=0.9, cosine=0.5)
+LIKELY = Evidence(terms=4, texts=800, words=1.0, cosine=1.0)
 BACKUP = make_hit(
     "https://d.test/o#backup",
     "A backup is a dump of the whole database. Make one every night with `pg_dump` while everything runs, and keep it "
@@ -44,30 +44,30 @@ def test_both_halves_of_a_question_are_answered_where_each_has_a_section_of_its_
     assert "pg_dump" in made and "pg_restore" in made
 
 
-def test_a_half_that_no_heading_names_adds_no_section() -> None:
-    other = make_hit("https://d.test/o#logs", "Logs of the database are in a folder of their own.", ("Logs",))
-    made = ask("How do I restore the database or a part of it?", ranked(RESTORE, 4.0), ranked(other, 1.0))
-    assert "pg_restore" in made and "Logs" not in made
-
-
 def test_the_answer_to_one_question_of_two_is_not_certain() -> None:
     text = "A backup of the whole database is made with `pg_dump`, every night, while the service goes on."
-    hit = make_hit("https://d.test/o#b", f"{text} {text} {text}", ("Backup of the database",))
-    hit = replace(hit, ranks={"vector": 1, "bm25": 1})
-    assert support("How do I make a backup of the database?", hit) > UNCERTAIN
-    assert support("How do I make a backup of the database and when is it made?", hit) == UNCERTAIN
+    hit = make_hit("https://d.test/o#b", f"{text} {text} {text}", ("Backup of the database",), ranks=FIRST)
+    one, two = "How do I make a backup of the database?", "How do I make a backup of the database and when is it made?"
+    forms = [extract(asked, hit, embed=Alike(), evidence=LIKELY)[1].form for asked in (one, two)]
+    assert forms == [ANSWER, RESULTS]
 
 
-def test_a_section_far_below_the_best_hit_is_not_put_beside_it() -> None:
-    made = ask("How do I make a backup and restore it?", ranked(RESTORE, 9.0), ranked(BACKUP, 1.0))
-    assert "pg_restore" in made and "pg_dump" not in made
+def test_the_answer_of_another_section_than_the_first_is_not_certain() -> None:
+    text = "A backup of the whole database is made with `pg_dump`, every night, while the service goes on."
+    hit = make_hit("https://d.test/o#b", f"{text} {text} {text}", ("Backup of the database",), ranks=FIRST)
+    asked = "How do I make a backup of the database?"
+    assert extract(asked, hit, RESTORE, embed=Alike(), evidence=LIKELY)[1].form == ANSWER
+    made, result, task = extract(asked, RESTORE, hit, embed=Alike(), evidence=LIKELY)
+    assert result.form == RESULTS and task.hits[0] == RESTORE and made.index("pg_restore") < made.index("pg_dump")
+    for evidence in (DOUBTFUL, None):
+        assert extract(asked, hit, RESTORE, embed=Alike(), evidence=evidence)[1].form == RESULTS
 
 
 def test_the_hit_that_the_ranking_puts_far_ahead_is_quoted_though_another_has_the_same_words() -> None:
     one = make_hit("https://d.test/a", "The port is set with `--port`, a number.", ("Service",))
     other = make_hit("https://d.test/b", "The port is set with `--listen`, a number.", ("Proxy",))
     for first, second in ((one, other), (other, one)):
-        assert first.text in ask("Which port is set?", ranked(second, 1.0), ranked(first, 6.0))
+        assert first.text in quote("Which port is set?", ranked(second, 1.0), ranked(first, 6.0))
 
 
 def test_the_share_of_its_section_among_the_hits_decides_how_sure_a_quotation_is() -> None:
@@ -81,20 +81,12 @@ def test_the_share_of_its_section_among_the_hits_decides_how_sure_a_quotation_is
     assert support(asked, ranked(BACKUP, 99), ranked(RESTORE, 2)) >= chances[0], "a boost may be large"
 
 
-def test_a_quotation_that_may_be_wrong_has_one_of_another_section_beside_it() -> None:
-    asked = "How do I make a backup of the dump?"
-    assert "pg_restore" in ask(asked, ranked(BACKUP, 4.0), ranked(RESTORE, 3.9))
-    assert "pg_restore" not in ask(asked, ranked(BACKUP, 9.0), ranked(RESTORE, 3.9))
-    named = replace(BACKUP, headings=("Making a backup of the dump",))
-    assert "pg_restore" not in ask(asked, ranked(named, 4.0), ranked(RESTORE, 3.9)), "its heading asks the same"
-
-
 def test_a_page_of_measurements_does_not_win_by_the_words_of_its_subject() -> None:
     table = "\n".join(f"| gte-base {n}00 | {n}00 | 0.5{n} |" for n in range(1, 9))
     measured = f"Chunk size:\n\n| run | chunk size | score |\n|---|---|---|\n{table}"
     told = "The chunk size is what the model reads. `--chunk-size` sets a smaller one."
     hits = (make_hit("https://d.test/q", measured, ("Runs",)), make_hit("https://d.test/h", told, ("Chunks",)))
-    made = ask("What chunk size is used?", ranked(hits[0], 4.0), ranked(hits[1], 3.5))
+    made = quote("What chunk size is used?", ranked(hits[0], 4.0), ranked(hits[1], 3.5))
     assert made.startswith(f"**Chunks**\n\n{told}")
 
 
@@ -104,7 +96,7 @@ def test_a_short_section_is_quoted_whole_without_the_titles_of_other_sections() 
         "where it listens.\n\nOn Windows use the installer:\n\n```\nsetup.exe /quiet\n```\n\n"
         "> Everything is removed by the same program.\n\n- Upgrading\n- Removing"
     )
-    made = ask("What comes with it?", make_hit("https://d.test/i", text, ("Installation",)))
+    made = quote("What comes with it?", make_hit("https://d.test/i", text, ("Installation",)))
     assert "setup.exe /quiet" in made and "removed by the same program" in made and "- Upgrading" not in made
 
 

@@ -29,7 +29,7 @@ from pipelines.lexical import LexicalIndex
 from pipelines.llm.client import Completion
 from pipelines.llm.errors import LLMFailed
 from pipelines.llm.session import LOADING, LLMSession, Status
-from pipelines.records import Answer, Hit, Index, IndexSettings, Message, Route, Usage
+from pipelines.records import ANSWER, HIGH, RESULTS, Answer, Claims, Hit, Index, IndexSettings, Message, Route, Usage
 
 HITS = [
     make_hit(f"https://d.test/page{n // 2}#{n}", f"Topic {n} is about datasets. It has a part {n}.") for n in range(8)
@@ -71,6 +71,9 @@ def test_without_a_model_the_answer_is_extracted(make: Make) -> None:
     steps = {name: seconds for name, seconds in answer.timings.items() if name != "total"}
     assert {"embed", "bm25", "search", "retrieve", "synthesize", "cite", "first_delta"} <= steps.keys()
     assert max(steps.values()) <= answer.timings["total"]
+    assert answer.form == ANSWER and answer.confidence == HIGH
+    results = make().query("What is topic 3 about, and what is topic 4 about?")
+    assert results.form == RESULTS and results.claims == Claims() and results.confidence != HIGH
     assert answer.known and not answer.degraded and answer.index == 1 and answer.revision == 1 and answer.id
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from kit.answering import WordEmbedder, extract, make_hit
+from kit.answering import WordEmbedder, extract, make_hit, quote
 
 from pipelines.answering.grounding.answerable import UNKNOWN, is_likely, is_possible
 from pipelines.answering.grounding.confidence import CERTAIN
@@ -18,8 +18,9 @@ from pipelines.answering.hits import snippet
 from pipelines.answering.retrieval.evidence import Evidence
 from pipelines.answering.synthesis.base import Task
 from pipelines.answering.synthesis.candidates import Candidates
-from pipelines.answering.synthesis.extractive import FINALISTS, choose
-from pipelines.answering.synthesis.quotes import hide_numbers, write
+from pipelines.answering.synthesis.extractive import FINALISTS, OF_SECTION, choose
+from pipelines.answering.synthesis.quotes import hide_numbers
+from pipelines.answering.synthesis.results import write_results
 from pipelines.answering.writing.agents import AgentResult, ExtractiveAgent
 from pipelines.records import Hit
 from pipelines.text.languages import say
@@ -51,16 +52,17 @@ def answer(question: str, *hits: Hit, **more: Any) -> str:
 
 
 def test_the_passage_is_quoted_under_its_heading_with_the_code_that_it_introduces() -> None:
-    made = answer("How do I load comma separated files?", TUNE, CSV)
+    made = quote("How do I load comma separated files?", TUNE, CSV)
     assert made.startswith("**Loading CSV**\n\n")
     assert "To load comma separated files, use read_csv. It needs a path, e.g. a bucket:" in made
     assert "```python\nds = ray.data.read_csv(\n    's3://bucket/iris.csv',\n)\n```" in made
 
 
-def test_quoted_hits_come_first_so_that_numbers_appear_in_order() -> None:
-    made, result, task = extract("What does the ASHA scheduler do with bad trials?", CSV, TUNE)
-    assert task.hits == (TUNE, CSV) and list(result.quoted) == [1]
-    assert made == "**Tune**\n\nThe ASHA scheduler stops bad trials early. It saves compute. [1]"
+def test_hits_that_are_shown_come_first_in_their_order_so_that_numbers_do_too() -> None:
+    more = make_hit("https://d.test/data#csv", "Files may lie anywhere.", ("Loading data", "Loading CSV"))
+    made, result, task = extract("What does the ASHA scheduler do with bad trials?", CSV, more, TUNE)
+    assert task.hits == (CSV, TUNE, more) and list(result.quoted) == [1, 2]
+    assert made.endswith("**Guide › Tune** [2]\n\nThe ASHA scheduler stops bad trials early. It saves compute.")
 
 
 def test_an_agent_that_stands_in_keeps_the_numbers_that_were_announced() -> None:
@@ -69,11 +71,11 @@ def test_an_agent_that_stands_in_keeps_the_numbers_that_were_announced() -> None
         return [part async for part in ExtractiveAgent().answer(task)]
 
     text, result = asyncio.run(run())
-    assert isinstance(text, str) and text.endswith("[2]")
-    assert isinstance(result, AgentResult) and list(result.quoted) == [2]
+    assert isinstance(text, str) and text.index("[1]") < text.index("[2]") < text.index("ASHA")
+    assert isinstance(result, AgentResult) and list(result.quoted) == [1, 2]
 
 
-def test_a_second_section_is_quoted_only_if_it_adds_something() -> None:
+def test_another_section_is_shown_only_if_it_adds_something() -> None:
     twin = make_hit("https://d.test/other", CSV.text, ("Other",))
     assert answer("How do I load comma separated files?", CSV, twin).count("To load comma separated files") == 1
     trials = make_hit("https://d.test/a", "Bad trials are stopped early by a scheduler of Tune.", ("Trials",))
@@ -82,25 +84,11 @@ def test_a_second_section_is_quoted_only_if_it_adds_something() -> None:
     assert "ASHAScheduler(max_t=10)" in answer("stop bad trials early with the scheduler ASHA", trials, asha)
 
 
-def test_a_second_section_repeats_nothing_of_the_first() -> None:
-    same = "An actor is a stateful worker. It runs methods in a process of its own. Calls of it wait for each other."
-    other = "Every language has a decorator or a factory. Names and resources are options. They may be set later too."
-    code = "One of Java is created from a class:\n\n```java\npublic class Counter {\n  private int value = 0;\n}\n```"
-    hits = [
-        make_hit("https://d.test/concepts#actors", same, ("Key concepts", "Actors")),
-        make_hit("https://d.test/guide#actors", f"{same}\n\n{other}\n\n{code}", ("Actors",)),
-    ]
-    candidates = Candidates("What is an actor?", hits)
-    first, *_, second = sorted(candidates.rank(), key=lambda one: (one.hit, one.passage.place))
-    text = write(candidates.best_of([replace(first, score=1.0), replace(second, score=1.0)]), hits)
-    assert text.count("stateful worker") == 1 and "class Counter" in text
-
-
 def test_one_batch_of_vectors_decides_between_the_best_by_words() -> None:
     embed = Embedder()
     answer("How do I load comma separated files?", CSV, TUNE, embed=embed)
     (batch,) = embed.batches
-    assert batch[0] == "How do I load comma separated files?" and len(batch) <= 1 + FINALISTS
+    assert batch[0] == "How do I load comma separated files?" and len(batch) <= 1 + FINALISTS + 2 * OF_SECTION
 
 
 @pytest.mark.parametrize("hangs", [False, True])
@@ -122,11 +110,11 @@ def test_support_is_higher_for_a_passage_that_answers() -> None:
     assert right > wrong
 
 
-def test_quotes_that_hardly_answer_say_so() -> None:
-    (quote,) = asyncio.run(choose("Who stops bad trials early?", (TUNE,)))
-    unsure = say("unsure", "en")
-    assert not write([quote], (TUNE,)).startswith(unsure)
-    assert write([replace(quote, support=0.05)], (TUNE,)).startswith(f"{unsure}\n\n**Tune**")
+def test_results_that_hardly_answer_say_so() -> None:
+    (result,) = asyncio.run(choose("Who stops bad trials early?", (TUNE,)))
+    best, unsure = say("results", "en"), say("unsure", "en")
+    assert write_results([result], (TUNE,)).startswith(f"{best}\n\n**Guide › Tune** [1]\n\n")
+    assert write_results([replace(result, support=0.05)], (TUNE,)).startswith(f"{unsure}\n\n**Guide › Tune** [1]")
 
 
 @pytest.mark.parametrize(
@@ -157,8 +145,8 @@ def test_the_section_of_an_object_that_is_named_comes_first() -> None:
     guide = make_hit("https://d.test/guide", "Large arguments go through ray.put, which tasks share.", ("Arguments",))
     text = "```python\nray.put(value)\n```\n\nStore an object, and return a reference to it."
     entry = make_hit("https://d.test/api#ray.put", text, ("ray.put",))
-    assert answer("what does ray.put do", guide, entry).startswith("**ray.put**")
-    assert answer("what do tasks share", guide, entry).startswith("**Arguments**")
+    assert quote("what does ray.put do", guide, entry).startswith("**ray.put**")
+    assert quote("what do tasks share", guide, entry).startswith("**Arguments**")
 
 
 @pytest.mark.parametrize(("asked", "cosine", "known"), [
@@ -174,14 +162,14 @@ def test_a_close_vector_with_some_words_or_nearly_all_words_are_enough(asked: st
 
 def test_a_question_is_not_answered_with_itself() -> None:
     asking = make_hit("https://d.test/faq", "Who stops bad trials early?", ("Questions",))
-    assert "The ASHA scheduler stops bad trials early." in answer("Who stops bad trials early?", asking, TUNE)
+    assert "The ASHA scheduler stops bad trials early." in quote("Who stops bad trials early?", asking, TUNE)
 
 
 def test_a_list_of_changes_is_quoted_only_where_it_is_asked_for() -> None:
     old = make_hit("https://d.test/new", "The function read_csv reads comma separated files.", ("What’s New In 3.2",))
     guide = make_hit("https://d.test/guide", "A file of comma separated values is read with read_csv.", ("Files",))
-    assert answer("read comma separated files", old, guide).startswith("**Files**")
-    made = answer("what is new in version 3.2 to read comma separated files", old, guide)
+    assert quote("read comma separated files", old, guide).startswith("**Files**")
+    made = quote("what is new in version 3.2 to read comma separated files", old, guide)
     assert made.split("**")[1].startswith("What’s New")
 
 
@@ -216,7 +204,7 @@ def test_numbers_that_cite_nothing_are_shown_as_code(quoted: str, written: str) 
 
 def test_a_quote_is_the_markdown_of_its_source_below_a_heading_that_shows_all_signs() -> None:
     hit = make_hit("https://d.test/new", "The method `__init__()` runs after \\*args was read.", ("Objects", "*args"))
-    made = answer("What does the method __init__ run after?", hit)
+    made = quote("What does the method __init__ run after?", hit)
     assert made == "**\\*args**\n\nThe method `__init__()` runs after \\*args was read. [1]"
 
 
@@ -227,7 +215,7 @@ def test_a_quote_is_the_markdown_of_its_source_below_a_heading_that_shows_all_si
 ])  # fmt: skip
 def test_tables_nested_lists_and_notes_are_quoted_as_they_are(block: str) -> None:
     hit = make_hit("https://d.test/open", f"A file is opened in a mode, with open:\n\n{block}", ("Open files",))
-    assert answer("How is a file opened in a mode?", hit).removesuffix("[1]").rstrip().endswith(hide_numbers(block))
+    assert quote("How is a file opened in a mode?", hit).removesuffix("[1]").rstrip().endswith(hide_numbers(block))
 
 
 @pytest.mark.parametrize("lines", ["import tool\ntool.run()", "a | b\nc | d", ">>> tool.run()\n1"])
@@ -244,7 +232,7 @@ def certainty(question: str, *hits: Hit) -> float:
     """Return the support of the first source, where both legs found it first and its cosine is as high as it gets."""
     best = [hit if hit.ranks else replace(hit, ranks={"vector": 1, "bm25": 1}) for hit in hits]
     candidates = Candidates(question, best)
-    return candidates.best_of([replace(one, cosine=0.95) for one in candidates.rank()])[0].support
+    return candidates.best_of([replace(one, cosine=0.95) for one in candidates.rank()]).support
 
 
 @pytest.mark.parametrize(("question", "heading", "text", "certain"), [

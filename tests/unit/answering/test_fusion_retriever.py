@@ -90,7 +90,7 @@ def test_an_engine_takes_one_leg_or_a_list_of_legs() -> None:
     for retriever in (Words(), [Words(), Awaited("others")]):
         answer = QueryEngine(retriever).query("How do I scale a deployment?")
         assert "num_replicas" in answer.text and answer.hits[0].url == "https://d.test/scaling"
-        assert answer.cited == (answer.hits[0].chunk_id,)
+        assert answer.cited[0] == answer.hits[0].chunk_id
 
 
 async def test_vectors_of_claims_come_from_the_embedder_that_is_given() -> None:

@@ -4,26 +4,15 @@ from dataclasses import replace
 
 import pytest
 from kit.answering import extract, make_hit
+from kit.answering import quote as answer
 
 from pipelines.answering.synthesis.passages import split_passages
-from pipelines.answering.synthesis.quotes import (
-    FULL,
-    MOST_CODE_LINES,
-    MOST_PROSE_WORDS,
-    MOST_ROWS,
-    Quote,
-    bound,
-    fill,
-    write,
-)
+from pipelines.answering.synthesis.quotes import FULL, Quote, fill, write
+from pipelines.answering.synthesis.shortening import MOST_CODE_LINES, MOST_PROSE_WORDS, MOST_ROWS, bound
 from pipelines.records import Hit
 
 HEAD = ["| setting | default | what it does |", "| --- | --- | --- |"]
 GAP = "| … |"
-
-
-def answer(question: str, *hits: Hit) -> str:
-    return extract(question, *hits)[0]
 
 
 def rows_of(text: str) -> list[str]:

@@ -59,7 +59,7 @@ def test_a_reply_holds_what_the_api_promises(client: TestClient) -> None:
     assert reply.keys() == {
         "id", "question", "answer", "known", "citations", "hits", "agent", "route", "degraded", "usage", "timings",
         "queries", "index", "revision", "conversation", "finish_reason", "notes", "claims", "confidence",
-        "written_by", "as_of", "also_found", "sources", "llm",
+        "written_by", "as_of", "also_found", "sources", "llm", "form",
     }  # fmt: skip
     assert reply["citations"][0].keys() == {
         "n", "source", "title", "snippet", "headings", "scores", "supported", "support", "by",

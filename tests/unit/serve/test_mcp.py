@@ -157,6 +157,16 @@ def test_an_answer_has_its_sources_and_is_recorded_with_its_channel(service):
     assert service.recorder.rows[0]["conversation"] == result.structured_content["conversation"]
 
 
+def test_results_are_told_from_an_answer(service):
+    service.engine.changes = {"form": "results", "agent": "extractive"}
+    result = service.ask("ask_docs", question="How?")
+    assert result.structured_content["form"] == "results"
+    assert "These are search results: no section certainly answers." in text_of(result)
+    assert "Confidence" not in text_of(result)
+    service.engine.changes = {}
+    assert service.ask("ask_docs", question="How?").structured_content["form"] == "answer"
+
+
 async def test_progress_is_told_while_an_answer_is_made(service):
     told = []
 

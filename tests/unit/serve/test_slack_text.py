@@ -196,6 +196,14 @@ def test_what_is_not_known_is_said_with_the_closest_sections():
     assert blocks_of(view, "context") == []
 
 
+def test_results_name_their_sections_once_and_are_called_no_answer():
+    view = whole(text="**CSV** [1]\n\nCall it.", form="results", claims={"total": 0})
+    assert blocks_of(view, "section") == [f"*CSV* <{LINKS[1]}|[1]>\n\nCall it."]
+    assert blocks_of(view, "context")[-1] == "Search results, not an answer"
+    view = whole(text="I do not know.", form="results", known=False)
+    assert "Search results, not an answer" not in blocks_of(view, "context")
+
+
 def test_an_answer_by_a_person_says_so_and_one_that_was_cut_off_too():
     assert blocks_of(whole(text="So.", written_by="person"), "context") == ["Answer written by a person"]
     (said,) = blocks_of(whole(text="So.", degraded=["truncated", "bm25", "rerank", "llm:a"]), "context")

@@ -1,0 +1,116 @@
+"""Results: the sections that may answer, in the order of the ranking, as a search engine shows them.
+
+Each has its best passage whole, as far as there is room. Knows quotes and texts only: no question and no score.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from pipelines.answering.hits import own_heading
+from pipelines.answering.synthesis.passages import Passage, says_more, split_passages
+from pipelines.answering.synthesis.quotes import (
+    UNSURE,
+    Quote,
+    add_below,
+    count_words,
+    fill_section,
+    is_named,
+    write_passages,
+)
+from pipelines.answering.synthesis.shortening import cut_block, is_cut
+from pipelines.page.blocks import MarkdownBlock
+from pipelines.page.markdown import markdown_of
+from pipelines.records import Hit
+from pipelines.text.languages import ENGLISH, join, say
+
+MOST_RESULTS = 5
+# Words of all results with their titles, which a reader looks through without scrolling twice, and of the first one.
+RESULTS, FIRST = 600, 200
+
+
+def fill_results(quotes: Sequence[Quote], hits: Sequence[Hit]) -> tuple[Quote, ...]:
+    """Return the quotes, each with what fits of its section: the first has more room, the others share the rest."""
+    titles = tell_apart([hits[quote.hit] for quote in quotes])
+    pages = [hits[quote.hit].url for quote in quotes]
+    left = RESULTS - sum(len(title.split()) for title in titles)
+    filled: list[Quote] = []
+    for n, quote in enumerate(quotes):
+        share = left // (len(quotes) - n)
+        most = max(FIRST, share) if n == 0 else share
+        hit = hits[quote.hit]
+        result = fit(quote, split_passages(hit.passage), most)
+        filled.append(add_below(result, hit, most) if pages.count(hit.url) == 1 else result)
+        left -= count_words(filled[-1].passages)
+    return tuple(filled)
+
+
+def fit(quote: Quote, section: Sequence[Passage], most: int) -> Quote:
+    """Return a quote of `section` with about `most` words: its best passage, then as much else as fits."""
+    if count_words(quote.passages) <= most:
+        return fill_section(quote, section, most)
+    best = [passage for passage in quote.passages if passage.place in quote.core]
+    if count_words(best) <= most:
+        return fill_section(replace(quote, passages=tuple(best)), section, most)
+    said = [passage.place for passage in section if says_more(passage)]
+    begins = not said or best[0].place <= said[0]
+    shorter = _cut(best, most)
+    return replace(quote, passages=shorter, begins=begins, ends=is_cut(shorter[-1].blocks[-1]))
+
+
+def _cut(passages: Sequence[Passage], most: int) -> tuple[Passage, ...]:
+    """Return the beginning of passages, with their first code, up to about `most` words."""
+    code = next((_length(block) for passage in passages for block in passage.blocks if block.has_code), 0)
+    left, needs = most, min(code, max(most, 0))  # `needs` is the room of code that is still to come
+    kept: list[Passage] = []
+    for passage in passages:
+        blocks: list[MarkdownBlock] = []
+        for block in passage.blocks:
+            is_first = (needs > 0 and block.has_code) or not (kept or blocks)
+            needs = 0 if block.has_code else needs
+            shorter = cut_block(block, left - needs) or (cut_block(block, 0, least=1) if is_first else None)
+            if shorter:
+                blocks.append(shorter)
+                left -= _length(shorter)
+        kept += [replace(passage, blocks=tuple(blocks))] if blocks else []
+    return tuple(kept)
+
+
+def _length(block: MarkdownBlock) -> int:
+    return len(block.plain.split())
+
+
+def tell_apart(hits: Sequence[Hit]) -> list[str]:
+    """Return a title for each hit: its page and its heading, with more of the headings where others have the same."""
+    titles = [_path(hit, inner=1) for hit in hits]
+    for inner in (2, 3, 9):
+        titles = [
+            _path(hit, inner) if titles.count(title) > 1 else title for hit, title in zip(hits, titles, strict=True)
+        ]
+    return [
+        f"{title} ({hit.version or hit.source})" if titles.count(title) > 1 else title
+        for hit, title in zip(hits, titles, strict=True)
+    ]
+
+
+def _path(hit: Hit, inner: int) -> str:
+    """Return the title of a hit's page and its `inner` last headings."""
+    page = hit.title or (hit.headings[0] if hit.headings else "")
+    return " › ".join(dict.fromkeys(filter(None, [page, *hit.headings[-inner:]]))) or own_heading(hit)
+
+
+def write_results(quotes: Sequence[Quote], hits: Sequence[Hit], *, known: bool = True, language: str = ENGLISH) -> str:
+    """Return the results: each passage below its title and its number `[n]`.
+
+    Above them it says that they are the best matches, that none answers for certain, or, with `known` False, that it
+    does not know.
+    """
+    titles = tell_apart([hits[quote.hit] for quote in quotes])
+    written = [
+        f"**{markdown_of(title)}** [{quote.hit + 1}]\n\n{write_passages(quote)}"
+        for quote, title in zip(quotes, titles, strict=True)
+    ]
+    unsure = max((quote.support for quote in quotes), default=0.0) < UNSURE and not is_named(quotes)
+    above = [say("unsure" if unsure else "results", language)]
+    if not known:
+        above = [say("unknown", language), say("closest_quotes", language)]
+    return "\n\n".join([join(above, language), *written])

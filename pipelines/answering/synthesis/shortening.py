@@ -1,0 +1,122 @@
+"""Shortens blocks to what a reader can look through, without tearing a sentence, item or row.
+
+Knows texts only.
+"""
+
+import itertools
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from pipelines.answering.synthesis.passages import Passage, numbers, split_sentences
+from pipelines.page.blocks import LINE_BREAK, BlockKind, MarkdownBlock
+from pipelines.page.stored import plain_text
+
+OMITTED = "…"
+MOST_CODE_LINES = 60  # longer code is cut: the source's own page has all of it
+# Of a longer table or list those rows are quoted that concern the question: a reader looks for one, not for all.
+MOST_ROWS = 8
+MOST_ROW_WORDS = 100  # words of a table or list that is quoted whole however many rows it has
+MEANT = 0.2  # share of the question's words that the best row has if one is meant; by hand
+CONCERNS = 0.5  # share of the best row's words that another one has
+MOST_PROSE_WORDS = 150  # of a block; a longer one ends after a whole sentence
+MOST_STEP_WORDS = 250  # of an ordered list, which is quoted from its first item on
+
+
+def bound(passage: Passage, concern: Callable[[str], float]) -> Passage:
+    """Return `passage` with what a reader can look through; `concern` tells how much a text is about the question.
+
+    Tables keep their head and lists their order; code stays whole.
+    """
+    return replace(passage, blocks=tuple(_bound_block(block, concern) for block in passage.blocks))
+
+
+def _bound_block(block: MarkdownBlock, concern: Callable[[str], float]) -> MarkdownBlock:
+    if block.kind is BlockKind.TABLE:
+        head, rule, *rows = block.rows
+        return _with_rows(block, [head, rule, *_choose_rows(rows, f"| {OMITTED} |", concern)])
+    if numbers(block):  # steps: none is left out between others
+        return cut_block(block, MOST_STEP_WORDS, least=1) or block
+    if block.kind is BlockKind.LIST:
+        return _with_items(block, _choose_rows(block.items, f"\n{OMITTED}\n", concern))
+    if block.kind is BlockKind.CODE:
+        first, *lines, last = block.text.split("\n")
+        kept = lines[:MOST_CODE_LINES] + ([OMITTED] if len(lines) > MOST_CODE_LINES else [])
+        return replace(block, text="\n".join([first, *kept, last]))
+    if block.kind is BlockKind.PROSE and len(block.plain.split()) > MOST_PROSE_WORDS:
+        return replace(block, text=_whole_sentences(block.text.replace(LINE_BREAK, "\n")))
+    return block
+
+
+def _choose_rows(rows: Sequence[str], gap: str, concern: Callable[[str], float]) -> list[str]:
+    """Return up to MOST_ROWS rows in their order, with `gap` where others are left out; all if they have few words."""
+    plain = [plain_text(row) for row in rows]
+    if len(rows) <= MOST_ROWS or sum(len(row.split()) for row in plain) <= MOST_ROW_WORDS:
+        return list(rows)
+    scores = [concern(row) for row in plain]
+    least = CONCERNS * max(scores) if max(scores) >= MEANT else 0.0  # no row is meant: the first ones
+    near = [n for n, score in enumerate(scores) if score >= least]
+    kept = sorted(sorted(near, key=lambda n: -scores[n] if least else n)[:MOST_ROWS])
+    chosen: list[str] = []
+    for before, n in itertools.pairwise([-1, *kept]):
+        chosen += [gap, rows[n]] if n > before + 1 else [rows[n]]
+    return chosen + ([gap] if kept[-1] + 1 < len(rows) else [])
+
+
+def _whole_sentences(prose: str) -> str:
+    """Return the first sentences of `prose`, up to MOST_PROSE_WORDS, never less than one."""
+    kept, words = "", 0
+    for sentence in split_sentences(prose):
+        words += len(sentence.split())
+        if kept and words > MOST_PROSE_WORDS:
+            return f"{kept} {OMITTED}"
+        kept = f"{kept} {sentence}".lstrip()
+    return kept
+
+
+def cut_block(block: MarkdownBlock, most: int, *, least: int = 0) -> MarkdownBlock | None:
+    """Return the beginning of a block up to `most` words, with a mark for the rest; None if that is nothing.
+
+    It ends after a whole sentence, item, row or line, of which there are at least `least`. A note is not cut.
+    """
+    if len(block.plain.split()) <= most or (least and block.kind is BlockKind.NOTE):
+        return block
+    match block.kind:
+        case BlockKind.NOTE:
+            return None
+        case BlockKind.LIST:
+            items = _first(block.items, most, least)
+            return _with_items(block, [*items, f"\n{OMITTED}"]) if items else None
+        case BlockKind.TABLE:
+            head, rule, *rows = block.rows
+            shown = _first(rows, most - len(plain_text(head).split()), least)
+            return _with_rows(block, [head, rule, *shown, f"| {OMITTED} |"]) if shown else None
+        case BlockKind.CODE:
+            first, *lines, last = block.text.split("\n")
+            shown = _first(lines, most, least)
+            return replace(block, text="\n".join([first, *shown, OMITTED, last])) if shown else None
+    sentences = _first(list(split_sentences(block.text.replace(LINE_BREAK, "\n"))), most, least)
+    return replace(block, text=" ".join([*sentences, OMITTED])) if sentences else None
+
+
+def is_cut(block: MarkdownBlock) -> bool:
+    """Return whether the end of a block is left out."""
+    return block.text.rstrip("`~| \n").endswith(OMITTED)
+
+
+def _with_rows(block: MarkdownBlock, rows: Sequence[str]) -> MarkdownBlock:
+    return replace(block, text="\n".join(rows), rows=tuple(rows))
+
+
+def _with_items(block: MarkdownBlock, items: Sequence[str]) -> MarkdownBlock:
+    return replace(block, text="\n".join(items), items=tuple(items))
+
+
+def _first(parts: Sequence[str], most: int, least: int) -> list[str]:
+    """Return the first parts that have up to `most` words together, at least `least` of them."""
+    kept: list[str] = []
+    for part in parts:
+        most -= len(plain_text(part).split())
+        if most < 0 and len(kept) >= least:
+            break
+        kept.append(part)
+    return kept
