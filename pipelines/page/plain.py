@@ -10,6 +10,7 @@ from operator import itemgetter
 from pipelines.page.tree import Row, Span, Spans
 
 CELL = Span(" | ", style="cell")  # between the cells of a row
+_DIVIDES = CELL.text.strip()
 NEW_LINE = Span("\n")  # between the rows of a table
 STRUCK = "~~"
 _TEXT, _KIND, _STYLE = itemgetter(0), itemgetter(1, 2, 3), itemgetter(3)
@@ -124,11 +125,11 @@ def row_spans(row: Row) -> Spans:
 
 
 def cells_of(spans: Spans) -> list[Spans]:
-    """Return the cells of a row."""
+    """Return the cells of a row. Where it was cut within a divider, the half that has the sign divides."""
     cells: list[list[Span]] = [[]]
     for span in spans:
-        if span.style == "cell":
-            cells.append([])
+        if span.style == CELL.style:
+            cells.extend([] for _ in range(span.text.count(_DIVIDES)))
         else:
             cells[-1].append(span)
     return list(map(tuple, cells))

@@ -12,7 +12,7 @@ from pipelines.embedding.tokens import TokenCounter
 from pipelines.page.cut.chunker import Chunker, InvalidChunkSize
 from pipelines.page.cut.packing import split_words
 from pipelines.page.flow import BlockKind
-from pipelines.page.tree import Document, Section
+from pipelines.page.tree import Document, Section, Span, Table
 from pipelines.records import Chunk
 from tests.kit.blocks import Block, blocks_of, nodes_of
 from tests.kit.plain_chunks import PlainChunker
@@ -144,6 +144,16 @@ def test_characters_bound_the_text_and_tokens_still_what_is_read(document: Docum
     for chunk in PlainChunker(Bytes(max_tokens=200), 100, overlap, "characters")(document):
         assert len(chunk.text) <= 100
         assert chunk.tokens <= 200
+
+
+@pytest.mark.parametrize("length", [97, 98, 99, 100, 101, 150, 200])
+@pytest.mark.parametrize("last", ["", "a"])
+def test_a_row_that_is_cut_between_two_cells_has_no_cell_more(length: int, last: str) -> None:
+    row = ((Span("0" * length),), (Span(last),) if last else ())
+    torn = Document(URL, "Guide", "en", (Section(URL, ("a",), ("Guide",), [Table(head=(), rows=[row])]),))
+    chunks = Chunker(Bytes(max_tokens=200), 100, 0, "characters")(torn)
+    assert sum(chunk.text.splitlines()[-1].count(" | ") for chunk in chunks) == 1
+    assert len(PlainChunker(Bytes(max_tokens=200), 100, 0, "characters")(torn)) == len(chunks)
 
 
 # -- what is not torn
