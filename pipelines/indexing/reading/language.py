@@ -1,4 +1,4 @@
-"""Tells the language of a page: what its HTML declares, else the folder of a locale in its URL, else its prose.
+"""Tells the language of a page by its HTML, else by the locale in its URL, else by its prose.
 
 A folder such as /cs/ may be the one of a language or of anything else, so the prose must not speak against it.
 """

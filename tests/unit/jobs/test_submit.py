@@ -90,8 +90,8 @@ def test_a_node_that_has_everything_lacks_nothing_and_one_without_says_what():
 
 
 def test_what_a_package_requires_in_turn_is_needed_too(monkeypatch):
-    found = {wanted.name: version for wanted, version in node.walk_requirements(["psycopg[binary]"])}
-    assert {"psycopg", "psycopg-binary", "typing-extensions"} <= {canonicalize_name(name) for name in found}
+    found = {wanted.name: version for wanted, version in node.walk_requirements(["psycopg[binary]", "httpx"])}
+    assert {"psycopg", "psycopg-binary", "httpcore", "h11"} <= {canonicalize_name(name) for name in found}
     assert "psycopg-binary" not in {wanted.name for wanted, _ in node.walk_requirements(["psycopg"])}
     real = node.distribution
 

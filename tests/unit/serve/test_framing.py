@@ -75,9 +75,10 @@ async def ask(port: int, *pieces: bytes) -> bytes:
         writer.write(piece)
         for _ in range(4):  # until the server has read it
             await asyncio.sleep(0)
-    found = await asyncio.wait_for(reader.read(), 30)
-    writer.close()
-    return found
+    try:
+        return await asyncio.wait_for(reader.read(), 30)
+    finally:
+        writer.close()
 
 
 def post(*lines: bytes, path: bytes = b"/query", version: bytes = b"1.1") -> bytes:
@@ -289,9 +290,9 @@ async def test_where_too_many_wait_the_first_of_them_is_refused():
             await asyncio.sleep(0.1)
             asking.append(asyncio.create_task(ask(port, HIDDEN)))
         refused = [await task for task in asking[1:3]]
+        assert [ANSWER.findall(found) for found in refused] == [[b"429"], [b"429"]] and app.seen == []
         for task in asking:
             task.cancel()
-    assert [ANSWER.findall(found) for found in refused] == [[b"429"], [b"429"]] and app.seen == []
 
 
 class Line:

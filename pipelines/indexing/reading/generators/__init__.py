@@ -38,7 +38,7 @@ def generator_of(table: str, keys: dict[str, Any], module: ModuleType | None = N
     except InvalidSelector as error:
         raise WrongTable(f"{table}: {key}: {error}") from error
     except TypeError as error:
-        raise WrongTable(f"{table}: {error}; its keys are {_KEYS}, those of publishes {_PUBLISHES}") from error
+        raise WrongTable(f"{table}: {error} (its keys are {_KEYS}; those of publishes {_PUBLISHES})") from error
 
 
 def _frozen(value: Any) -> Any:

@@ -1,4 +1,4 @@
-"""rustdoc: an item becomes a section with its id, its name, its signature as code, and the version that brought it.
+"""rustdoc: an item becomes a section with its id, name, signature as code, and first version.
 
 Id and signature stand in the summary of a `<details>`, the text beside it; an implementation without text is a line.
 """
