@@ -51,11 +51,11 @@ def is_right(answers: Sequence[Mapping[str, str]], url: str, headings: Sequence[
 
 
 def is_page(file: str, url: str) -> bool:
-    """Return whether a file may be published at a URL: the folders of the URL are the last ones of the file."""
+    """Return whether a file may be published at a URL: both have the same name, whatever the folders are called."""
     page, parts = parts_of(urlsplit(url).path), parts_of(file)
     if not page:
         return PurePosixPath(file).stem.lower() in FRONT
-    return parts[-len(page) :] == page
+    return parts[-1:] == page[-1:]
 
 
 def place_of(row: Mapping[str, Any], answer: Answer) -> int:

@@ -12,6 +12,7 @@ RIGHT = [{"path": "docs/guides/Install.md", "heading": "On `Windows`"}]
     [
         ("https://d.test/guides/install/", ("Install", "On Windows"), True),
         ("https://d.test/docs/guides/Install.html#on-windows", ("Install", "On Windows", "By hand"), True),
+        ("https://d.test/manual/install", ("Install", "On Windows"), True),
         ("https://d.test/guides/install", ("Install", "On macOS"), False),
         ("https://d.test/guides/remove/", ("Remove", "On Windows"), False),
         ("https://d.test/", ("On Windows",), False),
