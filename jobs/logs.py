@@ -78,10 +78,14 @@ def print_entry(run: int, file: str, entry: Mapping[str, Any], as_json: bool) ->
 
 
 def files_of_this_machine() -> Iterator[tuple[str, str]]:
-    """Yield name and text of the logs of each session of Ray."""
+    """Yield name and text of the logs of each session of Ray, but those that only another account may read."""
     for folder in ray_folders():
         for path in sorted(folder.glob(f"session_2*/logs/{OF_PROCESSES}")):
-            yield str(path.relative_to(folder)), path.read_text(errors="replace")
+            try:
+                text = path.read_text(errors="replace")
+            except OSError:
+                continue
+            yield str(path.relative_to(folder)), text
 
 
 def files_of_cluster(address: str) -> Iterator[tuple[str, str]]:

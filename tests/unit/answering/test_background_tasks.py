@@ -16,8 +16,10 @@ from typing import Any
 import pytest
 import yaml
 
+from pipelines.answering.conversation import background
 from pipelines.answering.conversation.background import empty_reply, find_background_task
 from pipelines.records import Message
+from pipelines.text.phrases import compile_phrases, read_table
 
 ROOT = Path(__file__).parents[3]
 QUESTIONS = ROOT / "benchmarks" / "questions"
@@ -138,6 +140,7 @@ def test_no_question_of_a_reader_is_a_task() -> None:
         assert find_background_task([*HISTORY, Message("user", ask)]) is None, ask
 
 
+BEGINS = compile_phrases(read_table(background.__name__))["begins"]
 QUOTING = (
     "{ask}\n\nMy client also sends this:\n{prompt}",
     "{prompt}\n\n{ask}",
@@ -155,6 +158,8 @@ def test_a_question_that_quotes_a_task_is_a_question(ask: str) -> None:
     for shape in QUOTING:
         if shape.startswith("{prompt}") and not ask.endswith("?"):
             continue  # below a whole prompt only a question mark tells that a reader goes on
+        if shape.startswith("{ask}") and BEGINS.match(ask) and not ask.endswith("?"):
+            continue  # above one an order, "make postgres write …", may be the first line of the task
         quoting = shape.format(ask=ask, prompt=prompt)
         assert find_background_task([Message("user", quoting)]) is None, quoting
         assert find_background_task([*HISTORY, Message("user", quoting)]) is None, quoting
