@@ -51,7 +51,7 @@ def is_right(answers: Sequence[Mapping[str, str]], url: str, headings: Sequence[
 
 
 def is_page(file: str, url: str) -> bool:
-    """Return whether a file may be published at a URL: both have the same name, whatever the folders are called."""
+    """Return whether a file may be published at a URL: both have the same name. Folders may differ."""
     page, parts = parts_of(urlsplit(url).path), parts_of(file)
     if not page:
         return PurePosixPath(file).stem.lower() in FRONT

@@ -78,7 +78,7 @@ def print_entry(run: int, file: str, entry: Mapping[str, Any], as_json: bool) ->
 
 
 def files_of_this_machine() -> Iterator[tuple[str, str]]:
-    """Yield name and text of the logs of each session of Ray, but those that only another account may read."""
+    """Yield the name and text of each log of each Ray session. Logs that this account may not read are left out."""
     for folder in ray_folders():
         for path in sorted(folder.glob(f"session_2*/logs/{OF_PROCESSES}")):
             try:

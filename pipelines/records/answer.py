@@ -86,7 +86,7 @@ QUOTED: Form = "quoted"
 AnswerForm = Literal["answer", "results"]
 ANSWER: AnswerForm = "answer"
 RESULTS: AnswerForm = "results"
-FOLLOWED = 2  # results that a follow-up goes on from: more would lead it astray
+FOLLOWED = 2  # results that a follow-up builds on: more would lead it astray
 
 # How far a reader can rely on an answer; grounding/confidence.py defines it.
 Confidence = Literal["high", "some", "low"]
@@ -200,7 +200,7 @@ class Answer:
     def cited(self) -> tuple[str, ...]:
         """The ids of the chunks that it cites: of each source the n-th hit, or the first hit with that source.
 
-        Of results those of the first FOLLOWED: the others are only candidates, and a follow-up would go on from them.
+        Of results only the first FOLLOWED count: a follow-up would build on the others, which are only candidates.
         """
         citations = self.citations[:FOLLOWED] if self.form == RESULTS else self.citations
         found = (self._hit_of(citation) for citation in citations)

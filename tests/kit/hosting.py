@@ -35,7 +35,7 @@ class HostedStore(GuardedStore):
 class Asked:
     """A request that reached the service: its method ("websocket" for a socket), its path, its headers, its body.
 
-    The body arrives after the headers: until it is `whole`, the service has not read to its end.
+    The body arrives after the headers. The request is `whole` once the service has read all of it.
     """
 
     method: str

@@ -2,7 +2,7 @@
 
 Tests that use the session's Ray go to one worker, first of all, so that it ends when the last of them is done: a Ray
 that does nothing costs a sixth of a processor. The slowest of the others come next, so that the workers end together.
-Files that load torch go to one worker too: it takes a process eight seconds. So do those of the house, which parse
+Files that load torch go to one worker too: it takes a process eight seconds. So do the tests of the house, which parse
 every file of the project.
 """
 
@@ -37,7 +37,7 @@ class FileScheduling(LoadScopeScheduling):
 def group_of(test: str) -> str:
     """Return RAY for a test that uses the session's Ray or Serve itself or by a fixture of its file, else its file.
 
-    Files that load torch are one group, and those of the house.
+    Files that load torch are one group. So are the tests of the house.
     """
     file, _, name = test.partition("::")
     using = set() if file.startswith("tests/unit/") else users_of_ray(file)

@@ -221,7 +221,7 @@ class Candidates:
         return math.log(support / (1 - support))
 
     def _quote(self, one: Candidate, ranking: Sequence[Candidate] = ()) -> Quote:
-        """Return a passage with those of its section that belong to it, fit nearly as well, or begin the section."""
+        """Return a passage with others of its section: they belong to it, fit nearly as well, or begin the section."""
         section = self._passages[one.hit]
         core = {passage.place: passage for passage in whole_steps(section, one.passage.place)}
         passages = core | {passage.place: passage for passage in widen(section, one.passage.place)}

@@ -215,7 +215,7 @@ def numbers(block: MarkdownBlock) -> tuple[int, int] | None:
 
 
 def whole_steps(passages: Sequence[Passage], at: int) -> list[Passage]:
-    """Return the passage `at` with those that the steps of its ordered list begin in, and those that they go on in."""
+    """Return the passage `at` and all passages that hold steps of the same ordered list."""
     lists = [[found for block in passage.blocks if (found := numbers(block))] for passage in passages]
     first = last = at
     while lists[first] and lists[first][0][0] > 1:

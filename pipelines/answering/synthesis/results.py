@@ -54,7 +54,8 @@ def fit(quote: Quote, section: Sequence[Passage], most: int) -> Quote:
     said = [passage.place for passage in section if says_more(passage)]
     begins = not said or best[0].place <= said[0]
     shorter = _cut(best, most)
-    return replace(quote, passages=shorter, begins=begins, ends=is_cut(shorter[-1].blocks[-1]))
+    marked = is_cut(shorter[-1].blocks[-1])  # that more follows, which one mark says
+    return replace(quote, passages=shorter, begins=begins, ends=marked)
 
 
 def _cut(passages: Sequence[Passage], most: int) -> tuple[Passage, ...]:

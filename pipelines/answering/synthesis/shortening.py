@@ -42,8 +42,8 @@ def _bound_block(block: MarkdownBlock, concern: Callable[[str], float]) -> Markd
         first, *lines, last = block.text.split("\n")
         kept = lines[:MOST_CODE_LINES] + ([OMITTED] if len(lines) > MOST_CODE_LINES else [])
         return replace(block, text="\n".join([first, *kept, last]))
-    if block.kind is BlockKind.PROSE and len(block.plain.split()) > MOST_PROSE_WORDS:
-        return replace(block, text=_whole_sentences(block.text.replace(LINE_BREAK, "\n")))
+    if block.kind is BlockKind.PROSE:
+        return cut_block(block, MOST_PROSE_WORDS, least=1) or block
     return block
 
 
@@ -60,17 +60,6 @@ def _choose_rows(rows: Sequence[str], gap: str, concern: Callable[[str], float])
     for before, n in itertools.pairwise([-1, *kept]):
         chosen += [gap, rows[n]] if n > before + 1 else [rows[n]]
     return chosen + ([gap] if kept[-1] + 1 < len(rows) else [])
-
-
-def _whole_sentences(prose: str) -> str:
-    """Return the first sentences of `prose`, up to MOST_PROSE_WORDS, never less than one."""
-    kept, words = "", 0
-    for sentence in split_sentences(prose):
-        words += len(sentence.split())
-        if kept and words > MOST_PROSE_WORDS:
-            return f"{kept} {OMITTED}"
-        kept = f"{kept} {sentence}".lstrip()
-    return kept
 
 
 def cut_block(block: MarkdownBlock, most: int, *, least: int = 0) -> MarkdownBlock | None:

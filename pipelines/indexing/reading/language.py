@@ -42,7 +42,7 @@ def language_of(document: Document) -> str:
 def _spoken(prose: list[str]) -> str:
     """Return the language that more paragraphs are in than in any other, "und" if only another one than English.
 
-    A single paragraph, as a name or a quotation, tells English alone.
+    A single paragraph may be a name or a quotation, so it only tells English.
     """
     found = Counter(map(find_language, prose))
     language = max(sorted(found.keys() - {"", "und"}), key=found.__getitem__, default="")

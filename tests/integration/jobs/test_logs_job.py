@@ -40,7 +40,7 @@ def test_lines_of_another_run_are_left_out(jobs: Jobs, tmp_path: Path, monkeypat
     (logs / "worker-1.err").write_text("\n".join([json.dumps(own), json.dumps(other), *plain]))
     (logs / "worker-2.err").write_text(json.dumps(other))
     (logs / "worker-0.err").symlink_to("gone")  # as Ray deletes old ones
-    (logs / "worker-9.err").mkdir()  # that can't be read, as those of another account
+    (logs / "worker-9.err").mkdir()  # unreadable, like the logs of another account
     for number, entry in enumerate(elsewhere, 3):
         (logs / f"worker-{number}.err").write_text(json.dumps(entry))
     assert jobs.text("logs", run).splitlines() == [

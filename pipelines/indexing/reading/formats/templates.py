@@ -50,7 +50,7 @@ _ENDS = {
     name: re.compile(rf"\{{(?:%-?|\{{[<%])\s*(?:end|/\s*){name}\b[^%>\n]*[%>]\}}{{1,2}}")
     for name in ("highlight", "comment")
 }
-# The signs of Liquid around what it leaves as it is, with the line that one has for itself.
+# The tags around text that Liquid does not change. A tag on its own line goes with that line.
 _RAW = re.compile(r"^[ \t]*\{%-?[ \t]*(?:end)?raw[ \t]*-?%\}[ \t]*\n|\{%-?[ \t]*(?:end)?raw[ \t]*-?%\}", re.MULTILINE)
 _ATTRIBUTES = re.compile(r"\{:[ \t]*([^{}\n]*)\}[ \t]*$")  # of kramdown, for the block above
 _FAILED = "templates: texts in which no more end of a name comes"

@@ -18,7 +18,7 @@ from pipelines.page.plain import joined, plain, row_spans
 from pipelines.page.tree import Row, Span, Spans, Table
 
 _MOST_CELLS = 100_000  # of a table whose colspans and rowspans are filled in: a hostile one would fill the memory
-_APART = ("div", "p", "li", "dd", "tr", "td", "th", "caption", "table")  # what has its words apart from those around it
+_APART = ("div", "p", "li", "dd", "tr", "td", "th", "caption", "table")  # whose words never join their neighbors
 _OWN_BLOCK = ("pre", "table", "dl", *HEADINGS)
 
 
