@@ -68,7 +68,8 @@ def run(args: argparse.Namespace) -> int:
         scope += ["--allow-private"] * (host.hostname in ("127.0.0.1", "::1", "localhost"))
         few = not args.site or args.max_pages <= HERE_PAGES  # embedded sooner than actors start
         moved = ["--max-delete-ratio", "1"]  # the pages of a port that the site has left are no loss
-        run_command(environment, "index", site, "--collection", collection, *scope, *moved, *["--no-ray"] * few)
+        words = ["index", site, "--collection", collection, *scope, *moved, *["--no-ray"] * few]
+        run_command(environment, *words, service=service, messages=messages)
         wait_until_ready(service, f"{base}/health/ready", messages)
         print(flush=True)
         run_command(environment, "ask", args.question or (ANY_QUESTION if args.site else OWN_QUESTION), "--url", base)
@@ -121,11 +122,33 @@ def shown_command() -> str:
     return str(script.relative_to(Path.cwd()) if script.is_relative_to(Path.cwd()) else script)
 
 
-def run_command(environment: Mapping[str, str], verb: str, *words: str) -> None:
-    """Run one command to its end. Raises DemoFailed."""
-    done = subprocess.run([sys.executable, "-m", "jobs", verb, *words], env=environment, cwd=ROOT, check=False)
-    if done.returncode not in (DONE, NEEDS_A_LOOK):
-        raise DemoFailed(f"`raydex {verb}` ended with exit code {done.returncode}")
+def run_command(
+    environment: Mapping[str, str],
+    verb: str,
+    *words: str,
+    service: "subprocess.Popen[bytes] | None" = None,
+    messages: IO[str] | None = None,
+) -> None:
+    """Run one command to its end, or to that of the `service`. Raises DemoFailed, with the service's `messages`."""
+    with subprocess.Popen([sys.executable, "-m", "jobs", verb, *words], env=environment, cwd=ROOT) as command:
+        try:
+            while command.poll() is None:
+                if service and messages and service.poll() is not None:
+                    raise DemoFailed(
+                        last_words(messages) or f"`raydex serve` ended with exit code {service.returncode}"
+                    )
+                time.sleep(0.1)
+        except BaseException:
+            command.terminate()
+            raise
+    if command.returncode not in (DONE, NEEDS_A_LOOK):
+        raise DemoFailed(f"`raydex {verb}` ended with exit code {command.returncode}")
+
+
+def last_words(messages: IO[str]) -> str:
+    """Return the last line of what a service said, "" if it said nothing."""
+    messages.seek(0)
+    return (messages.read().strip().splitlines() or [""])[-1]
 
 
 @contextlib.contextmanager
@@ -157,9 +180,8 @@ def wait_until_ready(service: "subprocess.Popen[bytes]", url: str, messages: IO[
         except httpx.HTTPError as error:
             problem = str(error)
         time.sleep(0.3)
-    messages.seek(0)
-    if service.poll() is not None and (said := messages.read().strip()):
-        raise DemoFailed(said.splitlines()[-1])
+    if service.poll() is not None and (said := last_words(messages)):
+        raise DemoFailed(said)
     raise DemoFailed(f"the service is not ready at {url}: {problem}; run `raydex serve` to see its output")
 
 

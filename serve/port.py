@@ -117,5 +117,5 @@ def _home_of(pid: int) -> Path:
 
 def _command_of(pid: int) -> str:
     with contextlib.suppress(psutil.Error):
-        return " ".join(psutil.Process(pid).cmdline())[:MOST_COMMAND_CHARACTERS]
+        return " ".join(" ".join(psutil.Process(pid).cmdline()).split())[:MOST_COMMAND_CHARACTERS]
     return "its command can't be read"

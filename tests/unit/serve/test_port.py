@@ -85,6 +85,18 @@ def test_a_taken_port_ends_the_command_before_anything_starts_and_a_demo_says_so
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_demo_whose_service_ends_indexes_no_further(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    endless = tmp_path / "python"
+    endless.write_text("#!/bin/sh\nexec sleep 600\n")
+    endless.chmod(0o755)
+    with tempfile.TemporaryFile("w+") as messages:
+        messages.write("starting\nport 8000 is taken by another process\n")
+        with subprocess.Popen([sys.executable, "-c", ""]) as service:
+            monkeypatch.setattr(demo.sys, "executable", str(endless))
+            with pytest.raises(demo.DemoFailed, match=r"^port 8000 is taken"):
+                demo.run_command({}, "index", service=service, messages=messages)
+
+
 @pytest.mark.parametrize("number", ["SIGINT", "SIGTERM"])
 def test_a_signal_ends_a_service_while_it_starts(number: str) -> None:
     start = f"m.find_llm = lambda _: signal.raise_signal(signal.{number}); raise SystemExit(m.main())"
