@@ -54,22 +54,30 @@ endef
 export CHECK_DISK
 check_disk = $(PYTHON) -c "$$CHECK_DISK" $(VENV)
 
-# On a terminal pip shows what it does: it takes minutes. Older releases of pip read the indexes three times as slowly; most
-# modules are never imported, so Python compiles them when they are.
+# uv installs in a quarter of pip's time. It does not read pip's settings, so it is told pip's index; where that is not enough
+# (a proxy, an index with a password, no wheel of uv), pip does it. On a terminal both show what they do. Most modules are never
+# imported, so Python compiles them when they are. Older releases of pip read the indexes three times as slowly.
 PIP := 26.3
-PIP_INSTALL = $(BIN)/python -m pip install $(if $(MAKE_TERMOUT),,--quiet) --disable-pip-version-check --no-compile
+UV := 0.13.9
+QUIET = $(if $(MAKE_TERMOUT),,--quiet)
+PIP_INSTALL = $(BIN)/python -m pip install $(QUIET) --disable-pip-version-check --no-compile
+UV_INSTALL = index=`$(BIN)/python -m pip config list | sed -n "s/^.*\.index-url='\(.*\)'$$/\1/p" | tail -n 1`; \
+  $(BIN)/python -m uv pip install $(QUIET) --python $(BIN)/python $${index:+--default-index "$$index"}
+ALL := -c constraints.txt -e '.$(EXTRAS)'
 HAS_TORCH = ls $(VENV)/lib/python3*/site-packages/torch/version.py > /dev/null 2>&1
 $(VENV)/.installed: pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Raydex needs Python 3.11 or newer, this is " + sys.version.split()[0] + ": set PYTHON=python3.11 (or newer)")'
 	@$(HAS_TORCH) || $(check_disk) $(DISK_CPU) ""
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "installing into $(VENV) (some minutes the first time)"
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile pip==$(PIP)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile pip==$(PIP) uv==$(UV) || \
+	  $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile pip==$(PIP)
 	@test -z "$(TORCH_INDEX)" || $(HAS_TORCH) || \
 	  $(PIP_INSTALL) --index-url $(TORCH_INDEX) --timeout 5 --retries 0 --no-deps -c constraints.txt torch 2> /dev/null || \
 	  echo "no torch comes from $(TORCH_INDEX): taking the one of your package index, on Linux perhaps with CUDA"
 	@test "`uname -s`" != Linux || $(HAS_TORCH) || $(check_disk) $(DISK_CUDA) ", or set DISK_CUDA=$(DISK_CPU) if your package index has torch for CPUs"
-	@$(PIP_INSTALL) -c constraints.txt -e '.$(EXTRAS)'
+	@$(HAS_TORCH) || $(PIP_INSTALL) --no-deps -c constraints.txt torch
+	@$(UV_INSTALL) $(ALL) || { echo "uv can't install here: taking pip"; $(PIP_INSTALL) $(ALL); }
 	@touch $@
 
 # The tests of the pages skip, with the reason, where there is no browser: so this never fails.
@@ -97,13 +105,8 @@ test-cluster: $(VENV)/.installed
 	@$(BIN)/python -m pytest tests/cluster
 
 # Whether constraints.txt installs on the Pythons and platforms that are promised: asks the package index.
-UV := 0.13.9
-check-constraints: $(VENV)/.uv-$(UV)
+check-constraints: $(VENV)/.installed
 	@$(BIN)/python .ci/constraints.py $(BIN)/uv
-
-$(VENV)/.uv-$(UV): $(VENV)/.installed
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check uv==$(UV)
-	@touch $@
 
 # With --jobs the types are read beside all else.
 check: check-types check-style check-javascript check-house

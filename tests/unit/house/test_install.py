@@ -1,4 +1,4 @@
-"""Which torch `make install` takes, and that it starts only where there is room; pip and the GPU are stand-ins."""
+"""Which torch `make install` takes, and that it starts only where there is room; pip, uv and the GPU are simulated."""
 
 import os
 import shutil
@@ -12,12 +12,13 @@ from pipelines.embedding.cpu import has_gpu
 
 ROOT = Path(__file__).parents[3]
 CPU_INDEX = "https://download.pytorch.org/whl/cpu"
-# Makes an environment whose Python is this script, which notes each call of pip and installs an empty torch.
+# Makes an environment whose Python is this script, which notes each call of pip and uv; pip installs an empty torch.
 STAND_IN = f"""#!/bin/sh
 here=$(dirname "$(dirname "$0")")
 case "$*" in
   "-m venv "*) mkdir -p "$3/bin" && cp "$0" "$3/bin/python" ;;
-  "-m pip install "*)
+  "-m pip config list") echo "global.index-url='$PIP_INDEX'" | grep http ;;
+  "-m pip install "* | "-m uv pip install "*)
     echo "$*" >> "$PIP_CALLS"
     case "$*" in
       *"$UNREACHABLE"*) exit 1 ;;
@@ -44,17 +45,22 @@ class Checkout:
         (self.bin / name).write_text(script)
         (self.bin / name).chmod(0o755)
 
-    def install(self, *flags: str, unreachable: str = "nothing") -> subprocess.CompletedProcess[str]:
-        """Run the part of `make install` that installs packages; calls of pip with `unreachable` in them fail."""
+    def install(
+        self, *flags: str, unreachable: str = "nothing", index: str = ""
+    ) -> subprocess.CompletedProcess[str]:
+        """Run the part of `make install` that installs packages; calls with `unreachable` in them fail.
+
+        `index` is the package index of pip's settings.
+        """
         variables = {name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "TORCH_INDEX")}
-        variables |= {"PATH": f"{self.bin}:{os.environ['PATH']}", "PIP_CALLS": str(self._calls)}
+        variables |= {"PATH": f"{self.bin}:{os.environ['PATH']}", "PIP_CALLS": str(self._calls), "PIP_INDEX": index}
         return subprocess.run(
             ["make", ".venv/.installed", f"PYTHON={self.bin / 'python'}", *flags],
             cwd=self.folder, env=variables | {"UNREACHABLE": unreachable}, capture_output=True, text=True, check=False,
         )  # fmt: skip
 
     def calls(self) -> list[str]:
-        """Return the calls of pip since the last time, without its update of itself."""
+        """Return the calls of pip and uv since the last time, without those that install pip and uv."""
         lines = self._calls.read_text().splitlines() if self._calls.exists() else []
         self._calls.unlink(missing_ok=True)
         return [line for line in lines if " pip==" not in line]
@@ -92,7 +98,25 @@ def test_what_is_installed_is_not_fetched_again(checkout, no_gpu):
 def test_an_index_that_cant_be_reached_costs_a_line(checkout, no_gpu):
     done = checkout.install(unreachable=CPU_INDEX)
     assert done.returncode == 0 and f"no torch comes from {CPU_INDEX}" in done.stdout
-    assert "-e .[dev]" in checkout.calls()[-1]
+    _, torch, rest = checkout.calls()
+    assert "index-url" not in torch and torch.endswith("--no-deps -c constraints.txt torch")
+    assert rest.endswith("-e .[dev]")
+
+
+def test_uv_takes_the_package_index_of_pip(checkout):
+    checkout.install(index="https://packages.example.com/simple")
+    rest = checkout.calls()[-1]
+    assert rest.startswith("-m uv pip install ") and " --default-index https://packages.example.com/simple " in rest
+    (checkout.folder / ".venv/.installed").unlink()
+    checkout.install()
+    assert "index" not in checkout.calls()[-1]
+
+
+@pytest.mark.parametrize("unreachable", ["-m uv pip", "uv"])  # uv fails; it is not to be had either
+def test_pip_installs_where_uv_does_not(checkout, unreachable):
+    done = checkout.install(unreachable=unreachable)
+    assert done.returncode == 0 and checkout.calls()[-1].startswith("-m pip install ")
+    assert (checkout.folder / ".venv/.installed").exists()
 
 
 def test_a_failed_install_is_one_and_leaves_no_mark(checkout, no_gpu):
@@ -105,8 +129,7 @@ def test_a_failed_install_is_one_and_leaves_no_mark(checkout, no_gpu):
 def test_with_a_gpu_and_on_macos_torch_is_that_of_the_own_index(checkout, command):
     checkout.command(command, "#!/bin/sh\necho Darwin\n")
     assert checkout.install().returncode == 0
-    (only,) = checkout.calls()
-    assert "torch" not in only
+    assert not [call for call in checkout.calls() if "index" in call]
 
 
 def test_the_index_of_torch_can_be_chosen(checkout):
