@@ -82,9 +82,10 @@ $(VENV)/.installed: pyproject.toml constraints.txt
 
 # The tests of the pages skip, with the reason, where there is no browser: so this never fails.
 chromium:
-	@command -v chromium > /dev/null || command -v google-chrome > /dev/null || \
-	  { test "`id -u`" = 0 && command -v apt-get > /dev/null && apt-get update -qq && apt-get install -qq -y chromium > /dev/null; } || \
-	  echo "no chromium: tests of the pages will be skipped (on Debian, as root: apt-get install chromium)"
+	@command -v chromium-headless-shell > /dev/null || command -v chromium > /dev/null || command -v google-chrome > /dev/null || \
+	  { test "`id -u`" = 0 && command -v apt-get > /dev/null && apt-get update -qq && \
+	    { apt-get install -qq -y chromium-headless-shell || apt-get install -qq -y chromium; } > /dev/null 2>&1; } || \
+	  echo "no chromium: tests of the pages will be skipped (on Debian, as root: apt-get install chromium-headless-shell)"
 
 demo: install
 	@$(BIN)/raydex demo $(if $(SITE),--site '$(SITE)') $(if $(QUESTION),--question '$(QUESTION)')

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Self
 
 SCRIPT = Path(__file__).with_name("shown.js")
-BINARY = shutil.which("chromium") or shutil.which("google-chrome")
+BINARY = next(filter(None, map(shutil.which, ("chromium", "google-chrome", "chromium-headless-shell"))), None)
 FLAGS = (
     *("--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run", "--mute-audio"),
     *("--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1", "--blink-settings=imagesEnabled=false"),
