@@ -45,9 +45,7 @@ class Checkout:
         (self.bin / name).write_text(script)
         (self.bin / name).chmod(0o755)
 
-    def install(
-        self, *flags: str, unreachable: str = "nothing", index: str = ""
-    ) -> subprocess.CompletedProcess[str]:
+    def install(self, *flags: str, unreachable: str = "nothing", index: str = "") -> subprocess.CompletedProcess[str]:
         """Run the part of `make install` that installs packages; calls with `unreachable` in them fail.
 
         `index` is the package index of pip's settings.
