@@ -23,7 +23,7 @@ import pytest
 if TYPE_CHECKING:
     from playwright.sync_api import Page
 
-# The shell is the same engine without a browser around it: the tests of the widget take it two thirds of the CPU seconds.
+# The shell is the same engine without a browser around it: it needs a third less processor time for the widget's tests.
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium-headless-shell", "chromium", "google-chrome"))), None)
 # Without the rasterizer no processor plays a GPU, which took an eighth of the time.
 FLAGS = "--no-sandbox --disable-gpu --disable-software-rasterizer --disable-dev-shm-usage --no-first-run --mute-audio"
