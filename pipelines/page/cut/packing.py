@@ -4,8 +4,10 @@ Of all ways to pack it takes the one that costs least (dynamic programming over 
 model: a function of the caller weighs texts.
 """
 
+import itertools
 import math
 import re
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -81,25 +83,32 @@ class Packer:
     def _starts(self, atoms: Sequence[Atom], weights: list[int], heads: list[Repeated]) -> list[int]:
         """Return for each end, from 0 to the number of atoms, where its last pack begins; of equal ways the shortest.
 
-        Atoms that differ in what they are under are never joined, so a pack may have as many as its budget has tokens,
-        and each is tried as its first.
+        Atoms that differ in what they are under are never joined, so a pack may have as many as its budget has tokens.
+        The fullest pack is tried first: shorter ones leave more empty, so few can still cost less.
         """
         budget = self.budget
         gaps = [self._gap(atom) for atom in atoms]
         rooms = [budget - head.weight for head in heads]  # for atoms, below what the pack repeats
+        totals = list(itertools.accumulate(weights, initial=0))
         begun: list[float] = []  # by the first atom of a pack: what all packs before it cost, and its own break
-        cost, starts = 0.0, [0]
+        lows: list[int] = []  # the first atoms for which `begun` is less than for all that follow
+        cost, starts, fullest = 0.0, [0], 0
         for end, atom in enumerate(atoms, 1):
             begun.append(cost + A_CHUNK + (atom.cost if end > 1 else APART))
-            cost, used, best = math.inf, 0, 0
-            for start in range(end - 1, -1, -1):
-                used += weights[start]
-                filled = used - gaps[start]
-                if filled > budget and start < end - 1:
-                    break
+            while lows and begun[lows[-1]] >= begun[-1]:
+                lows.pop()
+            lows.append(end - 1)
+            while fullest < end - 1 and totals[end] - totals[fullest] - gaps[fullest] > budget:
+                fullest += 1
+            cost, best, low = math.inf, 0, bisect_left(lows, fullest)
+            for start in range(fullest, end):
+                low += lows[low] < start
+                filled = totals[end] - totals[start] - gaps[start]
+                uneven = UNEVEN * (1 - filled / budget) ** 2
+                if begun[lows[low]] + uneven > cost:
+                    break  # a shorter pack is at least as uneven
                 bare = BARE if filled > rooms[start] else 0
-                way = begun[start] + bare + UNEVEN * (1 - filled / budget) ** 2
-                if way < cost:
+                if (way := begun[start] + bare + uneven) <= cost:
                     cost, best = way, start
             starts.append(best)
         return starts
