@@ -209,3 +209,27 @@ def test_a_name_without_a_role_is_shortened_as_with_a_role_of_sphinx():
     assert words(read("Now `~tornado.web.Application` and `~a.run()` and `~.Locale`, but `a ~ b` and `Title`.\n")) == (
         "Now Application and run() and Locale, but a ~ b and Title."
     )
+
+
+def _deeper(line: str, indent: str) -> str:
+    return "".join(f"{indent * n}{line}\n\n" for n in range(200)) + f"{indent * 200}the end\n"
+
+
+@pytest.mark.parametrize(
+    "nested",
+    [
+        "A. " * 300 + "the end\n",
+        "- " * 3_000 + "the end\n",
+        ".. [1] " * 300 + "the end\n",
+        _deeper("word", "  "),
+        _deeper("- word", "  "),
+        _deeper(".. note::", "   "),
+        _deeper(".. unknown:: word", "   "),
+        "".join(f"{' ' * n}term{n}\n" for n in range(200)) + f"{' ' * 200}the end\n",
+    ],
+    ids=["letters", "bullets", "footnotes", "quotes", "lists", "notes", "directives", "terms"],
+)
+def test_blocks_that_are_nested_deeply_are_read_as_text(nested: str):
+    document = read(f"Title\n=====\n\nBefore.\n\n{nested}\nAfter.\n\nNext\n====\n\nMore.\n")
+    assert anchors(document) == ["title", "next"]
+    assert [text in words(document) for text in ("Before.", "the end", "After.", "More.")] == [True] * 4

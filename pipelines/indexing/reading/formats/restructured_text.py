@@ -4,10 +4,14 @@ Nothing but the page itself is read: directives that would insert a file, or raw
 """
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
 
 from docutils import nodes
 from docutils.frontend import get_default_settings
 from docutils.parsers.rst import Parser
+from docutils.parsers.rst.states import NestedStateMachine, RSTState
 from docutils.readers.standalone import Reader
 from docutils.transforms.writer_aux import Admonitions
 from docutils.utils import new_document
@@ -42,6 +46,9 @@ _SETTINGS = {
     "warning_stream": False,
 }
 
+
+# Blocks within blocks: deeper ones would pass Python's 1,000 calls in docutils, then libxml2's 256 levels of HTML.
+MOST_NESTED = 30
 
 _SHORTENED = re.compile(r"~!?(?:[\w.]*\.)?(\w+(?:\(\))?)")
 
@@ -87,11 +94,38 @@ def _parse(text: str) -> nodes.document:
     for name, value in _SETTINGS.items():
         setattr(settings, name, value)
     document = new_document("page", settings)
-    with understand_all():
+    with understand_all(), _bound_nesting():
         Parser().parse(text, document)
     document.transformer.populate_from_components((Reader(), Parser()))
     document.transformer.apply_transforms()
     return document
+
+
+class _ShallowStateMachine(NestedStateMachine):  # type: ignore[misc]
+    """Reads blocks within blocks; those that are nested deeper than MOST_NESTED become one paragraph of their text."""
+
+    def run(self, input_lines: Any, input_offset: int, memo: Any, node: nodes.Element, *more: Any, **named: Any) -> Any:
+        depth = getattr(memo, "nesting", 0)
+        if depth < MOST_NESTED or self.initial_state != "Body":
+            memo.nesting = depth + (self.initial_state == "Body")
+            try:
+                return super().run(input_lines, input_offset, memo, node, *more, **named)
+            finally:
+                memo.nesting = depth
+        self.node, self.input_offset, self.line_offset = node, input_offset, len(input_lines) - 1
+        node += nodes.paragraph("", "\n".join(input_lines))
+        return []
+
+
+@contextmanager
+def _bound_nesting() -> Iterator[None]:
+    """Let docutils read blocks that are nested deeply as text while the body runs: it would fail with RecursionError."""
+    own, cached = RSTState.nested_sm, RSTState.nested_sm_cache
+    RSTState.nested_sm, RSTState.nested_sm_cache = _ShallowStateMachine, []
+    try:
+        yield
+    finally:
+        RSTState.nested_sm, RSTState.nested_sm_cache = own, cached
 
 
 def _drop_page_fields(document: nodes.document) -> None:
