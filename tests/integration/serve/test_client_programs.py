@@ -1,6 +1,7 @@
 """Programs of other makers ask the service as they are, by the connections that the proxy makes.
 
-OpenAI's client in JavaScript, in Node and in a page; LangChain; the Vercel AI SDK; Java's HttpClient.
+OpenAI's client in JavaScript, in Node and in a page; LangChain in JavaScript and Python; the Vercel AI SDK; Java's
+HttpClient.
 """
 
 import json
@@ -12,6 +13,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+import openai
 import pytest
 from kit.api import TEXT, FakeEngine, run_server
 from kit.browser import Browser, needs_browser
@@ -81,6 +83,36 @@ def check(got: dict[str, Any]) -> None:
 @pytest.mark.parametrize("client", ["openai", "langchain", "ai_sdk"])
 def test_a_client_in_node_asks_with_a_picture_and_tools(service: str, client: str) -> None:
     check(ask_by(client, f"{service}/v1", SECRET))
+
+
+def test_langchain_asks_from_python(service: str) -> None:
+    models = pytest.importorskip("langchain_openai", reason="`pip install langchain-openai` brings this client")
+    tools = [{"type": "function", "function": {"name": "clock", "parameters": {"type": "object", "properties": {}}}}]
+    picture = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
+    messages = [
+        {"role": "user", "content": [{"type": "text", "text": "What is this?"}, picture]},
+        {"role": "assistant", "content": "A table."},
+        {"role": "user", "content": "How do I load csv files?"},
+    ]
+    chat = models.ChatOpenAI(
+        model="docs",
+        api_key=SECRET,
+        base_url=f"{service}/v1",
+        temperature=0.2,
+        max_retries=0,
+        include_response_headers=True,
+    )
+    whole = chat.bind_tools(tools).invoke(messages)
+    with pytest.raises(openai.BadRequestError) as refused:
+        chat.bind_tools(tools, tool_choice="required").invoke(messages)
+    check(
+        {
+            "text": whole.content,
+            "streamed": "".join(piece.content for piece in chat.bind_tools(tools).stream(messages)),
+            "refused": [refused.value.status_code, refused.value.param],
+            "ignored": whole.response_metadata["headers"]["x-raydex-ignored"],
+        }
+    )
 
 
 @needs_browser

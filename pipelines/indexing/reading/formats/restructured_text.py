@@ -119,7 +119,7 @@ class _ShallowStateMachine(NestedStateMachine):  # type: ignore[misc]
 
 @contextmanager
 def _bound_nesting() -> Iterator[None]:
-    """Let docutils read blocks that are nested deeply as text while the body runs: it would fail with RecursionError."""
+    """Let docutils read deeply nested blocks as text while the body runs: else it fails with RecursionError."""
     own, cached = RSTState.nested_sm, RSTState.nested_sm_cache
     RSTState.nested_sm, RSTState.nested_sm_cache = _ShallowStateMachine, []
     try:
