@@ -4,7 +4,6 @@ Holds nothing between two requests, so that any replica answers any of them.
 """
 
 import base64
-import binascii
 import json
 import logging
 from collections.abc import Awaitable, Callable, Sequence
@@ -17,7 +16,7 @@ from mcp import types
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
 from mcp.shared.exceptions import MCPError
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 from pydantic.json_schema import GenerateJsonSchema
 from starlette.requests import Request
 
@@ -42,6 +41,7 @@ READ_ONLY = types.ToolAnnotations(
 )
 PAGES = "raydex://pages/"
 TEMPLATE = f"{PAGES}{{collection}}/{{url}}"
+_CURSOR = TypeAdapter(tuple[str, str])  # a collection and a URL
 MOST_NAMED = 12  # collections in the description of a tool
 LISTED = 250  # resources in one reply: some 15,000 tokens, which clients keep from their models
 Context = ServerRequestContext[Any, Any]
@@ -248,10 +248,9 @@ def _read_cursor(cursor: str | None) -> tuple[str, str]:
     if not cursor:
         return "", ""
     try:
-        collection, url = map(str, json.loads(base64.urlsafe_b64decode(cursor)))
-    except (ValueError, binascii.Error) as error:
+        return _CURSOR.validate_json(base64.urlsafe_b64decode(cursor))
+    except ValueError as error:
         raise MCPError(types.INVALID_PARAMS, "the cursor is none of this server's: list from the beginning") from error
-    return collection, url
 
 
 def _schema(model: type[schemas.ToolArguments] | type[ToolResult]) -> dict[str, Any]:

@@ -8,7 +8,7 @@ import hashlib
 import inspect
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextvars import copy_context
 from dataclasses import replace
 from itertools import product
@@ -95,14 +95,16 @@ class FusionRetriever:
         depth = max(self._leg_depth, search.k)
         try:
             async with asyncio.timeout(self._timeout_s):
+                found: Sequence[Hit] | Awaitable[Sequence[Hit]]
                 if inspect.iscoroutinefunction(leg.search):
-                    hits = await leg.search(query, depth)
+                    found = leg.search(query, depth)
                 else:
-                    hits = await asyncio.to_thread(copy_context().run, leg.search, query, depth)
+                    found = await asyncio.to_thread(copy_context().run, leg.search, query, depth)
+                hits = await found if isinstance(found, Awaitable) else found
+            return [hit for hit in hits if _passes(hit, search.filters)][:depth]
         except Exception as error:
             log.warning("answering without %s: %s: %s", leg.name, type(error).__name__, error)
             return None
-        return [hit for hit in hits if _passes(hit, search.filters)][:depth]
 
 
 def _passes(hit: Hit, filters: Filters) -> bool:

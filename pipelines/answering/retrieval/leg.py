@@ -19,6 +19,7 @@ class Leg(Protocol):
     def search(self, query: str, k: int) -> Sequence[Hit] | Awaitable[Sequence[Hit]]:
         """Return at most `k` hits, best first, each with a score; higher is better.
 
-        It is called in a thread unless it is a coroutine function. If it raises, the question is answered without it.
+        It is called in a thread unless it is a coroutine function; an awaitable that it returns is awaited. If it
+        raises, the question is answered without it.
         """
         ...

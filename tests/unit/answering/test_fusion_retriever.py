@@ -1,7 +1,7 @@
 """Legs of one's own: any number, found concurrently, fused, and answered from without an index."""
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 
 import numpy as np
 import pytest
@@ -38,6 +38,23 @@ class Awaited(Words):
         return Words.search(self, query, k)
 
 
+class Wrapped(Awaited):
+    """A coroutine function in a plain one, as a decorator makes it."""
+
+    def search(self, query: str, k: int) -> Awaitable[Sequence[Hit]]:  # type: ignore[override]
+        return Awaited.search(self, query, k)
+
+
+class BreaksLater(Words):
+    def search(self, query: str, k: int) -> Sequence[Hit]:
+        return (1 / 0 for _ in range(k))  # type: ignore[return-value]
+
+
+class Forgets(Words):
+    def search(self, query: str, k: int) -> Sequence[Hit]:
+        return None  # type: ignore[return-value]
+
+
 class Broken(Words):
     def search(self, query: str, k: int) -> Sequence[Hit]:
         raise ConnectionError("away")
@@ -69,6 +86,17 @@ async def test_legs_are_searched_at_the_same_time() -> None:
 
 async def test_a_leg_that_fails_is_named_and_the_others_answer() -> None:
     found = await find(FusionRetriever([Broken("broken"), Words()]))
+    assert found.degraded == ("broken",) and found.hits[0].url == "https://d.test/scaling"
+
+
+async def test_a_leg_may_return_what_has_to_be_awaited() -> None:
+    found = await find(FusionRetriever([Wrapped()]))
+    assert not found.degraded and found.hits[0].url == "https://d.test/scaling"
+
+
+@pytest.mark.parametrize("leg", [BreaksLater, Forgets])
+async def test_a_leg_that_fails_when_its_hits_are_read_has_failed(leg: type[Words]) -> None:
+    found = await find(FusionRetriever([leg("broken"), Words()]))
     assert found.degraded == ("broken",) and found.hits[0].url == "https://d.test/scaling"
 
 

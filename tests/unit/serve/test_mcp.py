@@ -1,6 +1,7 @@
 """The Model Context Protocol over HTTP, by the SDK's client: tools, resources, errors, progress, cancellation."""
 
 import asyncio
+import base64
 import contextlib
 import re
 from collections.abc import Iterator, Sequence
@@ -330,6 +331,10 @@ def test_collections_are_listed_with_their_versions(service):
     assert not unpublished["indexed"]
 
 
+def _encode(cursor: str) -> str:
+    return base64.urlsafe_b64encode(cursor.encode()).decode()
+
+
 async def test_resources_are_listed_page_by_page_and_read(service):
     async with Client(service.url) as client:
         first = await client.list_resources()
@@ -338,8 +343,9 @@ async def test_resources_are_listed_page_by_page_and_read(service):
         read = await client.read_resource("raydex://pages/docs/https%3A%2F%2Fd.test%2Fdata")
         with pytest.raises(MCPError, match=r"no page .*nowhere' is indexed"):
             await client.read_resource("https://d.test/nowhere")
-        with pytest.raises(MCPError, match="cursor"):
-            await client.list_resources(cursor="!")
+        for cursor in ("!", *map(_encode, ("5", '"ab"', "[1, 2]", '["docs"]', "[" * 10_000))):
+            with pytest.raises(MCPError, match="the cursor is none of this server's"):
+                await client.list_resources(cursor=cursor)
     assert len({resource.uri for resource in [*first.resources, *rest.resources]}) == 300
     assert rest.next_cursor is None
     assert templates.resource_templates[0].uri_template == "raydex://pages/{collection}/{url}"
