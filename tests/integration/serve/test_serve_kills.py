@@ -30,9 +30,9 @@ from pipelines import embedded
 from pipelines.store import Store
 from serve.settings import Settings
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.exhaustive]
 
-CLIENTS = 2
+CLIENTS = 4
 PAUSE_S = 0.5  # leaves the machine some time for what is started again
 WELL_AGAIN_S = 240.0  # two workers of Ray start anew beside the clients, on a machine that may be busy
 SITE = {
@@ -226,13 +226,11 @@ def settings(url: str, home: Path, llm: ScriptedLLM, others: str) -> Settings:
     )  # fmt: skip
 
 
-@pytest.mark.exhaustive
 def test_the_only_retriever(bench: Bench) -> None:
     ends = bench.under_load("Retriever", lambda: kill_9(*replicas("Retriever")))
     assert set(ends.values()) <= {ANSWER, DEGRADED}
 
 
-@pytest.mark.exhaustive
 @pytest.mark.parametrize("bench", ["all"], indirect=True)
 @pytest.mark.parametrize("deployment", ["Reranker", "Agent-strong"])
 def test_the_only_replica_of_a_step(bench: Bench, deployment: str) -> None:
@@ -240,7 +238,6 @@ def test_the_only_replica_of_a_step(bench: Bench, deployment: str) -> None:
     assert set(ends.values()) <= {ANSWER, DEGRADED}  # what was retrieved is answered, by another agent if need be
 
 
-@pytest.mark.exhaustive
 @pytest.mark.parametrize("bench", ["all"], indirect=True)
 def test_one_of_two_ingress_replicas(bench: Bench) -> None:
     bench.under_load("Raydex, one of two", lambda: kill_9(bench.random.choice(replicas("Raydex"))))
@@ -252,8 +249,8 @@ def test_every_ingress_replica(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize(("what", "kill"), [
-    pytest.param("Postgres", lambda home: kill_9(postmaster(home)), marks=pytest.mark.exhaustive),
-    pytest.param("keeper of Postgres", lambda home: kill_9(keeper(home)), marks=pytest.mark.exhaustive),
+    ("Postgres", lambda home: kill_9(postmaster(home))),
+    ("keeper of Postgres", lambda home: kill_9(keeper(home))),
     ("Postgres, gone for 5 s", lambda home: keep_down(home, 5.0)),
 ])  # fmt: skip
 def test_the_database(bench: Bench, what: str, kill: Callable[[Path], None]) -> None:
