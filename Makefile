@@ -158,7 +158,7 @@ wheel: $(VENV)/.installed
 lock:
 	@$(BIN)/python -m pip freeze --exclude-editable | sed 's/^torch==\([0-9.]*\)+.*/torch==\1/' > constraints.txt
 
-# README's tree, from the first lines of the modules.
+# The tree of docs/architecture.md, from the first lines of the modules.
 tree: $(VENV)/.installed
 	@$(BIN)/python docs/tree.py --write
 

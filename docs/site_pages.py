@@ -20,7 +20,6 @@ OF_THE_ROOT = {
     "CHANGELOG.md": "changelog.md",
 }
 NO_PAGES = shutil.ignore_patterns("*.py", "*.mjs", "*.yaml", "*.d2", "__pycache__", ".theme")
-TREE = re.compile(r"^## The tree\n.*?<!-- end of tree -->\n", re.MULTILINE | re.DOTALL)
 ITEM = re.compile(r"\s*([-*]|\d+\.) |\|")
 LINK = re.compile(r"\[([^\[\]]*)\]\((?![a-z]+:|#)([^)#\s]+)(#[^)\s]*)?\)")
 
@@ -40,7 +39,7 @@ def moved(text: str, source: Path) -> str:
         up = "../" * (len(place(source).parts) - 1)
         return f"[{match[1]}]({up}{place(target).as_posix()}{match[3] or ''})"
 
-    return LINK.sub(link, TREE.sub("", text))
+    return LINK.sub(link, text)
 
 
 def spaced(text: str) -> str:

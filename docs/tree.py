@@ -1,9 +1,9 @@
 """Draws the tree of the repository from the first lines of its files.
 
     python docs/tree.py            print every file of the source with its first line
-    python docs/tree.py --write    replace the tree in README.md
+    python docs/tree.py --write    replace the tree in docs/architecture.md
 
-README has one line for each folder and each single file; a test compares both directions.
+The page has one line for each folder and each single file; a test compares both directions.
 """
 
 import ast
@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
+PAGE = ROOT / "docs" / "architecture.md"
 SOURCE = ("pipelines", "serve", "jobs")
 # Folders without a package that could describe them.
 OTHERS = {
@@ -66,7 +67,7 @@ def names_of(folder: Path, depth: int) -> Iterator[str]:
 
 
 def short_tree() -> str:
-    """The tree for README: a line for each folder, and one for each module that stands beside folders."""
+    """The tree for the page: a line for each folder, and one for each module that stands beside folders."""
     lines = []
     for name in SOURCE:
         top = ROOT / name
@@ -96,11 +97,11 @@ def long_tree() -> str:
     return "\n".join(lines) + "\n"
 
 
-def in_readme(text: str, tree: str) -> str:
-    """`text` of README with its tree replaced. Raises ValueError where README marks no place for it."""
+def in_page(text: str, tree: str) -> str:
+    """`text` of the page with its tree replaced. Raises ValueError if it marks no place for the tree."""
     pattern = re.compile(re.escape(BEGIN) + ".*?" + re.escape(END), re.DOTALL)
     if not pattern.search(text):
-        raise ValueError(f"README.md has no place for the tree: put {BEGIN!r} and {END!r} where it belongs")
+        raise ValueError(f"{PAGE} has no place for the tree: put {BEGIN!r} and {END!r} where it belongs")
     return pattern.sub(lambda _: BEGIN + tree + END, text)
 
 
@@ -108,8 +109,7 @@ def main() -> None:
     if "--write" not in sys.argv:
         print(long_tree(), end="")
         return
-    readme = ROOT / "README.md"
-    readme.write_text(in_readme(readme.read_text("utf-8"), short_tree()), "utf-8")
+    PAGE.write_text(in_page(PAGE.read_text("utf-8"), short_tree()), "utf-8")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""README and docs name what exists: the tree, commands with their flags, routes, settings, links."""
+"""README and docs name things that exist: the tree, commands with their flags, routes, settings, links."""
 
 import functools
 import importlib
@@ -49,9 +49,9 @@ def tree(docs):  # type: ignore[no-untyped-def]
     return docs("tree")
 
 
-def test_the_readmes_tree_is_the_repositorys(tree):
-    readme = (ROOT / "README.md").read_text()
-    assert readme == tree.in_readme(readme, tree.short_tree()), "run `make tree`"
+def test_the_tree_of_the_docs_is_the_repositorys(tree):
+    page = tree.PAGE.read_text()
+    assert page == tree.in_page(page, tree.short_tree()), "run `make tree`"
 
 
 def test_the_tree_names_every_module_and_every_described_folder_exists(tree):
@@ -70,9 +70,9 @@ def test_every_package_and_module_says_what_it_is_in_one_line(tree):
         assert len(line) <= 100, f"{name_of(path)}: its first line has {len(line)} characters"
 
 
-def test_a_readme_without_a_place_for_the_tree_is_refused(tree):
+def test_a_page_without_a_place_for_the_tree_is_refused(tree):
     with pytest.raises(ValueError, match="no place for the tree"):
-        tree.in_readme("# Raydex\n", "pipelines/\n")
+        tree.in_page("# Architecture\n", "pipelines/\n")
 
 
 # ---------------------------------------------------------------------------------------------- commands
@@ -224,7 +224,6 @@ def test_the_site_has_the_pages_of_the_repository(docs):
     site = docs("site_pages")
     readme, page = ROOT / "README.md", ROOT / "docs" / "decisions" / "README.md"
     text = "[a](docs/howto.md#x) [b](SECURITY.md) [c](pipelines/x.py) [d](https://e.test/)\n"
-    text += "## The tree\nx\n<!-- end of tree -->\n"
     assert site.moved(text, readme) == "[a](howto.md#x) [b](security.md) c [d](https://e.test/)\n"
     assert site.moved("[a](../howto.md) [b](../../SECURITY.md)", page) == "[a](../howto.md) [b](../security.md)"
     assert site.spaced("Text:\n- a\n- b\n```\nx\n- y\n```\n") == "Text:\n\n- a\n- b\n```\nx\n- y\n```\n"
