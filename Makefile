@@ -113,7 +113,7 @@ check-constraints: $(VENV)/.installed
 check: check-types check-style check-javascript check-house
 
 check-types: $(VENV)/.installed
-	@$(BIN)/mypy pipelines serve jobs
+	@$(BIN)/pyrefly check --output-format min-text
 
 check-style: $(VENV)/.installed
 	@$(BIN)/ruff format --check .
@@ -186,4 +186,4 @@ $(VENV)/js/.d2-$(D2):
 	@touch $@
 
 clean:
-	rm -rf dist .site .cache $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf dist .site .cache $(VENV) .pytest_cache .ruff_cache .hypothesis

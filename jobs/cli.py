@@ -52,7 +52,7 @@ class CommandParser(argparse.ArgumentParser):
 
     needs_name = False  # whether NAME or --collection NAME must be given, see `add_name`
 
-    def parse_args(self, args: Sequence[str] | None = None, namespace: Any = None) -> Any:  # type: ignore[override]
+    def parse_args(self, args: Sequence[str] | None = None, namespace: Any = None) -> Any:  # pyrefly: ignore[bad-override]
         """Return what the words say, or end the process with a message about them."""
         words = sys.argv[1:] if args is None else args
         ordered = any(one.nargs in (argparse.PARSER, argparse.REMAINDER) for one in self._get_positional_actions())
@@ -306,7 +306,7 @@ def run_job(parser: argparse.ArgumentParser, work: Work, argv: Sequence[str] | N
         if code not in (INTERRUPTED, TERMINATED, signal.SIGTERM):
             raise
         say(f"{parser.prog}: interrupted; what was done is kept, the next run continues from there")
-        return TERMINATED if code == signal.SIGTERM else int(code)  # Ray's own handler says the signal's number
+        return INTERRUPTED if code == INTERRUPTED else TERMINATED  # Ray's own handler says the signal's number
     except BrokenPipeError:
         raise
     except Exception as error:
@@ -334,6 +334,6 @@ def describe_error(error: Exception) -> tuple[str, bool]:
     if type(error).__name__ == "ValidationError" and type(error).__module__.startswith("pydantic"):
         from pipelines.text.mistakes import describe_mistakes
 
-        return describe_mistakes(error), True  # type: ignore[arg-type]
+        return describe_mistakes(error), True  # pyrefly: ignore[bad-argument-type]
     # The message of an error that these define is enough for a user; any other error needs its traceback.
     return str(error), type(error).__module__.startswith(("pipelines.", "jobs.", "__main__"))

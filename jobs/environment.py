@@ -51,7 +51,7 @@ def home() -> Path:
 
 def describe_trouble_at_home(error: BaseException) -> str | None:
     """Return what is wrong with the home, if that is why a file can't be used."""
-    if not isinstance(error, OSError) or not isinstance(error.filename, str | os.PathLike):
+    if not isinstance(error, OSError) or not isinstance(error.filename, (str, os.PathLike)):
         return None
     folder, path = home(), Path(os.fsdecode(error.filename)).absolute()
     if not path.is_relative_to(folder) and not folder.is_relative_to(path):  # a folder above it that can't be made

@@ -64,7 +64,7 @@ def list_lacking_on_nodes(lines: list[str]) -> list[str]:
         return lacking
     ray.init(log_to_driver=False, logging_level=logging.ERROR)
     here = ray.get_runtime_context().get_node_id()
-    others = [node["NodeID"] for node in ray.nodes() if node["Alive"] and node["NodeID"] != here]  # type: ignore[no-untyped-call]
+    others = [node["NodeID"] for node in ray.nodes() if node["Alive"] and node["NodeID"] != here]
     check = ray.remote(num_cpus=0)(list_lacking)
     places = [NodeAffinitySchedulingStrategy(node, soft=True) for node in others]
     found = ray.get([check.options(scheduling_strategy=place).remote(lines) for place in places])

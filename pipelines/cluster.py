@@ -67,7 +67,7 @@ class RayCluster:
         # Ray 2.60 offers free resources by node nowhere else; their sum would promise actors that fit no node.
         if free := ray_internals.find(ray_internals.FREE_RESOURCES):
             return dict(free())
-        return {node["NodeID"]: node["Resources"] for node in ray.nodes() if node["Alive"]}  # type: ignore[no-untyped-call]
+        return {node["NodeID"]: node["Resources"] for node in ray.nodes() if node["Alive"]}
 
     def ask_for_node(self, needed: Mapping[str, float], enough: Callable[[], bool], within_s: float) -> None:
         """Ask an autoscaler for a node with `needed` resources, and wait until there are `enough`; `within_s` at most.
@@ -88,7 +88,7 @@ class RayCluster:
         """Return the addresses of the machines that are alive; nodes with loopback addresses are all on this one."""
         import ray
 
-        addresses = {node["NodeManagerAddress"] for node in ray.nodes() if node["Alive"]}  # type: ignore[no-untyped-call]
+        addresses = {node["NodeManagerAddress"] for node in ray.nodes() if node["Alive"]}
         return {"127.0.0.1" if ipaddress.ip_address(address).is_loopback else address for address in addresses}
 
 
@@ -117,6 +117,7 @@ def connect_ray(address: str = "local", niceness: int = JOB_NICENESS, metrics: i
         os.environ.setdefault("RAY_grpc_client_keepalive_time_ms", "65000")
         os.environ.setdefault("RAY_grpc_client_keepalive_timeout_ms", "20000")
     import ray
+    from ray.exceptions import RayError
 
     logging.getLogger("ray").setLevel(logging.ERROR)
     ray_internals.warn_of_missing(ray_internals.OF_CLUSTERS)
@@ -133,7 +134,7 @@ def connect_ray(address: str = "local", niceness: int = JOB_NICENESS, metrics: i
                 _join(address)
     try:
         yield RayCluster(ray.get_runtime_context().gcs_address)
-    except ray.exceptions.RayError as error:
+    except RayError as error:
         raise own_error(error) from error
     finally:
         if starts_here:

@@ -8,7 +8,7 @@ import json
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
-from typing import Any
+from typing import Any, ClassVar
 
 # Where a collector is; the SDK reads these and all other variables of OpenTelemetry itself.
 ENDPOINTS = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
@@ -26,10 +26,10 @@ Span = Any  # of OpenTelemetry; None where none is recorded
 class _Sending:
     """What makes and sends the spans of this process, None where none are; and whether with texts."""
 
-    provider: Any = None
-    api: Any = None
-    propagator: Any = None
-    texts = False
+    provider: ClassVar[Any] = None
+    api: ClassVar[Any] = None
+    propagator: ClassVar[Any] = None
+    texts: ClassVar[bool] = False
 
 
 def start(variables: Headers) -> None:

@@ -60,7 +60,7 @@ def main() -> int:
     _at_signals(partial(_interrupt, stop))
     try:
         found = find_llm(os.environ)
-        settings = Settings(**found.settings)  # type: ignore[arg-type]
+        settings = Settings(**found.settings)
         for line in found.lines:
             _say(line)
         with claim(settings) as port, open_database(settings.database_url, settings.home) as url:
@@ -109,7 +109,7 @@ def run(settings: Settings, stop: threading.Event) -> None:
         with contextlib.redirect_stdout(io.StringIO()):  # Ray prints there that the controller ends
             serve.delete(APP)
             if not shared:
-                serve.shutdown()  # type: ignore[no-untyped-call]
+                serve.shutdown()
 
 
 def note_what_is_missing(store: Store, collection: str) -> None:

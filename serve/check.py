@@ -25,7 +25,7 @@ class FileSettings(Settings):
     """The settings that a file gives under `args`, without those of the environment."""
 
     @classmethod
-    def settings_customise_sources(  # type: ignore[override]
+    def settings_customise_sources(
         cls,
         settings_cls: type[BaseSettings],
         init_settings: PydanticBaseSettingsSource,

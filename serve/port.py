@@ -102,7 +102,7 @@ def _listener(port: int) -> int | None:
     """Return the process that listens on `port`; None if it can't be seen."""
     with contextlib.suppress(psutil.AccessDenied):  # of macOS; Linux leaves out what another account's process has
         for seen in psutil.net_connections("tcp"):
-            if seen.pid and seen.status == psutil.CONN_LISTEN and seen.laddr.port == port:
+            if seen.pid and seen.laddr and seen.status == psutil.CONN_LISTEN and seen.laddr.port == port:
                 return int(seen.pid)
     return None
 

@@ -179,4 +179,4 @@ def _describe_errors(app: FastAPI) -> None:
         described["components"]["schemas"] |= models["$defs"]
         return described
 
-    app.openapi = openapi  # type: ignore[method-assign]
+    app.openapi = openapi  # pyrefly: ignore[method-assign]

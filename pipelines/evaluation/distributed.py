@@ -60,7 +60,7 @@ def ask_over_ray(
             ask_here(job, examples, progress)
             return
         actors, cpus = plan_actors(nodes)
-        held = held_by_others(ray.cluster_resources(), nodes)  # type: ignore[no-untyped-call]
+        held = held_by_others(ray.cluster_resources(), nodes)
         leave_to_others(quiet_context(), held)
         rows = [{"question": e.question, "sources": list(e.sources), "answer": e.answer} for e in examples]
         counts = ray.data.from_items(rows, override_num_blocks=batches).map_batches(

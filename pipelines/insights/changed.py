@@ -19,7 +19,7 @@ def changed_answers(store: Store, period: Period, collection: str | None = None)
     """
     rows = [store.find_collection(collection)] if collection else store.collections()
     live = {row["name"]: row["index"] for row in rows if row["index"] is not None and not is_copy(row["name"])}
-    sections = [
+    sections: list[dict[str, Any]] = [
         {"collection": name, **row, "questions": [*map(mask, row["questions"])]}
         for name, index in live.items()
         for row in store.changed_sections(name, index, period.since, period.until, MOST_SECTIONS)

@@ -3,7 +3,7 @@
 Knows rows of questions, grouped; no model and no database.
 """
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -42,10 +42,10 @@ class Trouble:
     @classmethod
     def of(cls, rows: Sequence[AskedQuestion]) -> "Trouble | None":
         """Weigh `rows`; None if every answer was well."""
-        weights: Counter[Kind] = Counter()
+        weights: defaultdict[Kind, float] = defaultdict(float)
         for row in rows:
             kind, weight = _weigh(row)
-            weights[kind] += weight  # type: ignore[assignment]
+            weights[kind] += weight
         total = sum(weights.values())
         return cls(round(total, 2), max(weights, key=lambda kind: weights[kind])) if total else None
 
@@ -77,10 +77,10 @@ def is_elsewhere(row: AskedQuestion, yardstick: Yardstick | None) -> bool:
 
 def nearest_source(rows: Sequence[AskedQuestion]) -> str:
     """Return the section that the search found first for most of `rows`, a later hit counting less; "" if none."""
-    votes: Counter[str] = Counter()
+    votes: defaultdict[str, float] = defaultdict(float)
     for row in rows:
         for place, source in enumerate(row.found, 1):
-            votes[source] += 1 / place  # type: ignore[assignment]
+            votes[source] += 1 / place
     return max(votes, key=lambda source: votes[source], default="")
 
 

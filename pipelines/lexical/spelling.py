@@ -7,6 +7,7 @@ names, names in capitals, quoted words and what is not in the index's own vocabu
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import tantivy
 from rapidfuzz import process
@@ -102,7 +103,8 @@ def _nearest(word: str, vocabulary: Vocabulary) -> str:
     least = max(1, vocabulary.texts // 1000)  # rarer ones may be typos themselves
     counts = {other: count for other, count in vocabulary.words(word[0]) if count >= least and len(other) >= SHORTEST}
     edits = 2 if len(word) >= TWO_EDITS else 1
-    near = process.extract(word, list(counts), scorer=OSA.distance, score_cutoff=edits, limit=None)
+    scorer: Any = OSA.distance  # overloaded: rapidfuzz's own types don't take it
+    near = process.extract(word, list(counts), scorer=scorer, score_cutoff=edits, limit=None)
     likely = [(distance, -counts[other], other) for other, distance, _ in near if _may_mean(word, other)]
     return min(likely)[2] if likely else ""
 

@@ -45,7 +45,7 @@ def read_json(text: str) -> dict[str, Any] | list[Any] | None:
     """Return the JSON list or object in `text`: in prose, fenced, cut off or damaged; None where there is none."""
     begins = _JSON_BEGINS.search(text)
     value = _repair(text[begins.start() :]) if begins else None
-    return value if isinstance(value, dict | list) else None
+    return value if isinstance(value, (dict, list)) else None
 
 
 def read_objects(text: str, keys: Collection[str]) -> list[dict[str, Any]]:

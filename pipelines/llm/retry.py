@@ -57,17 +57,18 @@ async def ask(
     if too_long := _too_long(llm, messages):
         return ParsedReply(None, too_long, usage)
     for _ in range(tries):
-        text = ""
         try:
             completion = await llm.complete(messages, schema=schema)
-            text, usage = completion.text, usage + completion.usage
+        except LLMEmpty as empty:
+            error, usage = str(empty), usage + empty.usage
+            continue
+        except LLMFailed as failed:
+            return ParsedReply(None, str(failed), usage + failed.usage)
+        text, usage = completion.text, usage + completion.usage
+        try:
             return ParsedReply(parse(text), None, usage)
         except UnusableReply as unusable:
             error = f"{unusable}; {llm.model} replied {_quote(text)}"
-        except LLMEmpty as empty:
-            error, usage = str(empty), usage + empty.usage
-        except LLMFailed as failed:
-            return ParsedReply(None, str(failed), usage + failed.usage)
         if reminder and text:
             longer = [*messages[: 2 if system else 1], Message("assistant", text), Message("user", reminder)]
             messages = messages if _too_long(llm, longer) else longer

@@ -54,7 +54,7 @@ class SectionFrame:
 
     def path(self) -> "list[SectionFrame]":
         """Return the frames from the page to this one."""
-        path = [self]
+        path: list[SectionFrame] = [self]
         while path[-1].parent is not None:
             path.append(path[-1].parent)
         return path[::-1]

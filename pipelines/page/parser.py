@@ -44,7 +44,7 @@ def skip_labels_without_target(parser: MarkdownIt) -> MarkdownIt:
     The library tries each of many open brackets, and looks at some forty signs behind it, to find no link.
     """
     known = {**vars(helpers), "parseLinkLabel": _label_end}
-    parser.helpers = SimpleNamespace(**known)  # type: ignore[assignment]
+    parser.helpers = SimpleNamespace(**known)  # pyrefly: ignore[bad-assignment]
     return parser
 
 

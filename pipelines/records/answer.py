@@ -232,4 +232,4 @@ def _answers() -> TypeAdapter[Answer]:
 def _without_nulls(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {name: _without_nulls(inner) for name, inner in value.items() if inner is not None}
-    return [_without_nulls(inner) for inner in value] if isinstance(value, list | tuple) else value
+    return [_without_nulls(inner) for inner in value] if isinstance(value, (list, tuple)) else value

@@ -6,12 +6,12 @@ new indexes, publishing, searching, dumps and restores take their columns from t
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, LiteralString, NamedTuple
 
 from psycopg import sql
 
 from pipelines.records import Hit
-from pipelines.store.database.connection import Connection, Database, statement
+from pipelines.store.database.connection import Connection, Database, own_sql, statement
 from pipelines.text.cleaning import clean_value
 
 
@@ -55,18 +55,18 @@ class Column:
     """
 
     name: str
-    type: str
+    type: LiteralString
     of: Literal["chunk", "page"] = "chunk"
     hit: str = ""
     fixed: bool = False
     nullable: bool = False
-    default: str | None = None
+    default: LiteralString | None = None
 
     @property
     def definition(self) -> sql.Composed:
         """The column as `create table` and `alter table` take it."""
-        null = "" if self.nullable else " not null"
-        default = "" if self.default is None else f" default {self.default}"
+        null: LiteralString = "" if self.nullable else " not null"
+        default: LiteralString = "" if self.default is None else f" default {self.default}"
         return sql.Identifier(self.name) + sql.SQL(f" {self.type}{null}{default}")
 
 
@@ -182,7 +182,7 @@ def create_chunk_table(
     """
     if vector_type not in VECTOR_TYPES:
         raise ValueError(f"{vector_type!r} is no type of a vector: {' or '.join(VECTOR_TYPES)}")
-    vector = sql.SQL(f"{vector_type}({dimension:d})")
+    vector = sql.SQL(own_sql(f"{vector_type}({dimension:d})"))
     connection.execute(statement("create_chunks", chunk=chunk_table(index), vector=vector, **columns.parts))
 
 

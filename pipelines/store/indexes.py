@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 import psycopg
 from psycopg import sql
-from psycopg.rows import DictRow, dict_row, tuple_row
+from psycopg.rows import DictRow, RowFactory, dict_row, tuple_row
 
 from pipelines.records import Filters, Hit, Index, IndexSettings
 from pipelines.store.chunks import ChunkColumns, ChunkTables, RankableChunk, chunk_table, drop_index
@@ -169,7 +169,7 @@ class IndexSnapshot:
         values: Mapping[str, Any],
         kept: Mapping[str, Any] = {},
         k: int = 0,
-        row_factory: psycopg.rows.RowFactory[Any] = tuple_row,
+        row_factory: RowFactory[Any] = tuple_row,
     ) -> psycopg.Cursor[Any]:
         """Send a statement. Its plan is kept, unless the values of filters decide what is best."""
         text = _search_statement(name, self.index.id, self.index.settings.vector_type, tuple(kept), k, self.columns)

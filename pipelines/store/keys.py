@@ -214,7 +214,7 @@ class Keys(Database):
 
 
 def _key(row: DictRow) -> Key:
-    return Key(**{**row, **{name: tuple(row[name]) for name in ("scopes", "origins", "collections")}})
+    return Key(**(row | {name: tuple(row[name]) for name in ("scopes", "origins", "collections")}))
 
 
 def _check_key(name: str, scopes: Sequence[str], rate: int | None, days: float | None) -> None:

@@ -15,7 +15,7 @@ from psycopg.types.json import Jsonb
 
 from pipelines.records import Index, IndexSettings
 from pipelines.store.chunks import chunk_table, create_chunk_table, drop_index, vectors_of
-from pipelines.store.database.connection import Connection, statement
+from pipelines.store.database.connection import Connection, own_sql, statement
 from pipelines.store.indexes import CHANGES_KEPT, Deleting, NoSuchIndex, deleting, index_row
 from pipelines.store.runs import RunLock
 
@@ -268,7 +268,7 @@ def index_chunks(connection: Connection, chunk: sql.Identifier, vector_type: str
     if workers is not None:
         connection.execute(sql.SQL("set local max_parallel_maintenance_workers = {}").format(workers))
     ef_construction = LARGE_EF_CONSTRUCTION if graph["chunks"] > LARGE_GRAPH else EF_CONSTRUCTION
-    vector = {"ops": sql.SQL(f"{vector_type}_cosine_ops"), "ef_construction": sql.Literal(ef_construction)}
+    vector = {"ops": sql.SQL(own_sql(f"{vector_type}_cosine_ops")), "ef_construction": sql.Literal(ef_construction)}
     for name in ("index_chunks_id", "index_chunks_url", "index_chunks_filters", "index_chunks_embed_hash"):
         connection.execute(statement(name, chunk=chunk))
     _build_graph(connection, statement("index_chunks_vector", chunk=chunk, **vector))

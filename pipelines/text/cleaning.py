@@ -51,7 +51,7 @@ def clean_value(value: Any) -> Any:
     """Return a value cleaned for storage, a tuple as the list that Postgres takes."""
     if isinstance(value, str):
         return clean_for_storage(value)
-    return [clean_value(part) for part in value] if isinstance(value, list | tuple) else value
+    return [clean_value(part) for part in value] if isinstance(value, (list, tuple)) else value
 
 
 def clean_for_tokenizer(text: str) -> str:

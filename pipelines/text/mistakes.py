@@ -265,7 +265,7 @@ def _is_table(kind: Any) -> bool:
 
 def _is_sequence(kind: Any) -> bool:
     origin = get_origin(kind) or kind
-    return isinstance(origin, type) and issubclass(origin, Sequence | set | frozenset) and not issubclass(origin, str)
+    return isinstance(origin, type) and issubclass(origin, (Sequence, set, frozenset)) and not issubclass(origin, str)
 
 
 @cache

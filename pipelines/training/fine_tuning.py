@@ -170,7 +170,7 @@ def deadline(minutes: float) -> list[Any]:
 
     ends = time.monotonic() + minutes * 60
 
-    class Deadline(TrainerCallback):  # type: ignore[misc]
+    class Deadline(TrainerCallback):
         def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> Any:
             if time.monotonic() >= ends:
                 control.should_training_stop = True

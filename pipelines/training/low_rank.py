@@ -18,7 +18,7 @@ CHANGE_SCALE = 2.0
 OF_BLOCK = re.compile(r"\.\d+\.")
 
 
-class ThinChange(torch.nn.Module):  # type: ignore[misc]
+class ThinChange(torch.nn.Module):
     """A linear layer with a change of low rank: x · (W + CHANGE_SCALE b a)ᵀ, where b begins as 0."""
 
     def __init__(self, layer: torch.nn.Linear, rank: int) -> None:

@@ -118,7 +118,9 @@ class Failsafe:
 
 def _invalid(error: RequestValidationError, model: Any) -> Failure:
     """Say of the first fields once what is wrong with each, and which names are not fields."""
-    problems = [{**problem, "loc": _in_body(problem["loc"])} for problem in error.errors()[:MOST_PROBLEMS]]
+    problems: list[dict[str, Any]] = [
+        {**problem, "loc": _in_body(problem["loc"])} for problem in error.errors()[:MOST_PROBLEMS]
+    ]
     if any(not one["loc"] and one["type"] == "model_attributes_type" for one in problems):  # the form that curl sends
         return Failure(422, NO_OBJECT, "body")
     mistakes = mistakes_of(problems, model)

@@ -55,7 +55,8 @@ class AnnouncementOut(BaseModel):
 
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> Self:
-        return cls(**{**row, "changed": len(row["changed"]), "deleted": len(row["deleted"])})
+        counts: dict[str, Any] = {"changed": len(row["changed"]), "deleted": len(row["deleted"])}
+        return cls(**{**row, **counts})
 
 
 class ChangesRoutes:

@@ -80,7 +80,8 @@ def open_toolbox() -> Iterator[Toolbox]:
     found = find_llm(os.environ)
     for line in found.lines:
         _say(line)
-    settings = Settings(**{"retrieval": {"patience_s": PATIENCE_S}, **found.settings})  # type: ignore[arg-type]
+    patience: dict[str, Any] = {"retrieval": {"patience_s": PATIENCE_S}}
+    settings = Settings(**{**patience, **found.settings})
     with (
         open_database(settings.database_url, settings.home) as url,
         Store(url, settings.database_connections) as store,

@@ -7,6 +7,7 @@ import functools
 import itertools
 import re
 from collections.abc import Callable, Sequence
+from typing import Any
 from urllib.parse import unquote, urldefrag
 
 from rapidfuzz import fuzz, process
@@ -165,7 +166,8 @@ def _choose(sections: Sequence[MarkdownSection], name: str, url: str) -> list[Ma
 
 def _alike(name: str, names: Sequence[str]) -> list[tuple[str, float]]:
     """Return those of `names` that are nearest to `name`, each with how alike it is; case makes no difference."""
-    found = process.extract(name, names, scorer=fuzz.ratio, processor=_plain, limit=NEAR, score_cutoff=ALIKE)
+    scorer: Any = fuzz.ratio  # overloaded: rapidfuzz's own types don't take it
+    found = process.extract(name, names, scorer=scorer, processor=_plain, limit=NEAR, score_cutoff=ALIKE)
     return [(one, score) for one, score, _ in found]
 
 

@@ -48,7 +48,7 @@ class BoundedConnection(OneByOne):
     stalled: ClassVar[Waiting["BoundedConnection"]]
     turns: ClassVar[AddressTurns | None] = None
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+    def connection_made(self, transport: asyncio.Transport) -> None:
         super().connection_made(transport)
         transport.set_write_buffer_limits(high=0)  # so that each byte that is not taken is noticed
         self._head_bytes = self._body_bytes = self._unsent = 0

@@ -41,7 +41,7 @@ def keep_ports_on_loopback() -> None:
     Calls between deployments come from other machines unless Ray itself is on loopback. HTTP comes from the proxy on
     this machine, or from an HAProxy on another one.
     """
-    if ray.util.get_node_ip_address() == LOOPBACK:  # type: ignore[no-untyped-call]
+    if ray.util.get_node_ip_address() == LOOPBACK:
         _replace(ray_internals.OPEN_PORT, lambda own: lambda server, address: own(server, f"{LOOPBACK}:0"))
     if ray_internals.find(ray_internals.HAPROXY) is False:
         _replace(ray_internals.START_HTTP, _start_http)

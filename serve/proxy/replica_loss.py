@@ -47,9 +47,10 @@ class AnswerReplicaLoss:
             await self._app(scope, receive, send)
             return
         id_of(scope)  # the replica logs the id that a 503 in place of its reply carries
+        limit = asyncio.timeout(self._longest_s)
+        reply = _Reply(send, limit)
         try:
-            async with asyncio.timeout(self._longest_s) as limit:
-                reply = _Reply(send, limit)
+            async with limit:
                 watching = asyncio.create_task(self._watch(reply, limit))
                 try:
                     await self._app(scope, receive, reply)

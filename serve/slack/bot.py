@@ -99,10 +99,10 @@ class SlackBot:
         handler = AsyncSocketModeHandler(self._app(), app_token, web_client=self._client, ping_interval=PING_S)
         try:
             handler.client.wss_uri = await open_socket(self._client, app_token)
-            await handler.connect_async()  # type: ignore[no-untyped-call]
+            await handler.connect_async()
             await self._chat.serve(stop)
         finally:
-            await handler.close_async()  # type: ignore[no-untyped-call]
+            await handler.close_async()
             await self._chat.end()
 
     def _app(self) -> AsyncApp:
@@ -117,7 +117,7 @@ class SlackBot:
             name="raydex",
             logger=quiet,
             client=self._client,
-            authorize=authorize,  # type: ignore[arg-type]
+            authorize=authorize,  # pyrefly: ignore[bad-argument-type]
             process_before_response=True,
             request_verification_enabled=False,  # of HTTP requests: there are none
         )

@@ -47,7 +47,7 @@ class _PassingFaults(AsyncRetryHandler):
         return response is not None and (response.status_code >= 500 or said in ERRORS["passing"])
 
 
-RETRY_HANDLERS = [
+RETRY_HANDLERS: list[AsyncRetryHandler] = [
     retry.AsyncRateLimitErrorRetryHandler(MOST_LIMITED),
     _PassingFaults(MOST_TRIES, _Pauses()),
     retry.AsyncConnectionErrorRetryHandler(MOST_TRIES, _Pauses(), [aiohttp.ClientError, TimeoutError]),
@@ -105,7 +105,7 @@ class SlackChannel:
     async def call(self, method: str, **sent: Any) -> dict[str, Any]:
         """Call a method until it succeeds. Raises SlackApiError if Slack refuses it, OSError if it can't be reached."""
         try:
-            return dict((await self._client.api_call(method, **sent)).data)  # type: ignore[arg-type]
+            return dict((await self._client.api_call(method, **sent)).data)  # pyrefly: ignore[no-matching-overload]
         except (aiohttp.ClientError, TimeoutError) as error:
             raise ConnectionError(f"{method}: {error or type(error).__name__}") from error
 

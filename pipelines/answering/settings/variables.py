@@ -43,7 +43,7 @@ class FromVariables(BaseSettings):
     )
 
     @classmethod
-    def settings_customise_sources(  # type: ignore[override]
+    def settings_customise_sources(  # pyrefly: ignore[bad-override]
         cls,
         settings_cls: type[BaseSettings],
         init_settings: PydanticBaseSettingsSource,

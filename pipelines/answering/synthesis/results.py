@@ -96,7 +96,7 @@ def tell_apart(hits: Sequence[Hit]) -> list[str]:
 def _path(hit: Hit, inner: int) -> str:
     """Return the title of a hit's page and its `inner` last headings."""
     page = hit.title or (hit.headings[0] if hit.headings else "")
-    return " › ".join(dict.fromkeys(filter(None, [page, *hit.headings[-inner:]]))) or own_heading(hit)
+    return " › ".join(dict.fromkeys(name for name in (page, *hit.headings[-inner:]) if name)) or own_heading(hit)
 
 
 def write_results(quotes: Sequence[Quote], hits: Sequence[Hit], *, known: bool = True, language: str = ENGLISH) -> str:

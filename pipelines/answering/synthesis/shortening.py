@@ -83,8 +83,9 @@ def cut_block(block: MarkdownBlock, most: int, *, least: int = 0) -> MarkdownBlo
             first, *lines, last = block.text.split("\n")
             shown = _first(lines, most, least)
             return replace(block, text="\n".join([first, *shown, OMITTED, last])) if shown else None
-    sentences = _first(list(split_sentences(block.text.replace(LINE_BREAK, "\n"))), most, least)
-    return replace(block, text=" ".join([*sentences, OMITTED])) if sentences else None
+        case BlockKind.PROSE:
+            sentences = _first(list(split_sentences(block.text.replace(LINE_BREAK, "\n"))), most, least)
+            return replace(block, text=" ".join([*sentences, OMITTED])) if sentences else None
 
 
 def is_cut(block: MarkdownBlock) -> bool:

@@ -136,7 +136,7 @@ def _export(counter: TokenCounter, target: Path) -> None:
     if counter.chunk_prefix and not all(getattr(module, "include_prompt", True) for module in model):
         raise ExportFailed("its pooling excludes the prompt, which the export can't do")
 
-    class Whole(torch.nn.Module):  # type: ignore[misc]
+    class Whole(torch.nn.Module):
         def forward(self, input_ids: Any, attention_mask: Any) -> Any:
             return model({"input_ids": input_ids, "attention_mask": attention_mask})["sentence_embedding"]
 
@@ -169,7 +169,7 @@ def compare(counter: TokenCounter, model: Any, target: Path) -> None:
 
 def _probe(counter: TokenCounter, path: Path) -> NDArray[Any]:
     """Return the vectors of PROBES by an exported model, of length 1."""
-    tokenizer = untruncated_tokenizer(counter.folder)  # type: ignore[arg-type]
+    tokenizer = untruncated_tokenizer(counter.folder)  # pyrefly: ignore[bad-argument-type]
     tokenizer.enable_truncation(counter.max_tokens)
     session = open_session(path)
     rows = []

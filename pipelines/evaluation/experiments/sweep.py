@@ -224,7 +224,7 @@ def _product(base: Mapping[str, Any], grid: Mapping[str, Any]) -> Iterator[Cell]
     axes = []
     for name, values in grid.items():
         (setting,) = _settings({name: None}, "grid")
-        if not isinstance(values, list | dict) or not values:
+        if not isinstance(values, (list, dict)) or not values:
             raise BadSweep(f"grid.{name} is {values!r}: it must be a list of values, not an empty one")
         labelled = values.items() if isinstance(values, dict) else [(label(value), value) for value in values]
         axes.append([(setting, str(text), value) for text, value in labelled])
@@ -282,8 +282,8 @@ def _name_cells(cells: Iterator[Cell]) -> Iterator[Cell]:
 def _check_cells(cells: Sequence[Cell], environment: Mapping[str, Any], judge: str) -> None:
     """Refuse values that no configuration can have, and a judge that one of them does not know."""
     for cell in cells:
+        model: type[BaseModel] = IndexChoices
         try:
-            model: type[BaseModel] = IndexChoices
             IndexChoices.model_validate(cell.index)
             model = AnswerSettings
             configuration = cell.configuration(environment)

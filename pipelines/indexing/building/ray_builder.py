@@ -43,7 +43,7 @@ class RayBuilder:
 
     def __init__(self, job: steps.BuildJob, free: Iterable[Node]) -> None:
         self._job, self.embedders = job, job.pools.embedders
-        total = ray.cluster_resources()  # type: ignore[no-untyped-call]
+        total = ray.cluster_resources()
         self._held = held_by_others(total, free)
 
     def gathered(self, sources: Sequence[PageSource]) -> Iterator[pa.Table]:

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipelines.cluster import JOB_NICENESS
-from pipelines.embedding.load import load_embedder
+from pipelines.embedding.load import Backend, load_embedder
 from pipelines.indexing.building.pools import Pools
 from pipelines.indexing.building.threads import give_way_whole
 from pipelines.indexing.chunking.page_cutter import PageChunks
@@ -51,7 +51,7 @@ class BuildJob:
     rules: UrlRules
     pools: Pools
     layouts: Layouts = NO_LAYOUTS
-    backend: str = "auto"
+    backend: Backend = "auto"
     embedding_url: str | None = None
     embedding_key: str | None = None
     model_cache: str | None = None  # folder on each machine where an exported model is kept
@@ -102,7 +102,7 @@ class EmbedTexts:
             self.embedder = load_embedder(
                 job.settings.embedding,
                 device="cuda" if job.pools.gpus else "cpu",
-                backend=job.backend,  # type: ignore[arg-type]
+                backend=job.backend,
                 threads=job.pools.threads,
                 base_url=job.embedding_url,
                 api_key=job.embedding_key,

@@ -47,7 +47,7 @@ _CONNECTION_ERRORS = (
     ConnectError,
     ConnectionClosed,
 )
-_MESSAGES = {
+_MESSAGES: dict[type[Exception], str] = {
     exceptions.DownloadConnectionRefusedError: "connection refused",
     exceptions.CannotResolveHostError: "the host name does not resolve",
 }
@@ -60,7 +60,7 @@ class BoundedHandler(HTTP11DownloadHandler):
         super().__init__(crawler)
         plain = self._pool._factory
 
-        class BoundedFactory(plain):  # type: ignore[misc, valid-type]
+        class BoundedFactory(plain):
             def buildProtocol(self, addr: Any) -> Any:
                 return _bound_head(super().buildProtocol(addr))
 

@@ -10,7 +10,10 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from urllib.parse import urlsplit
-from urllib.request import getproxies_environment, proxy_bypass_environment  # type: ignore[attr-defined]
+from urllib.request import (
+    getproxies_environment,
+    proxy_bypass_environment,  # pyrefly: ignore[missing-module-attribute]
+)
 
 from pipelines.indexing.crawling.crawl import CrawlSettings
 from pipelines.indexing.crawling.network import resolve_permitted, system_lookup

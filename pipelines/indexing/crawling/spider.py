@@ -17,7 +17,7 @@ import warnings
 from collections.abc import AsyncIterator, Callable
 from dataclasses import asdict
 from pkgutil import resolve_name
-from typing import Any, TextIO
+from typing import Any, ClassVar, TextIO
 from urllib.parse import urlsplit
 
 import scrapy
@@ -64,7 +64,7 @@ class SiteSpider(scrapy.Spider):
     """Runs a SiteCrawl within an engine; requests go straight to its downloader, not through its scheduler."""
 
     name = "raydex"
-    job: CrawlJob
+    job: ClassVar[CrawlJob]  # a class variable: Scrapy makes the spider
     report: CrawlReport | None = None
     error: BaseException | None = None
 

@@ -79,20 +79,26 @@ def make_stamps(folder: FolderSettings, system: FileSystem, infos: Mapping[str, 
     def listed(path: str) -> list[str]:
         return [named[path]] if path in named else []
 
-    states = {path: (_local_state(path) if local else (info.size, info.mtime_ns)) for path, info in infos.items()}
+    states = {path: _local_state(path) if local else _listed_state(info) for path, info in infos.items()}
     return {
-        path: digest(how, path, repr(state), *listed(path)) if None not in state and max(state[1:]) < newest else None
+        path: digest(how, path, repr(state), *listed(path)) if state is not None and max(state[1:]) < newest else None
         for path, state in states.items()
     }
 
 
-def _local_state(path: str) -> tuple[int | None, ...]:
+def _local_state(path: str) -> tuple[int, ...] | None:
     """Return size, modification and change time: tools that set the first time themselves can't set the second."""
     try:
         found = Path(path).stat()
     except FileNotFoundError:  # gone since it was listed
-        return (None,)
+        return None
     return found.st_size, found.st_mtime_ns, found.st_ctime_ns
+
+
+def _listed_state(info: FileInfo) -> tuple[int, ...] | None:
+    """Return size and modification time, None where the file system lacks one of them."""
+    size, modified = info.size, info.mtime_ns
+    return None if size is None or modified is None else (size, modified)
 
 
 def _batches(paths: Sequence[str], infos: Mapping[str, FileInfo]) -> Iterator[list[str]]:

@@ -46,8 +46,8 @@ class SourcePage:
         body = f"# {self.title}\n\n".encode() + self.body if self.title else self.body
         links, canonical = page_pointers(Page(self.url, body, self.media_type))
         unchanged = content_hash(body, self.media_type, None) == known_hash
-        kept = {} if unchanged else {"body": body, "canonical": canonical}
-        return FetchedPage(self.url, "ok", content_type=self.media_type, links=tuple(links), **kept)  # type: ignore[arg-type]
+        kept: dict[str, Any] = {} if unchanged else {"body": body, "canonical": canonical}
+        return FetchedPage(self.url, "ok", content_type=self.media_type, links=tuple(links), **kept)
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from typing import Any
 
 from pipelines.llm.servers.http import NoAnswer, is_loopback, without_password
 from pipelines.llm.servers.models import (
@@ -36,7 +37,7 @@ class FoundLLM:
     """
 
     lines: tuple[str, ...]
-    settings: Mapping[str, str | int] = field(default_factory=dict)
+    settings: Mapping[str, Any] = field(default_factory=dict)
     server: Server | None = None
     model: ServedModel | None = None
 
@@ -94,12 +95,13 @@ def ollama_url(host: str) -> str:
     As in Ollama, the port is 11434 without a scheme, else the scheme's own.
     """
     scheme, _, rest = host.rpartition("://")
-    name, path = re.match(r"([^/]*)(.*)", rest).groups()  # type: ignore[union-attr]
-    found = re.match(r"(\[[^\]]*\]|[^:]*)(?::(\d*))?$", name) or re.match(r"(.*)()", name)
-    address, port = found[1] or "127.0.0.1", found[2]  # type: ignore[index]
+    name, slash, path = rest.partition("/")
+    found = re.match(r"(\[[^\]]*\]|[^:]*)(?::(\d*))?$", name)
+    address, port = (found[1], found[2]) if found else (name, "")
+    address = address or "127.0.0.1"
     address = {"0.0.0.0": "127.0.0.1", "[::]": "[::1]"}.get(address, address)
     port = port or {"http": "80", "https": "443"}.get(scheme, str(OLLAMA_PORT))
-    return f"{scheme or 'http'}://{address}:{port}{path.rstrip('/')}"
+    return f"{scheme or 'http'}://{address}:{port}{(slash + path).rstrip('/')}"
 
 
 def _search(places: Sequence[_Place], wanted: str, given: Mapping[str, str]) -> FoundLLM:
@@ -123,7 +125,7 @@ def _search(places: Sequence[_Place], wanted: str, given: Mapping[str, str]) -> 
 def _found(server: Server, place: _Place, model: ServedModel, why: str, problems: Sequence[str]) -> FoundLLM:
     """Return a choice with its settings, and the lines that explain it."""
     tokens = context_of(server, model)
-    settings: dict[str, str | int] = {"llm_url": server.base_url, "llm_model": model.name, "llm_key": place.key}
+    settings: dict[str, Any] = {"llm_url": server.base_url, "llm_model": model.name, "llm_key": place.key}
     if tokens:
         settings["llm_context_window"] = tokens
     others = [other.name for other in server.models if other.chat and other is not model]
@@ -140,7 +142,7 @@ def _configured(place: _Place, name: str, given: Mapping[str, str]) -> FoundLLM:
         server = place.look()
     except NoAnswer as error:
         return FoundLLM((said, f"{error}; until that is mended, {QUOTING}: `raydex doctor` looks closer"))
-    settings: dict[str, str | int] = {}
+    settings: dict[str, Any] = {}
     if server.base_url != place.url.rstrip("/"):
         settings["llm_url"] = server.base_url
         said = said.replace(without_password(place.url), server.shown)

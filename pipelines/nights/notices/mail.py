@@ -34,7 +34,7 @@ def send_mail(notice: Notice, choices: MailChoices, password: str = "") -> None:
             if choices.user:
                 server.login(choices.user, password)
             refused = server.send_message(compose_mail(notice, choices))
-    except (OSError, smtplib.SMTPException) as error:  # no text of a login is in it
+    except OSError as error:  # SMTPException is one; no text of a login is in it
         raise NotTold(f"e-mail: {choices.host}:{choices.port}: {type(error).__name__}: {error}") from error
     if refused:
         raise NotTold(f"e-mail: {choices.host} refuses {', '.join(refused)}")

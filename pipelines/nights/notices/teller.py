@@ -48,8 +48,8 @@ class Teller:
             self._ways["webhook"] = partial(post_webhook, choices.webhook, secrets.webhook)
         if choices.slack:
             self._ways["Slack"] = lambda notice: post_slack(secrets.slack, choices.slack, notice, secrets.slack_api)
-        if choices.mail:
-            self._ways["e-mail"] = lambda notice: send_mail(notice, choices.mail, secrets.smtp)  # type: ignore[arg-type]
+        if mail := choices.mail:
+            self._ways["e-mail"] = lambda notice: send_mail(notice, mail, secrets.smtp)
 
     def __bool__(self) -> bool:
         return bool(self._ways)

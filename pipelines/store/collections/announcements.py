@@ -53,7 +53,7 @@ class Announcements(Database):
     def take_announcements(self, collection: str, run: int) -> list[Announced]:
         """Give the announcements that are due to `run`, which holds the collection; the oldest is the first."""
         rows = self._all("take_announcements", {"collection": collection, "run": run})
-        return [Announced(**{**row, **{key: tuple(row[key]) for key in ("changed", "deleted")}}) for row in rows]
+        return [Announced(**(row | {key: tuple(row[key]) for key in ("changed", "deleted")})) for row in rows]
 
     def end_announcement(self, id: int, error: str | None, again_s: float | None = None) -> None:
         """Note how a run over an announcement ended: that is its end, unless it is due again in so many seconds."""

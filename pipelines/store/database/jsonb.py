@@ -26,7 +26,7 @@ def _storable(value: Any) -> Any:
         return value if math.isfinite(value) else None
     if isinstance(value, Mapping):
         return {clean_for_storage(str(name)): _storable(inner) for name, inner in value.items()}
-    if isinstance(value, list | tuple):
+    if isinstance(value, (list, tuple)):
         return [_storable(inner) for inner in value]
     return value
 

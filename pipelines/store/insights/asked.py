@@ -117,12 +117,13 @@ def _heading(row: Mapping[str, Any]) -> str:
 
 def _asked(row: Mapping[str, Any]) -> AskedQuestion:
     """Return a row; names and addresses that many rows share are kept once."""
-    many = {name: tuple(map(_shared, row[name])) for name in ("cited", "found", "reasons")}
-    names = {name: _shared(row[name] or "") for name in ("collection", "confidence", "channel", "agent")}
-    counts = {name: row[name] or 0 for name in ("ups", "downs")}
-    plain = {name: tuple(row[name]) for name in ("comments", "passages")}
-    plain["cosines"] = tuple(cosine for cosine in row["cosines"] if cosine is not None)
-    return AskedQuestion(**{**row, **many, **names, **counts, **plain})
+    values: dict[str, Any] = {**row}
+    values |= {name: tuple(map(_shared, row[name])) for name in ("cited", "found", "reasons")}
+    values |= {name: _shared(row[name] or "") for name in ("collection", "confidence", "channel", "agent")}
+    values |= {name: row[name] or 0 for name in ("ups", "downs")}
+    values |= {name: tuple(row[name]) for name in ("comments", "passages")}
+    values["cosines"] = tuple(cosine for cosine in row["cosines"] if cosine is not None)
+    return AskedQuestion(**values)
 
 
 def _shared(text: Any) -> str:

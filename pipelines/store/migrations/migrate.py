@@ -10,11 +10,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import LiteralString
 
 import psycopg
 
 from pipelines.store.chunks import ChunkColumns, ChunkTables, add_missing_columns, missing_columns
-from pipelines.store.database.connection import Connection, statement
+from pipelines.store.database.connection import Connection, own_sql, statement
 from pipelines.store.database.errors import UnusableDatabase, translate_errors
 
 FOLDER = Path(__file__).parent
@@ -39,7 +40,7 @@ class Migration:
 
     number: int
     name: str
-    text: str
+    text: LiteralString
 
     def __str__(self) -> str:
         return f"{self.number:03}_{self.name}"
@@ -70,7 +71,7 @@ def read_migrations(folder: Path = FOLDER) -> list[Migration]:
     found: dict[int, Migration] = {}
     for path in sorted(folder.glob("*.sql")):
         if match := FILE_NAME.fullmatch(path.name):
-            migration = Migration(int(match[1]), match[2], path.read_text())
+            migration = Migration(int(match[1]), match[2], own_sql(path.read_text()))
             if other := found.get(migration.number):
                 raise ValueError(f"migrations {other} and {migration} have the same number: renumber the later one")
             found[migration.number] = migration

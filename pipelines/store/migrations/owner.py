@@ -3,12 +3,11 @@
 Such a role can neither run programs on the database's machine (`copy … to program`) nor read its files.
 """
 
-import psycopg
 from psycopg import sql
 from psycopg.rows import dict_row
 
 from pipelines.store.database.address import conninfo
-from pipelines.store.database.connection import statement
+from pipelines.store.database.connection import Connection, statement
 from pipelines.store.database.errors import translate_errors
 
 
@@ -19,7 +18,7 @@ def give_database(superuser_url: str, owner: str, password: str) -> None:
     One transaction. Raises StoreUnavailable.
     """
     role = {"owner": sql.Identifier(owner), "password": sql.Literal(password)}
-    with translate_errors(), psycopg.connect(conninfo(superuser_url), row_factory=dict_row) as connection:
+    with translate_errors(), Connection.connect(conninfo(superuser_url), row_factory=dict_row) as connection:
         connection.execute(statement("lock_roles"))
         if connection.execute(statement("find_role"), {"owner": owner}).fetchone() is None:
             connection.execute(statement("create_role", **role))

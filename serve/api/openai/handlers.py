@@ -58,7 +58,8 @@ class OpenAIRoutes:
         self, body: schemas.ChatIn, request: Request, response: Response
     ) -> schemas.ChatOut | StreamedAnswer:
         options = body.raydex or schemas.RaydexOptions()
-        place: SourcesPlace = {None: self._sources, True: "footnotes", False: "key"}[options.footnotes]
+        places: dict[bool | None, SourcesPlace] = {None: self._sources, True: "footnotes", False: "key"}
+        place = places[options.footnotes]
         question = body.to_question()
         if question.background:
             place = "key"  # a program reads the text

@@ -152,7 +152,8 @@ class ChatIn(BaseModel):
         if asked.role != "user" or not (asked.text or asked.unread):
             raise PydanticCustomError("no_question", "no user message has text")
         if not asked.text:
-            raise PydanticCustomError("no_text", f"the last user message is {_listed(asked.unread)} alone: add text")
+            unread = {"unread": _listed(asked.unread)}
+            raise PydanticCustomError("no_text", "the last user message is {unread} alone: add text", unread)
         return messages
 
     @property

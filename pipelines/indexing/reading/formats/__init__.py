@@ -82,7 +82,8 @@ def format_of_type(media_type: str) -> DocumentFormat | None:
 
 def format_of_body(body: bytes) -> DocumentFormat | None:
     """Return the format that the first bytes of `body` give away, if they do; comments may stand before them."""
-    head = body[_PREAMBLE.match(body, 0, _LONGEST_PREAMBLE).end() :][:100].lower()  # type: ignore[union-attr]
+    preamble = _PREAMBLE.match(body, 0, _LONGEST_PREAMBLE)
+    head = body[preamble.end() if preamble else 0 :][:100].lower()
     return next((entry for entry in FORMATS if entry.signatures and head.startswith(entry.signatures)), None)
 
 

@@ -33,7 +33,7 @@ def _parse(page: Page) -> Any:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of cells without an id
-            return nbformat.reads(text_of_page(page), as_version=4)  # type: ignore[no-untyped-call]
+            return nbformat.reads(text_of_page(page), as_version=4)
     except UnreadablePage:
         raise
     except Exception as error:  # nbformat passes on whatever a broken file makes its converters raise

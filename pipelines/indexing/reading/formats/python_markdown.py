@@ -52,7 +52,8 @@ def _indented(state: StateBlock, start: int, end: int, silent: bool, signs: str)
     while last < min(end, state.lineMax) and (state.isEmpty(last) or state.sCount[last] >= inner):
         last += 1
     opening = state.push("box_open", "div", 1)
-    opening.attrs, opening.map = {"class": f"admonition {'tab' if '=' in signs else kind.lower()}"}, [start, last]
+    opening.attrs = {"class": f"admonition {'tab' if '=' in signs else kind.lower()}"}
+    opening.map = [start, last]
     if title:
         state.push("paragraph_open", "p", 1).attrs = {"class": "admonition-title"}
         inline = state.push("inline", "", 0)

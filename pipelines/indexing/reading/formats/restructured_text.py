@@ -53,7 +53,7 @@ MOST_NESTED = 30
 _SHORTENED = re.compile(r"~!?(?:[\w.]*\.)?(\w+(?:\(\))?)")
 
 
-class _Translator(HTMLTranslator):  # type: ignore[misc]
+class _Translator(HTMLTranslator):
     """Writes HTML that says what is code, and breaks the lines of a poem or an address within its paragraph."""
 
     def visit_literal(self, node: nodes.literal) -> None:
@@ -165,8 +165,9 @@ def _name_labels(document: nodes.document) -> None:
     for reference in document.findall(nodes.inline):
         name = document.nameids.get(" ".join(reference.get(LABEL, "").lower().split()))
         place = document.ids.get(name) if name else None
-        if isinstance(place, nodes.section):
-            reference.children = [nodes.Text(place.next_node(nodes.title).astext())]
+        title = place.next_node(nodes.title) if isinstance(place, nodes.section) else None
+        if title is not None:
+            reference.children = [nodes.Text(title.astext())]
 
 
 def _shorten_names(document: nodes.document) -> None:

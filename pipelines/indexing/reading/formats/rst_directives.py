@@ -39,7 +39,7 @@ class AnyOptions(dict[str, Any]):
         return directives.unchanged
 
 
-class AnyDirective(Directive):  # type: ignore[misc]
+class AnyDirective(Directive):
     """A directive with any argument, any options and content."""
 
     optional_arguments = 1
@@ -117,12 +117,13 @@ def understand_all() -> Iterator[None]:
     """Let docutils read any directive and role while the body runs; it looks them up in these functions."""
     own_directive, own_role = directives.directive, roles.role
 
-    def find_directive(name: str, *place: Any) -> tuple[type[Directive], list[Any]]:
-        found = None if name.lower() in _OWN else own_directive(name, *place)[0]
+    def find_directive(directive_name: str, language_module: Any, document: Any) -> tuple[type[Directive], list[Any]]:
+        known = directive_name.lower() not in _OWN
+        found = own_directive(directive_name, language_module, document)[0] if known else None
         return (_lenient(found) if found else AnyDirective), []
 
-    def find_role(name: str, *place: Any) -> tuple[Any, list[Any]]:
-        return own_role(name, *place)[0] or read_role, []
+    def find_role(role_name: str, language_module: Any, lineno: int, reporter: Any) -> tuple[Any, list[Any]]:
+        return own_role(role_name, language_module, lineno, reporter)[0] or read_role, []
 
     directives.directive, roles.role = find_directive, find_role
     try:

@@ -95,4 +95,4 @@ class _Helpers:
 
 def with_targets(parser: MarkdownIt, target: Callable[[str, int, int], tuple[str, int] | None]) -> None:
     """Let `target(text, start, end)` say which target of a link begins at `start`, if it does, and where it ends."""
-    parser.helpers = _Helpers(target)  # type: ignore[assignment]
+    parser.helpers = _Helpers(target)  # pyrefly: ignore[bad-assignment]

@@ -30,13 +30,14 @@ def generator_of(table: str, keys: dict[str, Any], module: ModuleType | None = N
     rewrite, sources = getattr(module, "rewrite", None), getattr(module, "sources", None)
     try:
         for key in keys.keys() & _SELECTORS:
-            check_selector(keys[key])
+            try:
+                check_selector(keys[key])
+            except InvalidSelector as error:
+                raise WrongTable(f"{table}: {key}: {error}") from error
         if publishes := keys.pop("publishes", None):
             given = {key: _frozen(value) for key, value in publishes.items()}
             sources = partial(Publishing(**given).sources, keys.get("name", ""))
         return Generator(**keys, rewrite=rewrite, sources=sources)
-    except InvalidSelector as error:
-        raise WrongTable(f"{table}: {key}: {error}") from error
     except TypeError as error:
         raise WrongTable(f"{table}: {error} (its keys are {_KEYS}; those of publishes {_PUBLISHES})") from error
 

@@ -17,7 +17,7 @@ def sources(read: Read, place: str) -> SourceFolder | None:
         return None
     keys = python_keys(text)
     patterns, suffixes = keys.get("exclude_patterns"), keys.get("source_suffix") or ()
-    excluded = [name for name in patterns if isinstance(name, str)] if isinstance(patterns, list | tuple) else []
+    excluded = [name for name in patterns if isinstance(name, str)] if isinstance(patterns, (list, tuple)) else []
     text_is_source = TEXT.suffixes[0] in str(suffixes if isinstance(suffixes, str) else list(suffixes))
     formats = [(MARKDOWN, MYST), (NOTEBOOK, NOTEBOOK if "nbsphinx" in text else MYST_NOTEBOOK)]
     formats += [(TEXT, RESTRUCTURED_TEXT)] * text_is_source

@@ -386,7 +386,8 @@ def _letters(text: str) -> str:
 
 
 def _classes(element: Element) -> list[str]:
-    return (element.get("class") or "").split()
+    names: str = element.get("class") or ""
+    return names.split()
 
 
 def _text(element: Element) -> str:
