@@ -39,9 +39,11 @@ from pipelines.answering.retrieval.ranking.texts import features
 from pipelines.answering.retrieval.search import Retrieval
 from pipelines.answering.sanitizing.stream import AnswerSanitizer
 from pipelines.answering.synthesis.base import Task
-from pipelines.answering.synthesis.passages import split_passages, split_sentences
+from pipelines.answering.synthesis.passages import split_passages, split_sentences, whole_steps
 from pipelines.answering.synthesis.prompts import as_data, neutralize
-from pipelines.answering.synthesis.quotes import hide_numbers
+from pipelines.answering.synthesis.quotes import Quote, hide_numbers
+from pipelines.answering.synthesis.results import fill_results, write_results
+from pipelines.answering.synthesis.shortening import cut_block
 from pipelines.answering.synthesis.structured import parse_step
 from pipelines.answering.synthesis.trimming import choose_parts
 from pipelines.answering.trace import Trace
@@ -182,6 +184,27 @@ def quote(question: str, page: str) -> None:
     asyncio.run(run(hit, HITS[1]))
 
 
+def cut_blocks(text: str) -> None:
+    for block in read_blocks(text):
+        cut_block(block, 50)
+        cut_block(block, 50, least=1)
+
+
+def find_steps(text: str) -> None:
+    passages = split_passages(text)
+    for at in {0, len(passages) // 2, len(passages) - 1} if passages else ():
+        whole_steps(passages, at)
+
+
+def show_results(text: str) -> None:
+    """Write two sections of a text as results, as far as there is room, and one whole."""
+    if passages := tuple(split_passages(text)):
+        hits = [make_hit(f"https://docs.ray.io/{name}.html", text) for name in "ab"]
+        quotes = [Quote(n, passages, 1.0, 0.5, frozenset(), core=frozenset({0})) for n in range(2)]
+        write_results(fill_results(quotes, hits), hits)
+        write_results(quotes[:1], hits, known=False)
+
+
 def trim_page(text: str) -> None:
     choose_parts(QUESTION, (make_hit("https://docs.ray.io/a.html#b", text), HITS[1]), lambda texts: len(texts) < 3)
 
@@ -293,6 +316,9 @@ PASSAGES: Mapping[str, Reader] = {
     "passages": split_passages,
     "sentences": lambda text: list(split_sentences(text)),
     "quotation": lambda text: quote(QUESTION, f"{PAGE}\n\n{text}"),
+    "a cut block": cut_blocks,
+    "steps": find_steps,
+    "results": show_results,
     "trimming": trim_page,
     "support by a page": support_by_page,
     "closest sentence": lambda text: closest.closest_sentence(QUESTION, make_hit("https://a.io/b", text)),

@@ -20,6 +20,7 @@ LONGEST, LONGEST_WORD = (
     5_000,
     40,
 )  # characters of a sentence, which ends there; of an abbreviation with what precedes it
+MOST_BARE = 20  # passages in a row that say nothing, which are taken in with what they introduce
 TITLE_WORDS = 8  # a longer item is more than a title
 FEW_WORDS = 3  # beside links: "More: [ports](…), [HTTPS](…)." has one
 
@@ -203,7 +204,11 @@ def widen(passages: Sequence[Passage], at: int) -> list[Passage]:
     first = last = at
     if at and (not passages[at].prose or leans(passages[at])) and not is_definition(passages[at - 1].blocks[-1]):
         first -= 1
-    while last + 1 < len(passages) and _has_room(passages[first : last + 1], passages[last + 1]):
+    bare = is_bare(passages[first : last + 1])
+    while bare and last + 1 < min(len(passages), first + MOST_BARE) and not is_aside(passages[last + 1]):
+        last += 1
+        bare = is_bare(passages[last : last + 1])  # each is looked at once: a page may have nothing but images
+    while not bare and last + 1 < len(passages) and _has_room(passages[first : last + 1], passages[last + 1]):
         last += 1
     return list(passages[first : last + 1])
 
@@ -274,8 +279,6 @@ def leans(passage: Passage) -> bool:
 
 def _has_room(chosen: Sequence[Passage], following: Passage) -> bool:
     """Return whether `following` may be marked too: the chosen ones are short, and it goes on with their subject."""
-    if is_bare(chosen):
-        return not is_aside(following)
     definition = is_definition(following.blocks[0]) or is_definition(chosen[-1].blocks[0])
     if definition or is_aside(following) or not following.prose:
         return False

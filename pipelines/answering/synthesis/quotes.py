@@ -76,10 +76,11 @@ def fill(quotes: Sequence[Quote], hits: Sequence[Hit]) -> tuple[Quote, ...]:
     A single one has the sections below its own too, if that only introduces them.
     """
     filled: list[Quote] = []
-    for quote in quotes:
+    sections = [split_passages(hits[quote.hit].passage) for quote in quotes]
+    for quote, section in zip(quotes, sections, strict=True):
         most = FULL - sum(count_words(one.passages) for one in filled)
-        filled.append(fill_section(quote, split_passages(hits[quote.hit].passage), most))
-    return tuple([add_below(filled[0], hits[filled[0].hit])] if len(filled) == 1 else filled)
+        filled.append(fill_section(quote, section, most))
+    return tuple([add_below(filled[0], sections[0], hits[filled[0].hit].below)] if len(filled) == 1 else filled)
 
 
 def fill_section(quote: Quote, section: Sequence[Passage], most: int) -> Quote:
@@ -103,16 +104,18 @@ def fill_section(quote: Quote, section: Sequence[Passage], most: int) -> Quote:
     return replace(quote, passages=chosen, begins=first <= said[0], ends=chosen[-1].place >= said[-1])
 
 
-def add_below(quote: Quote, hit: Hit, most: int = FULL) -> Quote:
-    """Return a quote of a whole, short section with what fits of the sections below it."""
-    section, words = split_passages(hit.passage), count_words(quote.passages)
+def add_below(quote: Quote, section: Sequence[Passage], text: str, most: int = FULL) -> Quote:
+    """Return a quote of a whole, short `section` with what fits of the `text` of the sections below it."""
+    words = count_words(quote.passages)
+    if words > INTRODUCTION:
+        return quote
     quoted = {passage.place for passage in quote.passages}
-    whole = count_words(one for one in section if says_more(one) or one.place in quoted)
-    if words > INTRODUCTION or words < whole:
+    if words < count_words(one for one in section if says_more(one) or one.place in quoted):
         return quote
     below: list[Passage] = []
-    for passage in split_passages(hit.below):
-        if words + count_words([*below, passage]) > most:
+    for passage in split_passages(text):
+        words += count_words([passage])
+        if words > most:
             break
         below.append(replace(passage, place=passage.place + len(section)))
     return replace(quote, passages=(*quote.passages, *_without_label(below)))

@@ -38,8 +38,9 @@ def fill_results(quotes: Sequence[Quote], hits: Sequence[Hit]) -> tuple[Quote, .
         share = left // (len(quotes) - n)
         most = max(FIRST, share) if n == 0 else share
         hit = hits[quote.hit]
-        result = fit(quote, split_passages(hit.passage), most)
-        filled.append(add_below(result, hit, most) if pages.count(hit.url) == 1 else result)
+        section = split_passages(hit.passage)
+        result = fit(quote, section, most)
+        filled.append(add_below(result, section, hit.below, most) if pages.count(hit.url) == 1 else result)
         left -= count_words(filled[-1].passages)
     return tuple(filled)
 

@@ -1,6 +1,7 @@
 """Passages of a section: whole sentences with the code, list, table or note that they introduce."""
 
 import pytest
+from kit.hostile import calls_of
 
 from pipelines.answering.synthesis.passages import (
     MOST_SENTENCES,
@@ -90,3 +91,13 @@ def test_a_passage_of_hardly_more_than_links_or_promises_of_more_elsewhere_says_
 def test_what_never_ends_as_a_sentence_is_cut() -> None:
     for text in ("A. " * 20_000, "e.g. A " * 9_000, "`a. B " * 9_001):
         assert max(map(len, split_sentences(text))) < 11_000
+
+
+@pytest.mark.parametrize("block", ["![](a.png)\n\n", "[a](b.html).\n\n", "- a title\n- another\n\n```\nx\n```\n\n"])
+def test_each_passage_that_says_nothing_is_looked_at_once(block: str) -> None:
+    def calls(blocks: int) -> int:
+        passages = split_passages(block * blocks)
+        return calls_of(lambda _: widen(passages, 0), "")
+
+    calls(1)
+    assert calls(1_600) <= 5 * calls(400)
