@@ -235,7 +235,6 @@ SHAPES: Mapping[str, Shape] = {
     "lines of a paragraph": repeated("a\n"),
     "paragraphs that are images": repeated("![](a.png)\n\n"),
     "paragraphs that are links": repeated("[a](b.html).\n\n"),
-    "paragraphs that are labels": repeated("a b c d e f g h i\n\n- a\n\n"),
     "hard breaks": repeated("a\\\n"),
     "carriage returns": repeated("\r"),
     "carriage returns and letters": repeated("a\r"),
