@@ -101,7 +101,7 @@ def _parse(text: str) -> nodes.document:
     return document
 
 
-class _ShallowStateMachine(NestedStateMachine):  # type: ignore[misc]
+class _ShallowStateMachine(NestedStateMachine):
     """Reads blocks within blocks; those that are nested deeper than MOST_NESTED become one paragraph of their text."""
 
     def run(self, input_lines: Any, input_offset: int, memo: Any, node: nodes.Element, *more: Any, **named: Any) -> Any:
@@ -112,7 +112,8 @@ class _ShallowStateMachine(NestedStateMachine):  # type: ignore[misc]
                 return super().run(input_lines, input_offset, memo, node, *more, **named)
             finally:
                 memo.nesting = depth
-        self.node, self.input_offset, self.line_offset = node, input_offset, len(input_lines) - 1
+        self.node = node  # pyrefly: ignore[bad-assignment]  any element may hold the blocks
+        self.input_offset, self.line_offset = input_offset, len(input_lines) - 1
         node += nodes.paragraph("", "\n".join(input_lines))
         return []
 
@@ -120,12 +121,13 @@ class _ShallowStateMachine(NestedStateMachine):  # type: ignore[misc]
 @contextmanager
 def _bound_nesting() -> Iterator[None]:
     """Let docutils read deeply nested blocks as text while the body runs: else it fails with RecursionError."""
-    own, cached = RSTState.nested_sm, RSTState.nested_sm_cache
-    RSTState.nested_sm, RSTState.nested_sm_cache = _ShallowStateMachine, []
+    states: Any = RSTState
+    own, cached = states.nested_sm, states.nested_sm_cache
+    states.nested_sm, states.nested_sm_cache = _ShallowStateMachine, []
     try:
         yield
     finally:
-        RSTState.nested_sm, RSTState.nested_sm_cache = own, cached
+        states.nested_sm, states.nested_sm_cache = own, cached
 
 
 def _drop_page_fields(document: nodes.document) -> None:
