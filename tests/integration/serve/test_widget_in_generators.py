@@ -26,7 +26,9 @@ def service() -> Iterator[Hosting]:
 
 def lines_of(generator: str, service: Hosting) -> str:
     """Return the lines that the documentation tells users of a generator to write, with this service and its key."""
-    found = re.search(rf"^{generator}, in .*?^```\w+\n(.*?)^```", DOCS, re.DOTALL | re.MULTILINE)
+    found = re.search(
+        rf"^To add the widget to an? {generator} site,.*?^```\w+\n(.*?)^```", DOCS, re.DOTALL | re.MULTILINE
+    )
     assert found
     assert len(found[1].splitlines()) <= 3
     return found[1].replace("https://ask.example.com", service.url).replace("pk_…", PUBLISHABLE)
