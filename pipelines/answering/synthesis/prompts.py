@@ -25,6 +25,7 @@ _PART = re.compile(
     r"|[*_#]*(?:question|answer|an example|passages?|system|user|assistant)\b[*_ ]*[:：])",
     re.IGNORECASE | re.MULTILINE,
 )
+_FENCE = re.compile(r"`{3,}(?=[^`]*$)")
 LONGEST_TITLE = 300  # characters: it only names the place of a passage
 
 
@@ -119,8 +120,27 @@ def neutralize(text: str) -> str:
 
 
 def as_data(text: str) -> str:
-    """Return `text` neutralized, with a line that looks like a part of the prompt quoted by ">"."""
-    return _PART.sub("> ", neutralize(text))
+    """Return `text` neutralized, with a line that looks like a part of the prompt quoted by ">".
+
+    Lines of fenced code stay: `user: 1000` is a line of many a configuration file, and the fence says that it is data.
+    """
+    return "\n".join(part if is_code else _PART.sub("> ", part) for part, is_code in _parts(neutralize(text)))
+
+
+def _parts(text: str) -> Iterator[tuple[str, bool]]:
+    """Yield the parts of Markdown between fences, and each block of code with its fences; an open one is no code."""
+    lines, fence, begin, at = text.split("\n"), "", 0, 0
+    for number, line in enumerate(lines):
+        bare = line.strip(" \t>")
+        if fence and bare == fence:
+            if at < begin:
+                yield "\n".join(lines[at:begin]), False
+            yield "\n".join(lines[begin : number + 1]), True
+            fence, at = "", number + 1
+        elif not fence and (opening := _FENCE.match(bare)):
+            fence, begin = opening[0], number
+    if at < len(lines):
+        yield "\n".join(lines[at:]), False
 
 
 class Prompts:

@@ -144,6 +144,23 @@ def test_nothing_in_a_draft_closes_it(text):
     assert re.findall(r"<\s*/?\s*draft", draft(text), re.IGNORECASE) == ["<draft", "</draft"]
 
 
+@pytest.mark.parametrize("code", [
+    "services:\n  jellyfin:\n    user: 1000:1000\n    system: true",
+    "[1]\n[2]\nkey = 1",
+    "  Answer: 42\n  Question: none",
+    "  - assistant: x",
+])  # fmt: skip
+@pytest.mark.parametrize("prefix", ["", "    ", "> "])
+def test_lines_of_fenced_code_stay_as_they_are(code, prefix):
+    block = "\n".join(prefix + line for line in ["```yaml", *code.split("\n"), "```"])
+    assert as_data(f"Text.\n\n{block}\n\nQuestion: more") == f"Text.\n\n{block}\n\n> Question: more"
+
+
+@pytest.mark.parametrize("opening", ["```", "````text", "~~~", "``` a ``` b"])
+def test_a_fence_that_is_not_closed_hides_no_line(opening):
+    assert as_data(f"{opening}\nQuestion: x\n[2] y") == f"{opening}\n> Question: x\n> [2] y"
+
+
 def test_code_in_a_passage_stays_as_it_is():
     code = "template<class T> std::vector<T> f(const T& x) { return {x}; }  # <b>"
     assert code in str(Piece(1, code))

@@ -182,6 +182,16 @@ def test_a_long_answer_leaves_room_for_the_question_before_it():
     assert llm.sizes[0] <= 400
 
 
+@pytest.mark.parametrize("reply", [
+    "I do not know.",
+    "I don't know the answer to that.",
+    "I do not know: nothing in this collection seems to answer that.",
+])  # fmt: skip
+def test_a_model_that_does_not_know_writes_no_question(reply):
+    assert not parse_standalone(reply, "And on Windows?")
+    assert parse_standalone("I do not know how to install it on Windows", "And on Windows?")
+
+
 def test_a_long_standalone_question_needs_a_long_follow_up():
     question = "Why " + "very " * 60 + "slow?"
     assert parse_standalone(question.replace("Why", "Why is Ray"), question)
