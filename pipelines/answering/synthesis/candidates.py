@@ -236,27 +236,28 @@ class Candidates:
         chosen = tuple(
             bound(passages[place], lambda text: self.share(frozenset(terms(text)))) for place in sorted(passages)
         )
-        words = frozenset(terms("\n".join(passage.plain for passage in chosen))) | self._headings[one.hit]
-        text, asked = "\n".join(passage.substance for passage in chosen), self._weights.keys()
-        support = support_of(text, self.hits[one.hit], asked, one.cosine, self._odds[one.hit])
+        whole, text = "\n".join(each.plain for each in chosen), "\n".join(each.substance for each in chosen)
+        said = frozenset(terms(text))
+        words = (said if whole == text else frozenset(terms(whole))) | self._headings[one.hit]
+        length, asked = len(text.split()), self._weights.keys()
+        support = support_of(said, length, self.hits[one.hit], asked, one.cosine, self._odds[one.hit])
         support = 0.0 if is_bare(chosen) else support
-        if not self._is_on_subject(one.hit, chosen) or self._leaves_out_code(one.hit, chosen):
+        if not self._is_on_subject(one.hit, said) or self._leaves_out_code(one.hit, chosen):
             support = min(support, UNCERTAIN)
         headed = len(asked & self._headings[one.hit]) / len(asked) if len(asked) > 1 else 0.0
         return Quote(one.hit, chosen, one.score, support, words, headed, core=frozenset(core))
 
-    def _is_on_subject(self, n: int, chosen: Sequence[Passage]) -> bool:
+    def _is_on_subject(self, n: int, said: frozenset[str]) -> bool:
         """Return whether a quotation says what the headings of hit `n` do not, or its section is what is asked about.
 
-        A section is not, if the headings above it name all that is asked and its own something else (its caveats), or
-        if its own is mostly about something else. One that is a question may be long.
+        `said` are its terms. A section is not, if the headings above it name all that is asked and its own something
+        else (its caveats), or if its own is mostly about something else. One that is a question may be long.
         """
         hit, asked = self.hits[n], self._weights.keys()
         own = frozenset(terms(own_heading(hit))) - STOP_TERMS
         above = frozenset(terms(" ".join({*hit.headings[:-1], hit.title} - {own_heading(hit)})))
         beyond = asked - own - above
         if beyond:
-            said = frozenset(terms("\n".join(passage.substance for passage in chosen)))
             return len(beyond & said) >= BEYOND * len(beyond)
         mostly = self._covered(hit) >= ABOUT or own_heading(hit).endswith("?")
         return mostly and not (asked <= above and own - asked)

@@ -21,20 +21,21 @@ LONG = 60  # words of a quotation that is rarely too short to answer
 NOTHING = 4.0
 
 
-def support_of(text: str, hit: Hit, asked: Set[str], cosine: float | None, odds: float) -> float:
-    """Return how likely a `text` that is quoted from a hit answers a question of the terms `asked`, 0 to 1.
+def support_of(said: Set[str], length: int, hit: Hit, asked: Set[str], cosine: float | None, odds: float) -> float:
+    """Return how likely a text that is quoted from a hit answers a question of the terms `asked`, 0 to 1.
 
-    0 for one that holds no word of it. `cosine` is the text's, `odds` are the log odds of its section against the other
-    hits. Two logistic regressions: without `odds` on 199 graded answers, whose weights are 0.4 of what was found, and
-    on 547 questions with their sections and 74 graded answers. docs/quality.md has the figures.
+    `said` are the text's terms, `length` is the number of its words. 0 for one that holds no word of the question.
+    `cosine` is the text's, `odds` are the log odds of its section against the other hits. Two logistic regressions:
+    without `odds` on 199 graded answers, whose weights are 0.4 of what was found, and on 547 questions with their
+    sections and 74 graded answers. docs/quality.md has the figures.
     """
-    said, headed = (len(asked & set(terms(words))) / max(len(asked), 1) for words in (text, heading(hit)))
-    if not said:
+    shared, headed = (len(asked & words) / max(len(asked), 1) for words in (said, set(terms(heading(hit)))))
+    if not shared:
         return 0.0
     vector, bm25 = (1 / (1 + hit.ranks[leg]) if leg in hit.ranks else 0.0 for leg in (VECTOR, BM25))
     if not hit.ranks:
         vector, bm25 = USUAL_RANKS
-    words = 0.71 * said + 0.32 * headed + 0.82 * min(len(text.split()), LONG) / LONG
+    words = 0.71 * shared + 0.32 * headed + 0.82 * min(length, LONG) / LONG
     ranks = 0.88 * vector + 0.43 * bm25 + 0.7 * odds
     return 1 / (1 + math.exp(2.37 - words - 2.22 * (USUAL_COSINE if cosine is None else cosine) - ranks))
 
