@@ -1,11 +1,12 @@
 """Measures how questions in readers' own words are answered, on documentation that nothing was tuned on.
 
-    RAYDEX_HOME=DIR python -m benchmarks.readers SITE [SITE …] [--answers FILE]
+    RAYDEX_HOME=DIR python -m benchmarks.readers SITE [SITE …] [--answers FILE] [--sheets FOLDER]
 
 Asks the questions of questions/readers.jsonl about each SITE, of which a collection of that name has the documentation
 (docs/evaluation.md has the repositories). Prints how often a right section is the first hit, among five and among nine,
 how often the answer shows one, and how often what the documentation does not answer is refused. Whether an answer is
-good is for people to judge: `--answers` writes them down.
+good is for people to judge: `--answers` writes them down, `--sheets` what a reader sees, and the labels
+(readers_sheets.py).
 """
 
 import argparse
@@ -19,12 +20,13 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
+from benchmarks.readers_sheets import write_sheets
 from pipelines import embedded
 from pipelines.answering.engine import QueryEngine
 from pipelines.answering.factory import make_engine, make_retriever
 from pipelines.answering.question import Question
 from pipelines.answering.settings import AnswerSettings
-from pipelines.records import Answer, Message
+from pipelines.records import QUOTED, Answer, Message
 from pipelines.store import Store
 
 QUESTIONS = Path(__file__).parent / "questions" / "readers.jsonl"
@@ -103,6 +105,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("sites", nargs="+", metavar="SITE")
     parser.add_argument("--answers", type=Path, metavar="FILE", help="write questions and answers there")
+    parser.add_argument("--sheets", type=Path, metavar="FOLDER", help="write what readers see there, and the labels")
     args = parser.parse_args()
     rows = [json.loads(line) for line in QUESTIONS.read_text().splitlines()]
     home, written = Path(os.environ["RAYDEX_HOME"]), []
@@ -113,6 +116,8 @@ def main() -> None:
             with engine_of(site, store, home) as engine:
                 answers = asyncio.run(ask(engine, about))
             print(report(site, about, answers), flush=True)
+            if args.sheets:
+                write_sheets(args.sheets, QUOTED, site, about, answers)
             written += [row | {"answer": found.to_dict()} for row, found in zip(about, answers, strict=True)]
     if args.answers:
         args.answers.write_text("".join(json.dumps(row) + "\n" for row in written))

@@ -1,7 +1,7 @@
 """Finds the hits of a question: searches, reranks, and takes the best few."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import chain, zip_longest
 
@@ -9,19 +9,25 @@ from pipelines.answering import optional
 from pipelines.answering.conversation.reader import Reading
 from pipelines.answering.conversation.rewriting import Rewrite, Rewriter
 from pipelines.answering.grounding.answerable import is_likely
+from pipelines.answering.grounding.words import words_of
 from pipelines.answering.question import EngineSettings
 from pipelines.answering.reranking.base import Reranker
 from pipelines.answering.retrieval.interface import AsyncRetriever
+from pipelines.answering.retrieval.neighbours import BESIDE, other_sections
 from pipelines.answering.retrieval.ranking.fusion import spread_pages, take_diverse
 from pipelines.answering.retrieval.search import Retrieval, Search
 from pipelines.answering.trace import Trace
 from pipelines.answering.verified.pinned import PinnedFinder
+from pipelines.page.stored import plain_text
 from pipelines.records import Hit
 
 QUOTED_AROUND = 2  # chunks of its section on each side of a hit that may be quoted with it
 # What a capable model is given: up to SECTIONS sections of MOST_FOUND hits, with WHOLE chunks on each side of a hit. By
-# hand: of 39 answers such a model wrote from five chunks and that were not good, 25 lacked a chunk of a page it had.
-SECTIONS, MOST_FOUND, WHOLE = 12, 30, 8
+# hand: of 39 answers such a model wrote from five chunks and that were not good, 25 lacked a chunk of a page it had. So
+# what leads in to these sections, the further hits and the other sections of the first PAGES pages follow, as far as
+# there is room.
+SECTIONS, MOST_FOUND, WHOLE, PAGES = 12, 30, 8, 8
+SAME = 0.85  # share of the words of two sections that both have if they are copies; by hand
 
 
 class HitFinder:
@@ -59,15 +65,15 @@ class HitFinder:
         where = (question.collection, wide, question.filters, question.previous, around)
         queries = page.queries((*reading.wordings, *rewrite.further), quoted)
         with trace.step("retrieve"):
-            search = Search(queries, *where, rewrite.passage, page.place, page.focus)
+            search = Search(queries, *where, PAGES if whole else 0, rewrite.passage, page.place, page.focus)
             retrieval = await self._retrieve(search, reading.parts)
         trace.timings |= retrieval.timings
         for leg in retrieval.degraded:
             trace.mark_degraded(leg)
         retrieval = await self._rerank(retrieval, trace)
         retrieval = replace(retrieval, hits=_one_of_each_section(retrieval.hits)) if whole else retrieval
-        taken = self._take(retrieval, reading, k, quoted)
-        return await self._pin(taken, reading, k, trace)
+        taken = await self._pin(self._take(retrieval, reading, k, quoted), reading, k, trace)
+        return _with_more(taken, retrieval.hits) if whole else taken
 
     async def _retrieve(self, search: Search, parts: Sequence[str]) -> Retrieval:
         """Return the hits of a search and, between them, those of each of its `parts`."""
@@ -125,10 +131,31 @@ class HitFinder:
 
 
 def _one_of_each_section(hits: Sequence[Hit]) -> tuple[Hit, ...]:
-    """Return the first hit of each section; one beyond what comes with that hit stays."""
+    """Return the first hit of each section, and of copies; one beyond what comes with that hit stays."""
     kept: list[Hit] = []
     for hit in hits:
         near = (one for one in kept if (one.source, one.headings) == (hit.source, hit.headings))
         if all(abs(one.ordinal - hit.ordinal) > WHOLE for one in near):
             kept.append(hit)
-    return tuple(kept)
+    return tuple(_without_copies(kept))
+
+
+def _without_copies(hits: Sequence[Hit]) -> Iterator[Hit]:
+    """Yield the hits without those that say what one before them says: older versions, shared paragraphs."""
+    seen: list[frozenset[str]] = []
+    for hit in hits:
+        words = words_of(plain_text(hit.passage))
+        if all(len(words & other) < SAME * len(words | other) for other in seen):
+            seen.append(words)
+            yield hit
+
+
+def _with_more(retrieval: Retrieval, found: Sequence[Hit]) -> Retrieval:
+    """Return the hits, and behind them what leads in to them, the others `found`, and more of their pages."""
+    urls, taken = {hit.url for hit in retrieval.hits}, {hit.chunk_id for hit in retrieval.hits}
+    further = [replace(hit, score_kind=BESIDE) for hit in found if hit.chunk_id not in taken]
+    pages = [hit for hit in retrieval.pages if hit.url in urls]
+    overlap = retrieval.index.settings.chunk_overlap
+    leads, others = other_sections(retrieval.question, [*retrieval.hits, *further], pages, overlap)
+    hits = tuple(_without_copies([*retrieval.hits, *leads, *further, *others]))
+    return replace(retrieval, hits=hits, pages=())

@@ -1,22 +1,25 @@
-"""Joins a hit with its neighbours in the section, and the sections below it (small-to-big retrieval).
+"""Joins a hit with its neighbours in the section, the sections below it, and the rest of its page (small-to-big).
 
 Knows texts only; the store finds the neighbours.
 """
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import reduce
-from itertools import groupby
+from itertools import chain, groupby, zip_longest
 from operator import attrgetter
 
-from pipelines.answering.hits import own_heading
+from pipelines.answering.grounding.words import content_words, words_of
+from pipelines.answering.hits import full_text, own_heading
 from pipelines.page.blocks import BlockKind, read_blocks
 from pipelines.page.markdown import markdown_of
 from pipelines.records import Hit
 
 OMITTED = "…"  # the line of a chunk between what it repeats from the chunk before and where it goes on
 FENCE = "```"
+BESIDE = "beside"  # the kind of score of a section that was not found: it stands on the page of a hit
 MARKS = " >*-\\"  # of the lists, notes and line breaks around a line
 
 _WORD = re.compile(r"\S+")
@@ -39,6 +42,38 @@ def with_neighbours(hit: Hit, section: Sequence[Hit], reach: int, overlap: int) 
         below = []
     texts = [f"**{markdown_of(own_heading(part[0]))}**\n\n{_join(part, overlap)}" for part in below]
     return replace(hit, context=_join(own, overlap) if len(own) > 1 else "", below="\n\n".join(texts))
+
+
+def other_sections(
+    question: str, hits: Sequence[Hit], pages: Sequence[Hit], overlap: int
+) -> tuple[list[Hit], list[Hit]]:
+    """Return the sections of `pages`, which are their chunks in reading order, that hold no hit.
+
+    Those that lead in to a hit's section come apart. The others are of each page in turn the one with most of the
+    question's words, which weigh by how few sections have them; none without such a word.
+    """
+    found = {(hit.url, hit.headings) for hit in hits}
+    parts = [list(part) for _, part in groupby(pages, key=attrgetter("url", "headings"))]
+    others = [_as_section(part, overlap) for part in parts if (part[0].url, part[0].headings) not in found]
+    leads = [hit for hit in others if any(url == hit.url and _leads(hit.headings, below) for url, below in found)]
+    words = {hit.chunk_id: content_words(question) & words_of(full_text(hit)) for hit in others}
+    number = Counter(chain.from_iterable(words.values()))
+    weights = {id: sum(1 / number[word] for word in own) for id, own in words.items()}
+    rest = [hit for hit in others if hit not in leads and weights[hit.chunk_id]]
+    by_page = (sorted(own, key=lambda hit: -weights[hit.chunk_id]) for _, own in groupby(rest, key=attrgetter("url")))
+    return leads, list(filter(None, chain.from_iterable(zip_longest(*by_page))))
+
+
+def _leads(above: Sequence[str], headings: Sequence[str]) -> bool:
+    """Return whether the section under `above` begins what holds that under `headings`."""
+    return len(above) < len(headings) and tuple(above) == tuple(headings[: len(above)])
+
+
+def _as_section(part: Sequence[Hit], overlap: int) -> Hit:
+    """Return the chunks of one section as a hit that was not found itself."""
+    first = part[0]
+    context = _join(part, overlap) if len(part) > 1 else ""
+    return replace(first, context=context, score_kind=BESIDE, sources=first.sources or (first.source,))
 
 
 def _join(section: Sequence[Hit], overlap: int) -> str:

@@ -39,9 +39,10 @@ class Search:
 
     `collection` None means the retriever's own or the only one. `previous` are the ids of the chunks that the turn
     before cited; they are searched again. At least `neighbours` chunks of its section on each side are joined to a
-    hit's context. `passage` is an imagined answer: where there is one, the mean of its vector and the question's is
-    searched for instead of the question's (HyDE). `place` is the page that the reader has open: hits of its version and
-    language are preferred; with `focus` "page" hits of it come first, with "whole" in their order.
+    hit's context, and the chunks of the first `pages` pages come too, found or not. `passage` is an imagined answer:
+    where there is one, the mean of its vector and the question's is searched for instead of the question's (HyDE).
+    `place` is the page that the reader has open: hits of its version and language are preferred; with `focus` "page"
+    hits of it come first, with "whole" in their order.
     """
 
     queries: tuple[str, ...]
@@ -50,6 +51,7 @@ class Search:
     filters: Filters = field(default_factory=Filters)
     previous: tuple[str, ...] = ()
     neighbours: int = 0
+    pages: int = 0
     passage: str = ""
     place: Place | None = None
     focus: Focus = ""
@@ -63,7 +65,8 @@ class Search:
 class Retrieval:
     """Hits of one snapshot of one index for `question`, its spelling corrected.
 
-    `degraded` names the legs that are missing, `timings` are seconds, `evidence` is how well the index fits.
+    `degraded` names the legs that are missing, `timings` are seconds, `evidence` is how well the index fits, `pages`
+    are the chunks of the first pages, if the search wants them, page by page in reading order.
     """
 
     question: str
@@ -74,3 +77,4 @@ class Retrieval:
     timings: dict[str, float]
     queries: tuple[str, ...] = ()
     evidence: Evidence | None = None
+    pages: tuple[Hit, ...] = ()

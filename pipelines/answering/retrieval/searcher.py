@@ -95,6 +95,7 @@ class Searcher:
             timings=dict(trace.timings),
             queries=search.queries,
             evidence=_weigh_evidence(search.queries[0], live, results, found),
+            pages=self._read_pages(index, hits, search.pages, trace),
         )
 
     def _rank(
@@ -229,6 +230,15 @@ class Searcher:
         sections = trace.run_leg(NEIGHBOURS, NEIGHBOURS, lambda: self._store.neighbours(index.id, ids, reach), none)
         overlap = index.settings.chunk_overlap
         return [with_neighbours(hit, sections.get(hit.chunk_id, ()), reach, overlap) for hit in hits]
+
+    def _read_pages(self, index: Index, hits: Sequence[Hit], most: int, trace: SearchTrace) -> tuple[Hit, ...]:
+        """Return the chunks of the pages of the first hits, `most` pages."""
+        urls = list(dict.fromkeys(hit.url for hit in hits))[:most]
+        if not urls:
+            return ()
+        none: Sequence[Hit] = ()
+        read = trace.run_leg(NEIGHBOURS, NEIGHBOURS, lambda: self._store.chunks_of_pages(index.id, urls), none)
+        return tuple(sorted(read, key=lambda hit: (urls.index(hit.url), hit.ordinal)))
 
     def _follow(self, live: LiveIndex, index: Index, trace: SearchTrace) -> None:
         try:

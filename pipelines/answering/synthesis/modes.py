@@ -54,7 +54,7 @@ class Mode(Synthesizer):
         """Return the task's passages as a model is shown them: shorter if it reads slowly, few and whole for `full`."""
         pieces = [Piece.of(n, hit) for n, hit in enumerate(task.hits, 1)]
         if task.form == FULL:
-            pieces = packer.first(pieces)
+            pieces = packer.fill(task.hits)
         if packer.is_read_in_time(pieces):
             return pieces
 
@@ -62,7 +62,8 @@ class Mode(Synthesizer):
             cut = zip(pieces, texts, strict=True)
             return [replace(piece, text=clean_for_model(text)) for piece, text in cut if text]
 
-        return brief(choose_parts(task.question, task.hits, lambda texts: packer.is_read_in_time(brief(texts))))
+        hits = [task.hits[piece.n - 1] for piece in pieces]
+        return brief(choose_parts(task.question, hits, lambda texts: packer.is_read_in_time(brief(texts))))
 
 
 class StreamingMode(Mode):

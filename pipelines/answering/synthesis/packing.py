@@ -7,10 +7,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 
+from pipelines.answering.retrieval.neighbours import BESIDE
 from pipelines.answering.synthesis.base import Task
 from pipelines.answering.synthesis.prompts import Piece, Prompts, as_data, drafts, neutralize, passages
 from pipelines.llm.session import LLMSession
 from pipelines.llm.window import Window, greatest, pack, shorten, split, squeeze
+from pipelines.records import Hit
 from pipelines.text.cleaning import clean_for_model
 from pipelines.text.languages import say
 
@@ -66,10 +68,28 @@ class PromptPacker:
         filled = self._filled(given)
         return filled if self._fit(filled) else [part for piece in filled for part in self._parts(piece)]
 
-    def first(self, pieces: Sequence[Piece]) -> list[Piece]:
-        """Return the first passages, as many as one call holds and the model reads in time, never none."""
-        most = greatest(len(pieces), lambda n: self._fit(pieces[:n]) and self.is_read_in_time(pieces[:n]))
-        return list(pieces[: max(most, 1)])
+    def fill(self, hits: Sequence[Hit]) -> list[Piece]:
+        """Return the first hits as passages, as many as one call holds and the model reads in time, never none.
+
+        First what was found of each is taken, then all of its passage, the first hits first, then what stands beside
+        them.
+        """
+        numbered = list(enumerate(hits, 1))
+        found = [(n, hit) for n, hit in numbered if hit.score_kind != BESIDE]
+        beside = [Piece.of(n, hit) for n, hit in numbered if hit.score_kind == BESIDE]
+        pieces = self._first([], [Piece.of(n, hit, hit.text) for n, hit in found], least=1)
+        for place, (n, hit) in enumerate(found[: len(pieces)]):
+            wider = [*pieces[:place], Piece.of(n, hit), *pieces[place + 1 :]]
+            pieces = wider if self._fits_in_time(wider) else pieces
+        return self._first(pieces, beside)
+
+    def _first(self, pieces: Sequence[Piece], more: Sequence[Piece], least: int = 0) -> list[Piece]:
+        """Return the pieces and the first of `more`, as many as fit with them, at least some."""
+        most = greatest(len(more), lambda n: self._fits_in_time([*pieces, *more[:n]]))
+        return [*pieces, *more[: max(most, least)]]
+
+    def _fits_in_time(self, pieces: Sequence[Piece]) -> bool:
+        return self._fit(pieces) and self.is_read_in_time(pieces)
 
     def packs(self, pieces: Sequence[Piece]) -> list[list[Piece]]:
         """Pack parts in order, as many to a call as fit."""

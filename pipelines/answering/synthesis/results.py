@@ -100,19 +100,21 @@ def _path(hit: Hit, inner: int) -> str:
     return " › ".join(dict.fromkeys(name for name in (page, *hit.headings[-inner:]) if name)) or own_heading(hit)
 
 
-def write_results(quotes: Sequence[Quote], hits: Sequence[Hit], *, known: bool = True, language: str = ENGLISH) -> str:
+def write_results(
+    quotes: Sequence[Quote], hits: Sequence[Hit], *, known: bool = True, likely: bool = True, language: str = ENGLISH
+) -> str:
     """Return the results: each passage below its title and its number `[n]`.
 
-    Above them it says that they are the best matches, that none answers for certain, or, with `known` False, that it
-    does not know.
+    Above them it says that they are the best matches; that none answers for certain, if none fits well or the index is
+    not `likely` to answer; or, with `known` False, that it does not know.
     """
     titles = tell_apart([hits[quote.hit] for quote in quotes])
     written = [
         f"**{markdown_of(title)}** [{quote.hit + 1}]\n\n{write_passages(quote)}"
         for quote, title in zip(quotes, titles, strict=True)
     ]
-    unsure = max((quote.support for quote in quotes), default=0.0) < UNSURE and not is_named(quotes)
-    above = [say("unsure" if unsure else "results", language)]
+    fits = max((quote.support for quote in quotes), default=0.0) >= UNSURE or is_named(quotes)
+    above = [say("results" if likely and fits else "unsure", language)]
     if not known:
         above = [say("unknown", language), say("closest_quotes", language)]
     return "\n\n".join([join(above, language), *written])

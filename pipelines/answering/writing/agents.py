@@ -246,13 +246,12 @@ class ExtractiveAgent:
     async def answer(self, task: Task) -> AsyncGenerator[AgentPart, None]:
         """Yield the answer in one piece, then the AgentResult."""
         quotes = await self._choose(task) if task.quotes is None else task.quotes
-        known = task.evidence is None or is_likely(task.evidence) or is_answer(quotes)
-        if not known and not is_close(task.question, task.hits, task.evidence):
-            quotes = ()
+        likely = task.evidence is None or is_likely(task.evidence) or is_answer(quotes)
+        known = likely or is_close(task.question, task.hits, task.evidence)
         if is_certain(quotes):
             yield write(quotes, task.hits)
         elif quotes:
-            yield write_results(quotes, task.hits, known=known, language=task.language)
+            yield write_results(quotes, task.hits, known=known, likely=likely, language=task.language)
         else:
             yield unknown_answer(task.question, task.hits, task.evidence, task.language)
         form = RESULTS if quotes and not is_certain(quotes) else ANSWER

@@ -132,13 +132,18 @@ def test_what_nothing_fits_is_not_known_and_names_no_section_that_has_nothing_to
     assert answer(asked, *hits) == said
 
 
-def test_a_question_that_the_index_hardly_answers_is_not_known_but_shows_what_comes_closest() -> None:
-    doubtful, far, hopeless = (Evidence(4, 12_000, *found) for found in ((0.85, 0.8), (0.65, 0.6), (0.3, 0.3)))
-    assert is_possible(far) and not is_likely(doubtful)
-    for evidence, shown in ((doubtful, True), (far, False), (hopeless, False)):
-        text = answer("How do I load an Excel file?", CSV, TUNE, evidence=evidence)
-        assert text.startswith(UNKNOWN) and ("read_csv" in text) is shown
-        assert shown or text == UNKNOWN, "nothing is named where nothing is close"
+@pytest.mark.parametrize(
+    ("asked", "shown"),
+    [("How do I load an Excel file?", "read_csv"), ("Can I stop it by itself?", "ASHA"), ("excel schema", "inferred")],
+)
+def test_results_follow_i_do_not_know_and_stand_alone_where_something_is_close(asked: str, shown: str) -> None:
+    close, far, hopeless = (Evidence(4, 12_000, *found) for found in ((0.85, 0.8), (0.65, 0.6), (0.3, 0.3)))
+    assert is_possible(far) and not is_likely(close)
+    unsure = say("unsure", "en")
+    texts = [answer(asked, CSV, TUNE, evidence=evidence) for evidence in (close, far, hopeless)]
+    assert texts[0].startswith(unsure) and shown in texts[0]
+    assert texts[1].startswith(UNKNOWN) and shown in texts[1]
+    assert texts[2] == UNKNOWN, "nothing is named where nothing passes the floor"
 
 
 def test_the_section_of_an_object_that_is_named_comes_first() -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import math
+from dataclasses import replace
 
 import pytest
 from kit.answering import MemoryStore, make_hit
@@ -143,6 +144,46 @@ def test_sections_that_its_window_does_not_hold_are_left_out(retriever: Retrieve
     shown = [n for n in range(9) if f"Part {n}: upgrade." in prompt]
     assert 1 <= len(shown) < 9 and len(answer.hits) == 9
     assert all(f"[{n}] " in prompt for n in range(1, len(shown) + 1)) and f"[{len(shown) + 1}] " not in prompt
+
+
+GUIDE = [
+    make_hit("https://d.test/guide", "Everything about boats, in three parts.", ("Boats",), ordinal=0),
+    make_hit("https://d.test/guide#moor", "Moor the vessel with two ropes.", ("Boats", "Mooring"), ordinal=1),
+    make_hit("https://d.test/guide#knot", "Tie a bowline, then pull.", ("Boats", "Mooring", "Knots"), ordinal=2),
+    make_hit(
+        "https://d.test/guide#paint", "Paint the hull, then let the bowline dry.", ("Boats", "Painting"), ordinal=3
+    ),
+]
+
+
+def test_the_rest_of_the_first_pages_follows_what_leads_in_first(retriever: Retriever, store: MemoryStore) -> None:
+    others = (make_hit(f"https://d.test/{n}#a", f"A bowline of kind {n}. Pull.", (f"Kind {n}",)) for n in range(40))
+    store.publish(1, *GUIDE, *others)
+    model = Says("Tie a bowline [1].")
+    answer = engine(retriever, model, "full").query("tie a bowline, then pull")
+    (prompt,) = model.run
+    places = [prompt.find(hit.text) for hit in (GUIDE[2], GUIDE[0], GUIDE[1], GUIDE[3])]
+    assert -1 not in places and places == sorted(places)
+    assert answer.hits[0].chunk_id == GUIDE[2].chunk_id and {hit.score_kind for hit in answer.hits[-3:]} == {"beside"}
+
+
+def test_a_copy_is_read_once(retriever: Retriever, store: MemoryStore) -> None:
+    said = "To moor the vessel in a storm, tie a bowline around both bollards and pull it tight."
+    copies = [make_hit(f"https://d.test/{version}/moor", said, (f"Mooring {version}",)) for version in ("v1", "v2")]
+    copies[1] = replace(copies[1], text=f"{said} Hurry.")
+    store.publish(1, *copies, OTHER)
+    model = Says("Tie a bowline [1].")
+    engine(retriever, model, "full").query("moor the vessel in a storm")
+    assert model.run[0].count("around both bollards") == 1
+
+
+def test_what_was_found_comes_before_the_rest_of_a_long_section(retriever: Retriever, store: MemoryStore) -> None:
+    filler = "The keel of a boat is long and made of oak. " * 60
+    long = [make_hit("https://d.test/keel#a", f"{filler} Keel {n}.", ("Keels",), ordinal=n) for n in range(6)]
+    store.publish(1, *long, *(make_hit(f"https://d.test/{n}#a", f"Oak keel {n}.", (f"Keel {n}",)) for n in range(5)))
+    model = Says("Oak [1].")
+    engine(retriever, model, "full").query("keel of oak, long boat")
+    assert all(f"Oak keel {n}." in model.run[0] for n in range(5))
 
 
 @pytest.mark.parametrize(("form", "quotes"), [("written", True), ("full", False)])
