@@ -30,7 +30,7 @@ from pipelines.records import FULL, Answer, Hit
 from pipelines.store import Store
 from tests.kit.scripted_llm import Reply, Request, ScriptedLLM
 
-WINDOW = 32_768  # tokens: what capable models hold at least
+WINDOW, SHARE = 32_768, 0.75  # tokens, which capable models hold at least, and the part of them for passages
 UNANSWERED = "I do not know."  # where there is no completion
 WHOLE = 0.9  # share of a chunk's lines that a prompt has which holds it
 KINDS = ("whole", "part", "page", "neither", "no prompt")
@@ -60,6 +60,7 @@ def settings_of(site: str, home: Path, url: str) -> AnswerSettings:
         base_url=url,
         form=FULL,
         context_window=WINDOW,
+        context_share=SHARE,
         context_seconds=0,
         max_tokens=2048,
     )

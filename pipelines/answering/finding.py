@@ -1,6 +1,7 @@
 """Finds the hits of a question: searches, reranks, and takes the best few."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import chain, zip_longest
@@ -27,6 +28,7 @@ QUOTED_AROUND = 2  # chunks of its section on each side of a hit that may be quo
 # what leads in to these sections, the further hits and the other sections of the first PAGES pages follow, as far as
 # there is room.
 SECTIONS, MOST_FOUND, WHOLE, PAGES = 12, 30, 8, 8
+FIRST_PAGES, SHORT_PAGE = 2, 1_500  # pages that are given whole if they have so few words; by hand
 SAME = 0.85  # share of the words of two sections that both have if they are copies; by hand
 
 
@@ -155,7 +157,10 @@ def _with_more(retrieval: Retrieval, found: Sequence[Hit]) -> Retrieval:
     urls, taken = {hit.url for hit in retrieval.hits}, {hit.chunk_id for hit in retrieval.hits}
     further = [replace(hit, score_kind=BESIDE) for hit in found if hit.chunk_id not in taken]
     pages = [hit for hit in retrieval.pages if hit.url in urls]
+    words = Counter({url: sum(len(hit.text.split()) for hit in pages if hit.url == url) for url in urls})
+    first = list(dict.fromkeys(hit.url for hit in retrieval.hits))[:FIRST_PAGES]
+    short = [url for url in first if words[url] <= SHORT_PAGE]
     overlap = retrieval.index.settings.chunk_overlap
-    leads, others = other_sections(retrieval.question, [*retrieval.hits, *further], pages, overlap)
-    hits = tuple(_without_copies([*retrieval.hits, *leads, *further, *others]))
+    more = other_sections(retrieval.question, [*retrieval.hits, *further], pages, overlap, short)
+    hits = tuple(_without_copies([*retrieval.hits, *more.leads, *more.short, *further, *more.others]))
     return replace(retrieval, hits=hits, pages=())

@@ -5,8 +5,8 @@ Knows texts only; the store finds the neighbours.
 
 import re
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import chain, groupby, zip_longest
 from operator import attrgetter
@@ -44,14 +44,23 @@ def with_neighbours(hit: Hit, section: Sequence[Hit], reach: int, overlap: int) 
     return replace(hit, context=_join(own, overlap) if len(own) > 1 else "", below="\n\n".join(texts))
 
 
-def other_sections(
-    question: str, hits: Sequence[Hit], pages: Sequence[Hit], overlap: int
-) -> tuple[list[Hit], list[Hit]]:
-    """Return the sections of `pages`, which are their chunks in reading order, that hold no hit.
+@dataclass(frozen=True, slots=True)
+class PageSections:
+    """The sections of pages that hold no hit: those that lead in to a hit's section, those of short pages, the others.
 
-    Those that lead in to a hit's section come apart. The others are of each page in turn the one with most of the
-    question's words, which weigh by how few sections have them; none without such a word.
+    The others are of each page in turn the one with most of the question's words, which weigh by how few sections have
+    them; none without such a word.
     """
+
+    leads: Sequence[Hit]
+    short: Sequence[Hit]
+    others: Sequence[Hit]
+
+
+def other_sections(
+    question: str, hits: Sequence[Hit], pages: Sequence[Hit], overlap: int, short: Collection[str] = ()
+) -> PageSections:
+    """Return the sections without a hit of `pages`, which are their chunks in reading order; `short` are short ones."""
     found = {(hit.url, hit.headings) for hit in hits}
     parts = [list(part) for _, part in groupby(pages, key=attrgetter("url", "headings"))]
     others = [_as_section(part, overlap) for part in parts if (part[0].url, part[0].headings) not in found]
@@ -59,9 +68,14 @@ def other_sections(
     words = {hit.chunk_id: content_words(question) & words_of(full_text(hit)) for hit in others}
     number = Counter(chain.from_iterable(words.values()))
     weights = {id: sum(1 / number[word] for word in own) for id, own in words.items()}
-    rest = [hit for hit in others if hit not in leads and weights[hit.chunk_id]]
+    kept = [hit for hit in others if hit not in leads]
+    rest = [hit for hit in kept if hit.url not in short and weights[hit.chunk_id]]
     by_page = (sorted(own, key=lambda hit: -weights[hit.chunk_id]) for _, own in groupby(rest, key=attrgetter("url")))
-    return leads, list(filter(None, chain.from_iterable(zip_longest(*by_page))))
+    return PageSections(
+        leads,
+        [hit for hit in kept if hit.url in short],
+        list(filter(None, chain.from_iterable(zip_longest(*by_page)))),
+    )
 
 
 def _leads(above: Sequence[str], headings: Sequence[str]) -> bool:

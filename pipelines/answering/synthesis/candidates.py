@@ -233,9 +233,7 @@ class Candidates:
             passages[0] = section[0]
         if sum(len(passage.plain.split()) for passage in section) <= SHORT:
             passages |= {passage.place: passage for passage in section if says_more(passage)}
-        chosen = tuple(
-            bound(passages[place], lambda text: self.share(frozenset(terms(text)))) for place in sorted(passages)
-        )
+        chosen = tuple(bound(passages[place], self._weights) for place in sorted(passages))
         whole, text = "\n".join(each.plain for each in chosen), "\n".join(each.substance for each in chosen)
         said = frozenset(terms(text))
         words = (said if whole == text else frozenset(terms(whole))) | self._headings[one.hit]

@@ -7,7 +7,7 @@ import asyncio
 import itertools
 import logging
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -49,9 +49,9 @@ async def choose(
 ) -> tuple[Quote, ...]:
     """Return what to quote: the first section if it certainly answers, else the results, in the order of the hits.
 
-    Of `parts` each has a section of its own that answers, or all have results. Only hits `about` the subject of a
-    follow-up are quoted, if there are any. None if no hit fits, or if the `evidence` says that the index has nothing
-    about the question.
+    Of `parts` each has a section of its own that answers, or all have results. If any hit is `about` the subject of a
+    follow-up, only such a hit is quoted as the answer. None if no hit fits, or if the `evidence` says that the index
+    has nothing about the question.
     """
     if evidence and not is_possible(evidence):
         return ()
@@ -87,11 +87,11 @@ async def _choose(question: str, sought: _Sought) -> tuple[Quote, ...]:
     hits = sought.hits
     candidates = await asyncio.to_thread(Candidates, question, hits)
     ranking = await asyncio.to_thread(_rank, candidates, sought.likely is not None)
-    ranking = [one for one in ranking if hits[one.hit] in sought.fitting]
-    if not ranking:
+    fitting = [one for one in ranking if hits[one.hit] in sought.fitting]
+    if not fitting:
         return ()
-    finalists = {(one.hit, one.passage.place) for one in ranking[:FINALISTS]}
-    ranking = await _add_cosines(question, _worth_embedding(ranking, hits), hits, sought.embed)
+    finalists = {(one.hit, one.passage.place) for one in fitting[:FINALISTS]}
+    ranking = await _add_cosines(question, _worth_embedding(ranking, finalists, hits), hits, sought.embed)
     best = _doubt_half(
         question, candidates.best_of([one for one in ranking if (one.hit, one.passage.place) in finalists])
     )
@@ -101,14 +101,16 @@ async def _choose(question: str, sought: _Sought) -> tuple[Quote, ...]:
     return candidates.results_of(ranking)
 
 
-def _worth_embedding(ranking: Sequence[Candidate], hits: Sequence[Hit]) -> list[Candidate]:
-    """Return the best candidates, and the best ones of each section that may be a result."""
+def _worth_embedding(
+    ranking: Sequence[Candidate], finalists: Set[tuple[int, int]], hits: Sequence[Hit]
+) -> list[Candidate]:
+    """Return the finalists, and the best candidates of each section that may be a result."""
     sections = list(dict.fromkeys(hits[n].source for n in sorted({one.hit for one in ranking})))[:SECTIONS]
     taken: Counter[str] = Counter()
     kept: list[Candidate] = []
-    for place, one in enumerate(ranking):
+    for one in ranking:
         source = hits[one.hit].source
-        if place < FINALISTS or (source in sections and taken[source] < OF_SECTION):
+        if (one.hit, one.passage.place) in finalists or (source in sections and taken[source] < OF_SECTION):
             kept.append(one)
             taken[source] += 1
     return kept

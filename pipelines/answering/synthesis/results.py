@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from pipelines.answering.hits import own_heading
-from pipelines.answering.synthesis.passages import Passage, says_more, split_passages
+from pipelines.answering.synthesis.passages import Passage, is_bare, says_more, split_passages
 from pipelines.answering.synthesis.quotes import (
     UNSURE,
     Quote,
@@ -60,14 +60,18 @@ def fit(quote: Quote, section: Sequence[Passage], most: int) -> Quote:
 
 
 def _cut(passages: Sequence[Passage], most: int) -> tuple[Passage, ...]:
-    """Return the beginning of passages, with their first code, up to about `most` words."""
+    """Return the beginning of passages, with their first code, up to about `most` words.
+
+    What only announces something comes with the beginning of that, however long it is.
+    """
     code = next((_length(block) for passage in passages for block in passage.blocks if block.has_code), 0)
     left, needs = most, min(code, max(most, 0))  # `needs` is the room of code that is still to come
     kept: list[Passage] = []
     for passage in passages:
         blocks: list[MarkdownBlock] = []
         for block in passage.blocks:
-            is_first = (needs > 0 and block.has_code) or not (kept or blocks)
+            shown = [*kept, replace(passage, blocks=tuple(blocks))] if blocks else kept
+            is_first = (needs > 0 and block.has_code) or is_bare(shown)
             needs = 0 if block.has_code else needs
             shorter = cut_block(block, left - needs) or (cut_block(block, 0, least=1) if is_first else None)
             if shorter:

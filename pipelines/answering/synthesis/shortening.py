@@ -4,10 +4,13 @@ Knows texts only.
 """
 
 import itertools
-from collections.abc import Callable, Sequence
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from pipelines.answering.synthesis.passages import Passage, numbers, split_sentences
+from pipelines.lexical import terms
 from pipelines.page.blocks import LINE_BREAK, BlockKind, MarkdownBlock
 from pipelines.page.stored import plain_text
 
@@ -22,22 +25,22 @@ MOST_PROSE_WORDS = 150  # of a block; a longer one ends after a whole sentence
 MOST_STEP_WORDS = 250  # of an ordered list, which is quoted from its first item on
 
 
-def bound(passage: Passage, concern: Callable[[str], float]) -> Passage:
-    """Return `passage` with what a reader can look through; `concern` tells how much a text is about the question.
+def bound(passage: Passage, asked: Mapping[str, float]) -> Passage:
+    """Return `passage` with what a reader can look through; `asked` are the question's terms with their weights.
 
     Tables keep their head and lists their order; code stays whole.
     """
-    return replace(passage, blocks=tuple(_bound_block(block, concern) for block in passage.blocks))
+    return replace(passage, blocks=tuple(_bound_block(block, asked) for block in passage.blocks))
 
 
-def _bound_block(block: MarkdownBlock, concern: Callable[[str], float]) -> MarkdownBlock:
+def _bound_block(block: MarkdownBlock, asked: Mapping[str, float]) -> MarkdownBlock:
     if block.kind is BlockKind.TABLE:
         head, rule, *rows = block.rows
-        return _with_rows(block, [head, rule, *_choose_rows(rows, f"| {OMITTED} |", concern)])
+        return _with_rows(block, [head, rule, *_choose_rows(rows, f"| {OMITTED} |", asked)])
     if numbers(block):  # steps: none is left out between others
         return cut_block(block, MOST_STEP_WORDS, least=1) or block
     if block.kind is BlockKind.LIST:
-        return _with_items(block, _choose_rows(block.items, f"\n{OMITTED}\n", concern))
+        return _with_items(block, _choose_rows(block.items, f"\n{OMITTED}\n", asked))
     if block.kind is BlockKind.CODE:
         first, *lines, last = block.text.split("\n")
         kept = lines[:MOST_CODE_LINES] + ([OMITTED] if len(lines) > MOST_CODE_LINES else [])
@@ -47,13 +50,19 @@ def _bound_block(block: MarkdownBlock, concern: Callable[[str], float]) -> Markd
     return block
 
 
-def _choose_rows(rows: Sequence[str], gap: str, concern: Callable[[str], float]) -> list[str]:
-    """Return up to MOST_ROWS rows in their order, with `gap` where others are left out; all if they have few words."""
+def _choose_rows(rows: Sequence[str], gap: str, asked: Mapping[str, float]) -> list[str]:
+    """Return up to MOST_ROWS rows in their order, with `gap` where others are left out; all if they have few words.
+
+    A term that few of the rows have tells more: a long row has many that all of them have.
+    """
     plain = [plain_text(row) for row in rows]
     if len(rows) <= MOST_ROWS or sum(len(row.split()) for row in plain) <= MOST_ROW_WORDS:
         return list(rows)
-    scores = [concern(row) for row in plain]
-    least = CONCERNS * max(scores) if max(scores) >= MEANT else 0.0  # no row is meant: the first ones
+    found = [asked.keys() & frozenset(terms(row)) for row in plain]
+    share = max(sum(asked[term] for term in own) for own in found) / (sum(asked.values()) or 1.0)
+    number = Counter(itertools.chain.from_iterable(found))
+    scores = [sum(asked[term] * math.log(len(rows) / number[term]) for term in own) for own in found]
+    least = CONCERNS * max(scores) if share >= MEANT else 0.0  # no row is meant: the first ones
     near = [n for n, score in enumerate(scores) if score >= least]
     kept = sorted(sorted(near, key=lambda n: -scores[n] if least else n)[:MOST_ROWS])
     chosen: list[str] = []

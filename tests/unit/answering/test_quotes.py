@@ -30,7 +30,7 @@ def test_of_a_long_table_the_head_and_the_rows_that_concern_the_question_are_quo
 def test_a_row_that_has_few_words_of_a_long_question_may_be_meant(most: float, first: int) -> None:
     rows = [f"| {n} | part {n} of all |" for n in range(20)]
     [table] = split_passages("\n".join([*HEAD, *rows]))
-    kept = rows_of(bound(table, lambda text: most if text.startswith("7") else 0.1).text)
+    kept = rows_of(bound(table, {"7": most, "missing": 1 - most}).text)
     assert next(row for row in kept[2:] if row != GAP) == rows[first]
 
 
@@ -49,6 +49,29 @@ def test_of_a_long_list_the_items_that_concern_the_question_are_quoted_with_all_
     hit = make_hit("https://d.test/o#o", "\n".join(["The program takes options:\n", *items]), ("Options",))
     made = answer("How do I have the program print each copied file?", hit)
     assert items[17].removeprefix("- ") in made and made.count("- option") == 0
+
+
+@pytest.mark.parametrize(
+    ("asked", "meant"),
+    [
+        ("our repo has submodules, can we use the tool with a git repo?", "- Submodules: no, they do not show up."),
+        ("is a shallow clone of a git repo fine for use with the tool?", "- Shallow clones: only for reading."),
+        ("will the tool run the hooks of a git repo?", "- Hooks: they are not run."),
+    ],
+)
+def test_the_item_is_shown_whose_word_no_other_has_however_many_others_a_long_one_has(asked: str, meant: str) -> None:
+    long = "the tool reads it from the git repo, and you use it in the repo with the tool as you use git itself"
+    names = ["Submodules", "Ignored files", "Staging", "Tags", "Notes", "Remotes", "Worktrees", "Attributes", "Bundles"]
+    items = [f"- {name}: yes, {long}." for name in names[1:]]
+    items += [
+        "- Submodules: no, they do not show up.",
+        "- Shallow clones: only for reading.",
+        "- Hooks: they are not run.",
+    ]
+    about = make_hit("https://d.test/a#a", "Git submodules, shallow clones and hooks are hard. " * 3, ("Design",))
+    hit = make_hit("https://d.test/g#g", "\n".join(["Git features:\n", *items]), ("Git support",))
+    made = answer(asked, about, hit, *[replace(about, chunk_id=f"x{n}", url=f"https://d.test/x{n}") for n in range(3)])
+    assert meant in made
 
 
 @pytest.mark.parametrize(("lines", "whole"), [(MOST_CODE_LINES, True), (MOST_CODE_LINES + 9, False)])

@@ -98,6 +98,29 @@ def test_of_a_list_that_is_no_sequence_the_items_that_concern_the_question_are_s
     assert "`--clear`" in made and "`--option-25`" not in made
 
 
+@pytest.mark.parametrize("mark", ["-", "1.", "|"])
+def test_what_only_announces_something_comes_with_the_beginning_of_it(mark: str) -> None:
+    said = f"the cache of disk {{}} {FILLER * 3}"
+    rows = [f"| {said.format(n)} |" if mark == "|" else f"{mark} {said.format(n)}" for n in range(12)]
+    head = ["| what |", "| --- |"] if mark == "|" else []
+    listed = section("Disks", "\n".join(["Here is a list of caches that you can clear:\n", *head, *rows]))
+    others = [
+        section(f"Cache {n}", f"Clear cache {n}. {' '.join(f'Shelf{n}x{i} is cold.' for i in range(60))}", f"p{n}")
+        for n in range(4)
+    ]
+    made = show(ASKED, *others, listed)
+    assert "the cache of disk" in made.partition("Disks** [5]")[2]
+
+
+def test_results_of_a_follow_up_begin_with_its_subject_and_go_on_with_the_others() -> None:
+    hits = [
+        section("Printers", f"Clear the queue of the printer. {FILLER}"),
+        section("Wiping", "The tool wipe can clear old files from all folders that nobody opens."),
+    ]
+    shown = asyncio.run(choose("clear it", hits, about="the printer"))
+    assert [quote.hit for quote in shown] == [0, 1]
+
+
 def test_steps_of_two_lists_are_not_one() -> None:
     passages = split_passages(
         "1. One.\n2. Two.\n\nOther things are done here, and they are not steps. They end.\n\n1. Uno.\n2. Dos."
