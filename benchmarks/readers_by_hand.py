@@ -69,7 +69,7 @@ def settings_of(site: str, home: Path, url: str) -> AnswerSettings:
 
 def held(row: Mapping[str, Any], prompt: str, chunks: Sequence[Hit]) -> str:
     """Return what a prompt holds of the right sections of `chunks`: "whole", "part", "page" or "neither"."""
-    words = _words(prompt)
+    words = f"{_words(prompt)} {_words(plain_text(prompt))}"
     sections: dict[tuple[str, ...], list[float]] = {}
     for hit in chunks:
         own = {plain_heading(one["heading"]) for one in row["answers"] if is_page(one["path"], hit.url)}

@@ -49,8 +49,9 @@ _BY_BOTH = (4.33, 1.74, 1.31, -8.68)
 _BY_COSINE = (6.70, 0.0, -0.28, -4.50)
 _BY_WORDS = (0.0, 2.68, 2.41, -8.08)
 LIKELY = 0.2  # refuses 3.4 % of 700 questions to twelve sites, and 6 % of 83 of users: docs/citations.md
-# Below LIKELY the closest passage is shown all the same, but not below this. Questions about cooking, sport and other
-# products had 0.00 to 0.08 (32 of 36, on the Ray and the PostgreSQL documentation), the wrongly refused 0.04 to 0.25.
+# From here on the closest passages are shown, below "I do not know" if the question is not CLOSE. Questions about
+# cooking, sport and other products had 0.00 to 0.08 (32 of 36, on the Ray and the PostgreSQL documentation), the wrongly
+# refused 0.04 to 0.25.
 POSSIBLE = 0.04
 # A language model is asked from here on, as it may still say that it does not know. All of 43 users' questions about
 # Ray are at least so likely, and 296 of 300 written ones; of 20 questions about other things none on the Ray
@@ -61,10 +62,10 @@ ASKABLE = 0.13
 FITTED_TEXTS, BY_SIZE = 12_000, 1.2
 
 
-# Of a question that is not answered the closest sections are named from here on, as from where a model is asked. 50
-# questions about other things, asked of the 889 chunks of this documentation and of 1,758 of Ray's, get "I do not know"
-# 92 times: 6 of these name sections (from POSSIBLE on 47, from 0.1 on 9). Of 37 users' and 50 written questions about
-# these pages of Ray, and 104 about this documentation, 2 are wrongly refused: one has 0.198 and names them, one 0.096.
+# From here on results stand without "I do not know", as from where a model is asked; if a model does not know, the
+# closest sections are named. 50 questions about other things, asked of the 889 chunks of this documentation and of
+# 1,758 of Ray's, are not LIKELY 92 times: 6 of these have this (47 are POSSIBLE, 9 have 0.1). Of 37 users' and 50
+# written questions about these pages of Ray, and 104 about this documentation, 2 are not LIKELY: 0.198 and 0.096.
 CLOSE = ASKABLE
 CLOSEST = 3  # sections that are named
 
@@ -75,7 +76,7 @@ def is_likely(evidence: Evidence) -> bool:
 
 
 def is_possible(evidence: Evidence) -> bool:
-    """Return whether the closest passage is worth showing, though the index probably does not answer the question."""
+    """Return whether the closest passage is worth showing, though the index probably has no answer."""
     return likelihood(evidence) >= POSSIBLE
 
 
