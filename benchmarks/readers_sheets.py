@@ -38,7 +38,7 @@ def _below(answer: Answer) -> Iterator[str]:
     """Yield the lines below the text: the sources, and what the page names beside them."""
     yield ""
     for one in answer.citations:
-        yield f"[{one.n}] {' › '.join(dict.fromkeys((one.title, *one.headings)))} <{one.source}>"
+        yield f"[{one.n}] {one.title} <{one.source}>"
     found = describe_found(answer)[:ALSO_FOUND]
     if found:
         yield "\nAlso found:\n"
