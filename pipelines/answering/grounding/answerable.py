@@ -50,8 +50,8 @@ _BY_COSINE = (6.70, 0.0, -0.28, -4.50)
 _BY_WORDS = (0.0, 2.68, 2.41, -8.08)
 LIKELY = 0.2  # refuses 3.4 % of 700 questions to twelve sites, and 6 % of 83 of users: docs/citations.md
 # From here on the closest passages are shown, below "I do not know" if the question is not CLOSE. Questions about
-# cooking, sport and other products had 0.00 to 0.08 (32 of 36, on the Ray and the PostgreSQL documentation), the wrongly
-# refused 0.04 to 0.25.
+# cooking, sport and other products had 0.00 to 0.08 (32 of 36, on the Ray and the PostgreSQL documentation), those that
+# were wrongly refused 0.04 to 0.25.
 POSSIBLE = 0.04
 # A language model is asked from here on, as it may still say that it does not know. All of 43 users' questions about
 # Ray are at least so likely, and 296 of 300 written ones; of 20 questions about other things none on the Ray

@@ -7,7 +7,7 @@ import itertools
 import math
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, replace
 
 from pipelines.answering.grounding.confidence import UNCERTAIN
@@ -192,10 +192,13 @@ class Candidates:
         ranking = sorted(likely, key=lambda one: -one.score)
         return self._settled(self._quote(ranking[0], ranking))
 
-    def results_of(self, ranking: Sequence[Candidate]) -> tuple[Quote, ...]:
-        """Return the best passages of each section, in the order of the hits; those that repeat others come once."""
+    def results_of(self, ranking: Sequence[Candidate], first: Set[int]) -> tuple[Quote, ...]:
+        """Return the best passages of each section, in the order of the hits, those of the hits `first` before others.
+
+        Passages that repeat others come once.
+        """
         best: dict[str, Candidate] = {}
-        for one in sorted(ranking, key=lambda one: (one.hit, -one.score)):
+        for one in sorted(ranking, key=lambda one: (one.hit not in first, one.hit, -one.score)):
             best.setdefault(self.hits[one.hit].source, one)
         quotes: list[Quote] = []
         for one in best.values():

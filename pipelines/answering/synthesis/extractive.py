@@ -98,7 +98,7 @@ async def _choose(question: str, sought: _Sought) -> tuple[Quote, ...]:
     is_first = hits[best.hit].source == sought.fitting[0].source
     if is_first and not sought.astray and answers_for_certain(best.support, sought.likely):
         return (replace(best, certain=True),)
-    return candidates.results_of(ranking)
+    return candidates.results_of(ranking, {one.hit for one in fitting})
 
 
 def _worth_embedding(
