@@ -1,4 +1,4 @@
-"""Joins a hit with its neighbours in the section, the sections below it, and the rest of its page (small-to-big).
+"""Joins a hit with its neighbours in the section, the sections below it, and the rest of its page.
 
 Knows texts only; the store finds the neighbours.
 """

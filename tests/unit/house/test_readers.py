@@ -1,8 +1,12 @@
 """The benchmark of readers' questions knows a right section by its file and heading, in every style of URLs."""
 
 import pytest
+from kit.answering import make_hit
 
 from benchmarks.readers import is_right
+from benchmarks.readers_by_hand import held
+from benchmarks.readers_sheets import sheet_of
+from pipelines.records import Answer
 
 RIGHT = [{"path": "docs/guides/Install.md", "heading": "On `Windows`"}]
 
@@ -30,3 +34,28 @@ def test_the_page_of_a_folder_is_right_in_all_its_sections(url: str, right: bool
 def test_the_front_page_is_that_of_no_other_file() -> None:
     assert is_right([{"path": "docs/README.md", "heading": ""}], "https://d.test/", ("Welcome",))
     assert not is_right([{"path": "docs/install.md", "heading": ""}], "https://d.test/", ("Welcome",))
+
+
+ASKED = {"answers": RIGHT}
+CHUNKS = [
+    make_hit(f"https://d.test/docs/guides/install/#{n}", f"Step {n} runs `setup {n}`.\n\nIt ends.", headings)
+    for n, headings in enumerate([("Install",), ("Install", "On Windows"), ("Install", "On Windows")])
+]
+
+
+@pytest.mark.parametrize(
+    ("shown", "kind"),
+    [((1, 2), "whole"), ((2,), "part"), ((0,), "page"), ((), "neither")],
+    ids=str,
+)
+def test_what_a_prompt_holds_of_the_right_section_is_told(shown: tuple[int, ...], kind: str) -> None:
+    prompt = "\n\n".join(f"[{n}] Install\n{CHUNKS[n].text}" for n in shown)
+    assert held(ASKED, prompt, CHUNKS) == kind
+
+
+def test_a_sheet_shows_what_a_reader_sees_and_no_label() -> None:
+    row = {"question": "How do I install it?", "before": "What is it?", **ASKED}
+    answer = Answer("How do I install it?", "word " * 700 + "end", known=False)
+    sheet = sheet_of("d-1", row, answer)
+    assert "Asked before: What is it?" in sheet and "I do not know" in sheet and "Windows" not in sheet
+    assert sheet.count("word ") == 600 - 1 and "(cut here)" in sheet and "end" not in sheet
