@@ -10,7 +10,7 @@ from pipelines.answering import optional
 from pipelines.answering.conversation.reader import Reading
 from pipelines.answering.conversation.rewriting import Rewrite, Rewriter
 from pipelines.answering.grounding.answerable import is_likely
-from pipelines.answering.grounding.words import words_of
+from pipelines.answering.grounding.words import content_words, words_of
 from pipelines.answering.question import EngineSettings
 from pipelines.answering.reranking.base import Reranker
 from pipelines.answering.retrieval.interface import AsyncRetriever
@@ -161,6 +161,6 @@ def _with_more(retrieval: Retrieval, found: Sequence[Hit]) -> Retrieval:
     first = list(dict.fromkeys(hit.url for hit in retrieval.hits))[:FIRST_PAGES]
     short = [url for url in first if words[url] <= SHORT_PAGE]
     overlap = retrieval.index.settings.chunk_overlap
-    more = other_sections(retrieval.question, [*retrieval.hits, *further], pages, overlap, short)
+    more = other_sections(retrieval.question, [*retrieval.hits, *further], pages, overlap, short, content_words)
     hits = tuple(_without_copies([*retrieval.hits, *more.leads, *more.short, *further, *more.others]))
     return replace(retrieval, hits=hits, pages=())

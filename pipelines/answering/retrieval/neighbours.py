@@ -5,13 +5,12 @@ Knows texts only; the store finds the neighbours.
 
 import re
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import chain, groupby, zip_longest
 from operator import attrgetter
 
-from pipelines.answering.grounding.words import content_words, words_of
 from pipelines.answering.hits import full_text, own_heading
 from pipelines.page.blocks import BlockKind, read_blocks
 from pipelines.page.markdown import markdown_of
@@ -58,14 +57,23 @@ class PageSections:
 
 
 def other_sections(
-    question: str, hits: Sequence[Hit], pages: Sequence[Hit], overlap: int, short: Collection[str] = ()
+    question: str,
+    hits: Sequence[Hit],
+    pages: Sequence[Hit],
+    overlap: int,
+    short: Collection[str],
+    words_of: Callable[[str], frozenset[str]],
 ) -> PageSections:
-    """Return the sections without a hit of `pages`, which are their chunks in reading order; `short` are short ones."""
+    """Return the sections without a hit of `pages`, which are their chunks in reading order; `short` are short ones.
+
+    `words_of` gives the words of a text that carry meaning.
+    """
     found = {(hit.url, hit.headings) for hit in hits}
     parts = [list(part) for _, part in groupby(pages, key=attrgetter("url", "headings"))]
     others = [_as_section(part, overlap) for part in parts if (part[0].url, part[0].headings) not in found]
     leads = [hit for hit in others if any(url == hit.url and _leads(hit.headings, below) for url, below in found)]
-    words = {hit.chunk_id: content_words(question) & words_of(full_text(hit)) for hit in others}
+    asked = words_of(question)
+    words = {hit.chunk_id: asked & words_of(full_text(hit)) for hit in others}
     number = Counter(chain.from_iterable(words.values()))
     weights = {id: sum(1 / number[word] for word in own) for id, own in words.items()}
     kept = [hit for hit in others if hit not in leads]
