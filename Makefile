@@ -17,7 +17,7 @@ help:
 	@echo "make test-cluster                         only clusters of several nodes and hosts (hosts: Linux, as root)"
 	@echo "make check                                format, lint, types, architecture"
 	@echo "make check-constraints                    whether constraints.txt installs on every Python and platform promised"
-	@echo "make quality                              docs/quality.md anew, from the index of the Ray documentation"
+	@echo "make quality                              benchmarks/results/ray-docs*.md anew, from the index of the Ray documentation"
 	@echo "make bench [BENCH='retrieval peers']       docs/benchmarks.md anew: every table, or those named"
 	@echo "make bench BENCH=scale SIZES=10k,100k,1m   docs/scale.md with a million chunks: half an hour more"
 	@echo "make docs                                 the documentation site, in .site/html"
@@ -141,7 +141,7 @@ $(VENV)/js/.typescript-$(TYPESCRIPT):
 # One table for each sweep; what is trained is read from models/ (docs/training.md), and a run without it is listed as failed.
 quality: install
 	@for sweep in ray-docs ray-docs-chunks ray-docs-trained; do \
-	  $(BIN)/python -m jobs.experiment benchmarks/sweeps/$$sweep.yaml --baseline default --write docs/quality.md || exit; \
+	  $(BIN)/python -m jobs.experiment benchmarks/sweeps/$$sweep.yaml --baseline default --write benchmarks/results/$$sweep.md || exit; \
 	done
 
 # One table for each benchmark; what can't run here is skipped with the reason.

@@ -30,8 +30,8 @@ class Benchmark:
 BENCHMARKS = (
     Benchmark("encoder", "embedding"),
     Benchmark("indexing", "indexing"),
-    Benchmark("reading", "reading_html", page="docs/quality.md"),
-    Benchmark("sources", "reading_sources", page="docs/quality.md"),
+    Benchmark("reading", "reading_html", page="benchmarks/results/reading-html.md"),
+    Benchmark("sources", "reading_sources", page="benchmarks/results/reading-sources.md"),
     Benchmark("retrieval", "retrieval"),
     Benchmark("load", "load"),
     Benchmark("serve", "answering_serve"),

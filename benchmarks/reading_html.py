@@ -1,6 +1,6 @@
 """Compares Raydex's reading of HTML with what Chromium shows of it: words, order, code, cells, superscripts, links.
 
-    python -m benchmarks.reading_html [--site NAME …] [--pages N] [--json FILE] [--write docs/quality.md]
+    python -m benchmarks.reading_html [--site NAME …] [--pages N] [--json FILE] [--write PAGE]
     python -m benchmarks.reading_html --site postgresql --show 3
 
 Chromium renders each page of the corpus (`reading_sites.yaml`) from disk, served on loopback, with styles and scripts.

@@ -1,6 +1,6 @@
 """Compares a folder of sources as Raydex reads it with the site that its generator builds of it: URLs, anchors, words.
 
-    python -m benchmarks.reading_sources [--site NAME …] [--pages N] [--json FILE] [--write docs/quality.md]
+    python -m benchmarks.reading_sources [--site NAME …] [--pages N] [--json FILE] [--write PAGE]
     python -m benchmarks.reading_sources --site httpx --show 3
 
 Each entry of `reading_builds.yaml` is a repository, built once into the cache by its own generator. Its folder is read

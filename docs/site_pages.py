@@ -1,7 +1,8 @@
 """Builds the documentation site: `make docs`, or `python docs/site_pages.py` where Zensical is installed.
 
-It copies README, the pages of docs/ and those of the root into .site/pages, writes the reference from the code beside
-them (docs/reference.py), and runs Zensical on mkdocs.yml. A link that leads nowhere ends the build with an error.
+It copies README, the pages of docs/, those of the root and the results of experiments into .site/pages, writes the
+reference from the code beside them (docs/reference.py), and runs Zensical on mkdocs.yml. A link that leads nowhere ends
+the build with an error.
 """
 
 import re
@@ -12,6 +13,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS, PAGES = ROOT / "docs", ROOT / ".site" / "pages"
+RESULTS = ROOT / "benchmarks" / "results"
 # Pages that stand at the root of the repository, where code hosts look for them.
 OF_THE_ROOT = {
     "README.md": "index.md",
@@ -26,6 +28,8 @@ LINK = re.compile(r"\[([^\[\]]*)\]\((?![a-z]+:|#)([^)#\s]+)(#[^)\s]*)?\)")
 
 def place(source: Path) -> Path:
     """Where a file of the repository stands in the site, below its root."""
+    if source.is_relative_to(RESULTS):
+        return Path("results") / source.relative_to(RESULTS)
     return Path(OF_THE_ROOT.get(source.relative_to(ROOT).as_posix()) or source.relative_to(DOCS))
 
 
@@ -34,7 +38,8 @@ def moved(text: str, source: Path) -> str:
 
     def link(match: re.Match[str]) -> str:
         target = (source.parent / match[2]).resolve()
-        if not target.is_relative_to(DOCS) and target.relative_to(ROOT).as_posix() not in OF_THE_ROOT:
+        in_site = target.is_relative_to(DOCS) or target.is_relative_to(RESULTS)
+        if not in_site and target.relative_to(ROOT).as_posix() not in OF_THE_ROOT:
             return match[1]
         up = "../" * (len(place(source).parts) - 1)
         return f"[{match[1]}]({up}{place(target).as_posix()}{match[3] or ''})"
@@ -58,7 +63,8 @@ def copy_pages() -> None:
     """Fill the folder of the pages anew."""
     shutil.rmtree(PAGES, ignore_errors=True)
     shutil.copytree(DOCS, PAGES, ignore=NO_PAGES)
-    for source in [*(ROOT / name for name in OF_THE_ROOT), *DOCS.rglob("*.md")]:
+    (PAGES / "results").mkdir()
+    for source in [*(ROOT / name for name in OF_THE_ROOT), *DOCS.rglob("*.md"), *RESULTS.glob("*.md")]:
         (PAGES / place(source)).write_text(spaced(moved(source.read_text("utf-8"), source)), "utf-8")
 
 

@@ -19,7 +19,7 @@ SOURCE = ("pipelines", "serve", "jobs")
 OTHERS = {
     "collections": "Collection files: what to crawl and how to index it.",
     "deploy": "Image, Helm chart, systemd units, starting clusters and models, announcing changes, alerts, dashboards.",
-    "benchmarks": "One measured claim a file, `make bench` runs them; sweeps of experiments.",
+    "benchmarks": "One measured claim a file, `make bench` runs them; sweeps and results of experiments.",
     "examples": "Five short scripts that mirror published guides: index, query agent, fusion, synthesis, evaluation.",
     "docs": "The documentation, which the demo indexes; decisions and their reasons.",
     "tests": "kit (shared), unit (no database), integration, acceptance (as a user), cluster (several nodes).",

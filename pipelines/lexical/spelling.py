@@ -17,7 +17,7 @@ from pipelines.lexical.documents import BOOSTS, WORDS
 from pipelines.lexical.terms import question_terms
 
 # Chosen on 1,884 users' questions to their own site, where nearly all corrections are right, and to two other sites,
-# whose product names must stay as they are (`dataframe` is no `datagram`): docs/quality.md.
+# whose product names must stay as they are (`dataframe` is no `datagram`): benchmarks/results/typos.md.
 SHORTEST = 4  # letters: too many three-letter words are one letter apart
 TWO_EDITS = 10  # letters from which on a word may have two typos
 MOST_UNREADABLE = 1 / 3  # of a question's words: with more it is in another language, or no text

@@ -101,8 +101,9 @@ class QuestionReader:
     async def _with_history(self, reading: Reading, trace: Trace) -> Reading:
         """Return what is meant after the turns before it: as the rules complete it, else as a model does.
 
-        The rules come first, as they cost nothing and a small model does no better (docs/quality.md); the model is
-        asked where they have no form, and for questions that are not in English.
+        The rules come first, as they cost nothing and a small model does no better
+        (benchmarks/results/follow-up-questions.md); the model is asked where they have no form, and for questions that
+        are not in English.
         """
         question, page, said = reading.question, reading.page, reading.standalone
         if not question.history:

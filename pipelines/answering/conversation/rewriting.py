@@ -24,7 +24,7 @@ _PHRASES, _PROMPTS = read_phrases(__name__), read_table(__name__)["prompts"]
 
 # Each costs a call of a model before the search; docs/experiments.md has what it gains.
 NUM_QUERIES = 0
-HYDE = False  # costs a call of a model before the search, and moves the right page up (docs/quality.md)
+HYDE = False  # moves the right page up: benchmarks/results/language-model-in-retrieval.md
 TIMEOUT_S = 5.0
 LONGEST_QUERY = 300  # characters; a longer line is an answer or an explanation, not a query
 # Of the model, so that one that babbles is cut off early: a query, and the passage, which is 60 words of prose.

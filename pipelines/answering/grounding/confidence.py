@@ -12,8 +12,8 @@ MOST, HALF = 0.8, 0.5
 # in docs/citations.md.
 SURE, DOUBTFUL, WELL = 0.6, 0.1, 0.7
 # A quotation claims what its source says; how likely it answers the question decides: low below RELEVANT, high from
-# CERTAIN on, where 101 of 107 quote the right page (docs/quality.md). That needs less of the index, and it is low below
-# HARDLY.
+# CERTAIN on, where 101 of 107 quote the right page (benchmarks/results/quotation-support.md). That needs less of the
+# index, and it is low below HARDLY.
 CERTAIN, RELEVANT, CERTAINLY_SURE, HARDLY = 0.84, 0.45, 0.4, 0.3
 # The most that a quotation can have whose headings alone fit, that leaves something out, or that a leg found later.
 UNCERTAIN = 0.75

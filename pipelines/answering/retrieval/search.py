@@ -9,7 +9,7 @@ from pipelines.answering.retrieval.ranking.texts import LEARNED
 from pipelines.records import Filters, Hit, Index
 from pipelines.store import Place
 
-HITS = 5  # that an answer is made from; docs/quality.md has the figures for more
+HITS = 5  # that an answer is made from; benchmarks/results/ray-docs.md has the figures for more
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,7 +46,7 @@ MOST_PASSAGES = 3  # of a section, besides its beginning
 REPEATED = 0.8  # share of a passage's words that another quote has: guides and references share paragraphs
 SHORT = 150  # words of a section that is quoted whole; by hand
 # Weight of how far a hit is below the best one; by place the same as it was. On 217 questions to five sites
-# (docs/quality.md) 0.7 and 1 do as well as each other.
+# (benchmarks/results/choice-of-passages.md) 0.7 and 1 do as well as each other.
 RANKED, PLACE = 0.7, 1.1
 # Of words with digits above the usual share, if no number is asked for: a page of measurements has all words of its
 # subject. By hand.

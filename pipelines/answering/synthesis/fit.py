@@ -27,7 +27,7 @@ def support_of(said: Set[str], length: int, hit: Hit, asked: Set[str], cosine: f
     `said` are the text's terms, `length` is the number of its words. 0 for one that holds no word of the question.
     `cosine` is the text's, `odds` are the log odds of its section against the other hits. Two logistic regressions:
     without `odds` on 199 graded answers, whose weights are 0.4 of what was found, and on 547 questions with their
-    sections and 74 graded answers. docs/quality.md has the figures.
+    sections and 74 graded answers. benchmarks/results/quotation-support.md has the figures.
     """
     shared, headed = (len(asked & words) / max(len(asked), 1) for words in (said, set(terms(heading(hit)))))
     if not shared:

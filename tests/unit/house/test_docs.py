@@ -24,6 +24,8 @@ from serve.routes import create_app
 from serve.settings import Settings
 
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md", *sorted((ROOT / "docs").rglob("*.md"))]
+# Pages of experiments: they name commands and settings as these were.
+RECORDS = sorted((ROOT / "benchmarks").rglob("*.md"))
 # Paths in pages: of other sites and servers, of Ray, of the image.
 OTHER_PATHS = {
     "/chat/completions", "/docs", "/guide/", "/guide/index.html", "/llm", "/llm/v1", "/v1", "/v1/", "/v1/rerank",
@@ -229,6 +231,37 @@ def test_the_site_has_the_pages_of_the_repository(docs):
     assert site.spaced("Text:\n- a\n- b\n```\nx\n- y\n```\n") == "Text:\n\n- a\n- b\n```\nx\n- y\n```\n"
 
 
+def test_the_site_has_the_results_of_experiments(docs):
+    site, quality = docs("site_pages"), ROOT / "docs" / "quality.md"
+    assert site.moved("[a](../benchmarks/results/typos.md)", quality) == "[a](results/typos.md)"
+    result = ROOT / "benchmarks" / "results" / "typos.md"
+    assert (
+        site.moved("[a](prompts.md) [b](../../docs/llms.md#x)", result)
+        == "[a](../results/prompts.md) [b](../llms.md#x)"
+    )
+
+
+def test_every_result_is_listed():
+    folder = ROOT / "benchmarks" / "results"
+    listed = set(re.findall(r"^\| \[[\w-]+\]\(([\w-]+\.md)\) \|", (folder / "README.md").read_text(), re.MULTILINE))
+    assert listed == {page.name for page in folder.glob("*.md")} - {"README.md"}
+
+
+def test_every_page_that_a_comment_names_exists():
+    """Comments, sweeps and messages name the pages that have their figures."""
+    places = [ROOT / name for name in (*CODE, "benchmarks", "collections", "deploy")]
+    texts = {
+        path: path.read_text() for place in places for suffix in ("py", "yaml") for path in place.rglob(f"*.{suffix}")
+    }
+    named = {
+        (name_of(path), page)
+        for path, text in texts.items()
+        for page in re.findall(r"(?:docs|benchmarks)/[\w/-]+\.md\b", text)
+    }
+    assert len(named) >= 20
+    assert [(file, page) for file, page in sorted(named) if not (ROOT / page).exists()] == []
+
+
 def test_newcomers_questions_are_answered_by_sections_that_are_there():
     rows = [json.loads(line) for line in (ROOT / "benchmarks/questions/newcomers.jsonl").read_text().splitlines()]
     for row in rows:
@@ -251,7 +284,7 @@ def test_the_pictures_of_traces_are_drawn_from_the_spans_beside_them(docs):
 def test_every_page_is_in_the_menu_of_the_site(docs):
     menu = set(re.findall(r"[\w/-]+\.md", (ROOT / "mkdocs.yml").read_text().partition("\nnav:\n")[2]))
     pages = {docs("site_pages").place(page).as_posix() for page in [*PAGES, ROOT / "CHANGELOG.md"]}
-    assert pages <= menu and menu - pages == {"flags.md", "http.md"}
+    assert pages <= menu and menu - pages == {"flags.md", "http.md", "results/README.md"}
 
 
 def test_every_setting_is_read():
@@ -280,7 +313,7 @@ def anchors(page: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
-@pytest.mark.parametrize("page", [*PAGES, ROOT / "CHANGELOG.md"], ids=name_of)
+@pytest.mark.parametrize("page", [*PAGES, *RECORDS, ROOT / "CHANGELOG.md"], ids=name_of)
 def test_every_link_between_pages_leads_somewhere(page):
     for target, anchor in re.findall(r"\]\((?!https?:)([\w./-]*)(?:#([\w-]+))?\)", page.read_text()):
         file = (page.parent / target).resolve() if target else page

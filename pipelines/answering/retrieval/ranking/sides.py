@@ -11,7 +11,7 @@ from pipelines.answering.retrieval.ranking.texts import LEARNED, rank
 from pipelines.records import Hit
 from pipelines.text.phrases import read_phrases
 
-SIDE_DEPTH = 20  # texts of BM25 among which the best of a side is; docs/quality.md has 5, 10 and 20
+SIDE_DEPTH = 20  # texts of BM25 among which the best of a side is; benchmarks/results/comparisons.md has 5, 10 and 20
 _PLACES = 30  # of ranks, as in reciprocal rank fusion
 
 _PHRASES = read_phrases(__name__)
