@@ -28,10 +28,10 @@ def arguments() -> argparse.ArgumentParser:
     parser = command("answers", __doc__)
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
     listing = actions.add_parser("list", help="list the answers of a collection, and which of them are given")
-    review = actions.add_parser("review", help="show the answers whose sections have changed, and what has changed")
+    review = actions.add_parser("review", help="show the answers whose sections have changed, with the changes")
     add = actions.add_parser("add", help="write the answer to a question")
     accept = actions.add_parser("accept", help="give an answer again, as it is or with another text or other sections")
-    retire = actions.add_parser("retire", help="give an answer no more")
+    retire = actions.add_parser("retire", help="stop giving an answer")
     for one in (listing, review, add):
         add_collection(one, "default: the one that is asked where none is named")
     for one in (accept, retire):
@@ -103,7 +103,7 @@ def accept_answer(store: Store, flags: Mapping[str, Any]) -> None:
 def retire_answer(store: Store, flags: Mapping[str, Any]) -> None:
     number = flags["number"]
     store.retire_verified_answer(number)
-    tell(store, number, flags["json"], f"is given no more; `raydex answers accept {number}` gives it again")
+    tell(store, number, flags["json"], f"is no longer given; `raydex answers accept {number}` gives it again")
 
 
 ACTIONS = {

@@ -54,14 +54,14 @@ class ServiceFailed(RuntimeError):
 def arguments() -> argparse.ArgumentParser:
     parser = command("ask", __doc__)
     parser.add_argument("question", nargs="+", action=Words, metavar="QUESTION", help="its words, in quotes or not")
-    add_collection(parser, "collection to ask (default: that of `raydex default`, else the only one)")
+    add_collection(parser, "collection to ask (default: the one set by `raydex default`, else the only one)")
     parser.add_argument("-k", type=int, help="number of hits to answer from (default 5)")
     parser.add_argument("--url", help="service to ask (default: the one of RAYDEX_HOME that was started last, if any)")
     parser.add_argument("--key", help="API key of the service (default: RAYDEX_KEY)")
     parser.add_argument(
         "--follow",
         action="store_true",
-        help="print with the seconds what is found, what the model is at, each sentence",
+        help="print the hits, the model's progress and each sentence, with the seconds",
     )
     add_json(parser)
     return parser
@@ -224,7 +224,7 @@ class Follower:
 
     def _follow(self, delta: Mapping[str, Any]) -> None:
         if delta.get("reset"):
-            self._print("reset", "what was written so far is void")
+            self._print("reset", "the text so far is discarded")
             self._reader, self._read = TextReader(), ""
         if not self._writes:
             self._print("status", "the answer begins")

@@ -145,7 +145,7 @@ def add_no_llm(parser: argparse.ArgumentParser) -> None:
 
 def add_asking(group: "argparse._ArgumentGroup") -> None:
     """Add how the questions of a data set are asked: --fresh, --workers, --at-once."""
-    group.add_argument("--fresh", action="store_true", help="ask every question again, whatever is stored")
+    group.add_argument("--fresh", action="store_true", help="ask every question again and ignore stored answers")
     group.add_argument("--workers", type=int, default=0, help="Ray actors (default: one a CPU, few questions: none)")
     at_once = "questions at once (default 1; language models of other machines: 8)"
     group.add_argument("--at-once", type=int, default=0, help=at_once)

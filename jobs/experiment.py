@@ -44,7 +44,7 @@ def arguments() -> argparse.ArgumentParser:
         dest="challenger",
         default="",
         metavar="RUN",
-        help="judge this run alone (default: all; by --fail-below all but the baseline)",
+        help="judge only this run (default: all; with --fail-below all but the baseline)",
     )
     running = parser.add_argument_group("running")
     cli.add_asking(running)

@@ -43,7 +43,7 @@ def arguments() -> argparse.ArgumentParser:
     for one in (make, answer):
         one.add_argument("--collection", required=True, metavar="NAME", help="name of the collection")
         one.add_argument("--agent", help="the agent whose model writes (default: the first)")
-        one.add_argument("--fresh", action="store_true", help="ask the model again, whatever it has replied before")
+        one.add_argument("--fresh", action="store_true", help="ask the model again and ignore stored replies")
     answer.add_argument("--at-once", type=int, default=4, help="calls of the model at a time (default 4)")
     review.add_argument("file", type=Path, metavar="FILE", help="the data set")
     review.add_argument("--accept", nargs="+", default=[], metavar="N", help="accept these rows, or all drafts")

@@ -52,11 +52,11 @@ def add_sources(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("target", nargs="?", help="URL to crawl, folder of files (with --base-url), or collection file (*.yaml); "
         "with --changed or --deleted the name of the collection")  # fmt: skip
-    cli.add_collection(parser, "name of the collection (default: the file's, or the host); alone: its last run again")
+    cli.add_collection(parser, "name of the collection (default: the file's or the host's); alone: repeat its last run")
     add("--title", help="what readers see as the name of the collection (default: the site's own)")
     add("--start-url", action="append", default=[], help="crawl from this URL (may be repeated)")
     add("--path", help="read this folder, glob or bucket instead of crawling")
-    add("--base-url", help="URL that the files of the folder stand for")
+    add("--base-url", help="URL where the files of the folder are published")
     add(
         "--url-style",
         choices=URL_STYLES,
@@ -107,11 +107,11 @@ def add_indexing(add: Add) -> None:
     add(
         "--maintenance-work-mem", default=OPTIONS.resources.maintenance_work_mem, help="of the HNSW build (%(default)s)"
     )
-    add("--parallel-workers", type=int, help="processes of the HNSW build beside the first (as the server allows)")
+    add("--parallel-workers", type=int, help="extra processes of the HNSW build (as many as the server allows)")
 
 
 def add_changes(add: Add) -> None:
-    add("--changed", metavar="URL", nargs="+", action="extend", help="read these pages alone, into the live index")
+    add("--changed", metavar="URL", nargs="+", action="extend", help="read only these pages, into the live index")
     add("--deleted", metavar="URL", nargs="+", action="extend", help="delete these pages from the live index")
     add("--announced", action="store_true", help="do so with the changes that were announced to the service")
 

@@ -27,7 +27,7 @@ NOTHING = "no collection yet: create one with `raydex index URL`"
 
 def arguments() -> argparse.ArgumentParser:
     parser = command("status", __doc__)
-    add_name(parser, "show this collection alone, in full")
+    add_name(parser, "show only this collection, in full")
     parser.add_argument("--failed", action="store_true", help="list every page that failed, with its reason")
     parser.add_argument(
         "--most", type=int, metavar="N", help=f"show at most N runs and N failed pages (default {SHOWN})"

@@ -44,13 +44,13 @@ OF_TORCH = ("nvidia-", "cuda-", "triton")
 # A job that is stopped has so long to record that it was interrupted. Ray's own 3 s are too short for its workers.
 STOP_S = 30
 ENDED = {"SUCCEEDED", "FAILED", "STOPPED"}
-GOES_ON = "what was done is kept, and goes on when the same is submitted again"
+GOES_ON = "finished work is kept; submit the same command again to continue"
 
 
 COMMAND = "command"  # of a job's metadata: what was typed
 LOOK_S = 0.5
 ADDRESS_REMEDY = "`deploy/start-cluster` starts one, --address URL names the dashboard of another"
-TOKEN_REMEDY = "the token of that cluster must stand in ~/.ray/auth_token or the file that RAY_AUTH_TOKEN_PATH names"
+TOKEN_REMEDY = "the token of that cluster must be in ~/.ray/auth_token or the file that RAY_AUTH_TOKEN_PATH names"
 
 
 class NoCluster(RuntimeError):
@@ -67,14 +67,14 @@ def arguments() -> argparse.ArgumentParser:
         default="auto",
         help="what the nodes install: auto asks them what they lack, build installs all, none nothing (%(default)s)",
     )
-    add("--index", metavar="URL", help="a package index beside PyPI, such as that of torch's builds for CPUs")
+    add("--index", metavar="URL", help="a package index in addition to PyPI, such as the one with torch's CPU builds")
     add("--env", metavar="NAME=VALUE", action="append", default=[], help="a variable for the command (may be repeated)")
     of_jobs = parser.add_argument_group("jobs that were submitted").add_mutually_exclusive_group()
     of_jobs.add_argument("--list", action="store_true", help="list them")
     of_jobs.add_argument(
         "--logs", metavar="JOB", help="print the log of a job until it ends, and exit with its exit code"
     )
-    of_jobs.add_argument("--stop", metavar="JOB", help="end a job; what it has done is kept")
+    of_jobs.add_argument("--stop", metavar="JOB", help="end a job; its finished work is kept")
     state = "show the state of a job; without JOB, the nodes of the cluster and what is free there"
     of_jobs.add_argument("--status", metavar="JOB", nargs="?", const="", help=state)
     add_json(parser)
@@ -98,7 +98,7 @@ def run(args: argparse.Namespace) -> int:
         finish(told, args.json, text)
         return DONE
     if args.json:
-        raise BadInput("--json belongs to --list and --status; that of a verb stands after the verb")
+        raise BadInput("--json belongs to --list and --status; put the --json of a verb after the verb")
     if not args.words:
         raise BadInput("name a command, such as `raydex submit index collections/ray.yaml`")
     passed = variables_to_pass(given, args.env)
@@ -279,7 +279,7 @@ class Jobs:
         """Return what `ray status` prints. Raises NoCluster."""
         ask = ray_internals.find(ray_internals.ASK_DASHBOARD)
         if ask is None:
-            raise NoCluster(f"this version of Ray shows its nodes on {self.address} alone, to a browser")
+            raise NoCluster(f"this version of Ray shows its nodes only in a browser, at {self.address}")
         with reaching(self.address):
             reply = ask(self.client, "GET", "/api/cluster_status?format=1")
         if not reply.ok:

@@ -36,7 +36,7 @@ def add_kind(parser: argparse.ArgumentParser, name: str) -> None:
     cli.add_fields(parser, KINDS[name].plan)
     if name != "router":
         add("--threads", type=int, default=0, help="of torch on a CPU (default: torch decides)")
-    add("--accept", action="store_true", help="accept the model whatever the verdict is; the card records it")
+    add("--accept", action="store_true", help="accept the model against the verdict; the card records it")
     cli.add_json(parser)
 
 

@@ -86,7 +86,7 @@ class DatabaseCheck:
             return
         owner = "give the role the rights, or let the owner of the database run the command"
         if state.standby:
-            yield failed("the server is a standby: it can be read alone", "name the primary in DATABASE_URL")
+            yield failed("the server is a standby: it is read-only", "name the primary in DATABASE_URL")
         elif state.read_only:
             yield failed(
                 f"the database can only be read: `default_transaction_read_only` is on for the role {state.role}",
@@ -192,7 +192,7 @@ def _cause(text: str) -> str:
 def _describe_collection(row: Mapping[str, Any], dimensions: Callable[[str], int]) -> Finding:
     name = row["name"]
     if row["index"] is None:
-        return warning(f"{name}: no live index", f"`raydex status {name}` shows its runs, `raydex index` goes on")
+        return warning(f"{name}: no live index", f"`raydex status {name}` shows its runs, `raydex index` continues")
     settings, stats = row["settings"], row["stats"]
     said = f"{name}: {stats.get('chunks', 0):,} chunks of {stats.get('pages', 0):,} pages, {settings['model']}"
     made, kept = dimensions(settings["model"]), settings.get("dimension", 0)

@@ -32,7 +32,7 @@ def warnings(result: Result) -> list[str]:
     count = result.get("num_stand_ins", 0)
     if not count:
         return []
-    of = f"{count:,} of {sum(result['agents'].values()):,} answers are by a stand-in and count like the others"
+    of = f"{count:,} of {sum(result['agents'].values()):,} answers come from another model and count like the others"
     return [f"WARNING: a model failed: {of}; the same command asks again, {ATTEMPTS} times in all"]
 
 

@@ -65,7 +65,7 @@ def check_logo(logo: str) -> str:
     """Return `logo`, a picture in itself ("" for none). Raises InvalidLogo."""
     kinds = ", ".join(LOGOS)
     if logo and not re.fullmatch(rf"data:(?:{'|'.join(map(re.escape, LOGOS.values()))});base64,[\w+/]+=*", logo):
-        raise InvalidLogo(f"{logo[:100]!r} is no picture: give a file ({kinds}) beside the collection file, not a URL")
+        raise InvalidLogo(f"{logo[:100]!r} is no picture: give a file ({kinds}) next to the collection file, not a URL")
     if len(logo) > MAX_LOGO:
         raise InvalidLogo(f"the picture has {len(logo):,} characters, at most {MAX_LOGO:,} are shown; make it smaller")
     return logo

@@ -265,7 +265,7 @@ class Gatherer:
             except DatasetLost:
                 if not attempts_left:
                     raise
-                self._log.tell("a node was lost: what is left of its work is begun again")
+                self._log.tell("a node was lost: its unfinished work is done again")
 
     def _wants_ray(self) -> bool:
         """Return whether there is a Ray to use: a given one, or one that is started for the actors asked for."""
@@ -309,7 +309,7 @@ class Gatherer:
         except UnreachableCluster as error:
             if self._wants_ray():
                 raise
-            self._log.warn(f"{error}. This process embeds alone, on its CPUs")
+            self._log.warn(f"{error}. Only this process embeds, on its CPUs")
             return False
 
     def ray_builder(self) -> "RayBuilder":
@@ -405,7 +405,7 @@ class Gatherer:
             return sources
         stored = status["pages"].get("ok", 0)
         self._log.tell(
-            f"new settings: building a new index from {stored:,} stored pages beside the live one, without crawling"
+            f"new settings: building a new index from {stored:,} stored pages next to the live one, without crawling"
         )
         return [source for source in sources if not source.is_stored(self._store, self._name)]
 

@@ -239,7 +239,7 @@ class ReindexRun:
         before, after = self.store.text_sizes(name, self.run, compared.id, base.id if base else None, delete)
         remedy = f"`raydex index --collection {name} --max-delete-ratio 1` publishes it"
         if self._keeps_candidate(base, live):
-            remedy = f"`raydex publish {name}` makes what was read live: it is kept as a candidate"
+            remedy = f"`raydex publish {name}` publishes the new index: it is kept as a candidate"
         refusal = publish.loss_refusal(before, after, self._most_deleted, remedy)
         if refusal:
             self.log.warn(refusal)

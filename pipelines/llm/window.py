@@ -49,7 +49,7 @@ class Window:
         """Return the error for a prompt that needs `needed` tokens before it holds any passage."""
         return WindowTooSmall(
             f"a context window of {self.size} tokens has no room for one token of context: the prompt may take "
-            f"{self.prompt} (context {self.context} of them, the answer {self.answer} beside it), and needs {needed} "
+            f"{self.prompt} (context {self.context} of them, and the answer {self.answer} more), and needs {needed} "
             "without any; raise context_window or context_share, lower max_tokens, or shorten the prompts"
         )
 

@@ -63,7 +63,7 @@ def describe_night_plan(plan: Mapping[str, Any]) -> str:
     """Return a plan for a person."""
     lines = [f"the next night of collection {plan['collection']}; nothing is changed now"]
     if plan["goes_on_after"]:
-        lines.append(f"  goes on   with the last night, after: {', '.join(plan['goes_on_after'])}")
+        lines.append(f"  continue  the last night, after: {', '.join(plan['goes_on_after'])}")
     lines += describe_plan(plan["reindex"])
     expected = plan["expected_s"]
     known = (

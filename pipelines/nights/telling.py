@@ -39,7 +39,7 @@ def refusal_notice(id: str, result: NightResult, with_questions: bool) -> Notice
 def failure_notice(collection: str, error: Exception) -> Notice:
     """Return what a failed night tells; a data set's mistakes are left out, as they quote its questions."""
     said = "a data set can't be used" if isinstance(error, BadDataset) else str(error)
-    lines = [f"{type(error).__name__}: {said}", "What was done is kept, and the next night goes on from there.",
+    lines = [f"{type(error).__name__}: {said}", "Finished steps are kept, and the next night continues from there.",
              f"`raydex status {collection}` shows its last runs."]  # fmt: skip
     title = f"Raydex: the night of {collection} failed"
     return Notice(uuid4().hex, "night.failed", collection, title, lines, {"error": type(error).__name__, "said": said})

@@ -32,10 +32,10 @@ class EmbedderPlan(FineTuningPlan):
     much, as each row is met seldom: 1e-4. Changes of low rank begin at 0: 1e-3, as for all-MiniLM-L6-docs-v1.
     """
 
-    layers: Literal["all", "embeddings"] = Field("all", description="embeddings: train the token embeddings alone")
+    layers: Literal["all", "embeddings"] = Field("all", description="embeddings: train only the token embeddings")
     low_rank: int = Field(0, ge=0, description="train changes of this rank for each layer (LoRA); 0: the weights")
     new_words: int = Field(0, ge=0, description="words of the corpus to add to the vocabulary, at most")
-    learning_rate: float = Field(2e-5, gt=0, description="token embeddings alone: 1e-4; low rank: 1e-3")
+    learning_rate: float = Field(2e-5, gt=0, description="only token embeddings: 1e-4; low rank: 1e-3")
     batch_size: int = Field(32, ge=2, description="questions; the other texts of a batch are negatives too")
     max_tokens: int = Field(0, ge=0, description="cut texts while training; 0: as the model does")
     pool: int = Field(0, ge=0, description="chunks to judge among; 0: all")

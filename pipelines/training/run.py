@@ -84,7 +84,7 @@ class TrainingOrder:
 def check_free(output: Path) -> None:
     """Raise NotFree unless `output` is new, empty, or a trained model, which is replaced."""
     if output.exists() and not (output / CARD_FILE).is_file() and (not output.is_dir() or any(output.iterdir())):
-        raise NotFree(f"{output} holds something else: name a new folder or that of a trained model")
+        raise NotFree(f"{output} holds something else: name a new folder, or the folder of a trained model")
 
 
 class Workplace:

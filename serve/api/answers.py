@@ -22,8 +22,8 @@ AnswerId = Annotated[
 # An answer is recorded after it was sent: seconds between the attempts to read it.
 PAUSES_S = (0.05, 0.1, 0.15)
 UNKNOWN_ANSWER = (
-    "there is no such answer, or it is not yours: its asker alone may read it until it is shared, and it is deleted "
-    "after the retention of the service (`recording.retention_days`)"
+    "there is no such answer, or it is not yours: only the person who asked may read it until it is shared, "
+    "and it is deleted after the retention of the service (`recording.retention_days`)"
 )
 
 

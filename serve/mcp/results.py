@@ -184,7 +184,7 @@ class PagePart(ToolResult):
             return ""
         asked = f'url="{self.url}"' + (f', section="{self.section}"' if self.section else "")
         one = "" if self.section else f', or one section: `read_page(url="{self.url}", section=<anchor>)`'
-        return f"\n\nThe page goes on: `read_page({asked}, part={self.part + 1})`{one}."
+        return f"\n\nThe page continues: `read_page({asked}, part={self.part + 1})`{one}."
 
 
 class CollectionInfo(BaseModel):

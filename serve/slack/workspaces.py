@@ -21,7 +21,7 @@ def _check_team(id: str) -> str:
 
 def _check_channel(id: str) -> str:
     if not re.fullmatch(r"[CGD][A-Z0-9]+", id):
-        raise ValueError(f"{id!r} is no id of a channel: it begins with C, and stands last in the channel's details")
+        raise ValueError(f"{id!r} is not a channel ID: an ID starts with C and is at the end of the channel's details")
     return id
 
 

@@ -205,7 +205,7 @@ class Passages:
             if not np.isfinite(list(cosines.values())).all():
                 raise ValueError("the vectors are not finite")
         except Exception as error:  # a failure of the embedding model costs the vectors, never the answer
-            log.warning("checking claims by words alone: %s: %s", type(error).__name__, error)
+            log.warning("checking claims by words only: %s: %s", type(error).__name__, error)
             self._embed = None
             return {}
         return cosines

@@ -142,7 +142,7 @@ async def _add_cosines(
         vectors = await embed_in_time(embed, [question, *(gist(hits[one.hit], one.passage) for one in candidates)])
         cosines = np.nan_to_num(vectors[1:] @ vectors[0])
     except Exception as error:  # a failure of the embedding model costs the vectors, never the answer
-        log.warning("choosing a passage by words alone: %s: %s", type(error).__name__, error)
+        log.warning("choosing a passage by words only: %s: %s", type(error).__name__, error)
         return list(candidates)
     scored = [
         replace(one, score=one.score + COSINE * float(cosine), cosine=float(cosine))

@@ -115,7 +115,7 @@ def _check_text(text: str, sources: Sequence[str]) -> None:
     if not sources:
         raise UnusableAnswer("no section is named that the answer rests on: give it with `--source URL#ANCHOR`")
     if not _sanitized(text, sources).strip():
-        raise UnusableAnswer("the answer is empty, or nothing of it may be shown to a reader")
+        raise UnusableAnswer("the answer is empty, or none of it may be shown to a reader")
     if beyond := [n for n in numbers_in(text) if n > len(sources)]:
         raise UnusableAnswer(f"the answer cites [{beyond[0]}] and {len(sources)} sections are named: [1] is the first")
 

@@ -97,7 +97,7 @@ class SiteSource(PageSource):
         if traps:
             most = max(traps, key=lambda pattern: traps[pattern])
             warn(
-                f"{sum(traps.values()):,} URLs of {self.name} were left alone: equal pages lead to ever new ones, as "
+                f"{sum(traps.values()):,} URLs of {self.name} were skipped: equal pages lead to ever new ones, such as "
                 f"{most}; --exclude PATTERN leaves out all of them"
             )
 

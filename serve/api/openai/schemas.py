@@ -153,7 +153,7 @@ class ChatIn(BaseModel):
             raise PydanticCustomError("no_question", "no user message has text")
         if not asked.text:
             unread = {"unread": _listed(asked.unread)}
-            raise PydanticCustomError("no_text", "the last user message is {unread} alone: add text", unread)
+            raise PydanticCustomError("no_text", "the last user message has only {unread}: add text", unread)
         return messages
 
     @property

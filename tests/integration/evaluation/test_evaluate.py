@@ -218,7 +218,7 @@ def test_questions_that_a_model_fails_are_asked_again_but_not_for_ever(job: Job,
             assert len({request.prompt for request in llm.requests}) == questions
         assert "5 of them 3 times and never with all parts" in done.err
         said = job(*MODEL_ANSWERS).out
-    assert "WARNING: a model failed: 5 of 6 answers are by a stand-in and count like the others" in said
+    assert "WARNING: a model failed: 5 of 6 answers come from another model and count like the others" in said
     assert "answered by: extractive 5, small (scripted) 1 (5 as the model failed)" in said
 
 

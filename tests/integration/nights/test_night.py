@@ -221,7 +221,7 @@ def test_a_night_that_ended_when_a_step_was_done_but_not_yet_recorded_is_gone_on
     stopped(nights, step)
     done = {"index": [], "judge": ["index"], "publish": ["index", "judge"]}[step]
     before, plan = store.status("docs"), nights.jobs.text("plan", nights.file)
-    assert (f"goes on   with the last night, after: {', '.join(done)}\n" in plan) == bool(done)
+    assert (f"continue  the last night, after: {', '.join(done)}\n" in plan) == bool(done)
     assert "about 12 pages new, changed or deleted, as before" in plan and "12 pages (0 new)" in plan
     assert "by 12 written questions" in plan and "may fall: retrieval_score@9 0.02" in plan
     assert store.status("docs") == before  # a plan writes nothing

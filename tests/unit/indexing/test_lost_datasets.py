@@ -45,7 +45,7 @@ def test_what_a_dead_node_took_down_is_begun_again(lost):
     run = Run(dataset(lost), dataset())
     run.gather()
     assert (run.rows, run.datasets) == (["row", "row"], [])
-    assert run.told == ["a node was lost: what is left of its work is begun again"]
+    assert run.told == ["a node was lost: its unfinished work is done again"]
 
 
 def test_it_is_given_up_after_some_attempts():

@@ -170,7 +170,7 @@ def test_a_stream_can_be_followed(service: FakeService, capsys: pytest.CaptureFi
         "source  [1] Page › Part  https://d.test/#a",
         "status  llm is reading 1 passage (90 tokens), about 6 s",
         "status  the answer begins",
-        "reset   what was written so far is void",
+        "reset   the text so far is discarded",
         "text    Call it [1].",
         "text    Then stop. [1]",
         "text    ```",
