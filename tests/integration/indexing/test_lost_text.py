@@ -51,7 +51,7 @@ def test_a_run_that_loses_most_of_the_text_is_refused(jobs, folder, more):
     lose(folder, 9)
     refused = jobs.reindex(*more)
     assert (refused.code, refused.summary["published"]) == (3, False)
-    assert "of the text would be lost" in refused.messages and "`raydex publish docs` makes what" in refused.messages
+    assert "of the text would be lost" in refused.messages and "`raydex publish docs` publishes the new index" in refused.messages
     assert jobs.texts() == before
     status = jobs.verb("status").summary["collections"]["docs"]
     assert [index["state"] for index in status["indexes"]] == ["live", "candidate"]  # to be looked at
