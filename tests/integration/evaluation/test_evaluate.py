@@ -323,6 +323,7 @@ def test_a_file_that_is_missing_or_broken_is_named_with_its_line(job: Job, tmp_p
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_over_ray_data_it_comes_to_the_same(job: Job, tmp_path: Path, local_ray: None) -> None:
     write_dataset(tmp_path / "other.jsonl", [EGG] * 16)  # a batch in which no question has a source
     words = ("--answers", "--dataset", str(tmp_path / "other.jsonl"), "--json")

@@ -85,6 +85,7 @@ def test_a_reranker_is_trained_judged_and_loaded(jobs: Jobs, questions: Path, tm
     assert [path.name for path in tmp_path.glob(".reranker*")] == []
 
 
+@pytest.mark.exhaustive
 def test_tags_are_judged_by_the_gain_in_a_collections_hits(jobs: Jobs, store: Store, tmp_path: Path) -> None:
     parts = {"tune": "trial scheduler", "serve": "replica deployment"}
     site = {

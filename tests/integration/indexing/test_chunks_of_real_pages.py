@@ -44,6 +44,7 @@ def chunks(documents: list[Document]) -> list[Chunk]:
     return [chunk for document in documents for chunk in chunker(document)]
 
 
+@pytest.mark.exhaustive
 def test_the_model_reads_every_chunk_to_its_end(chunks: list[Chunk]) -> None:
     from transformers import BertTokenizer  # what AutoTokenizer gives, but without torch
 

@@ -43,7 +43,9 @@ def test_a_first_run_without_text_is_no_success(jobs, folder, store: Store):
 
 
 @pytest.mark.parametrize(
-    "more", [[], ["--no-publish"], ["--model", "hash:16"]], ids=["", "unpublished", "other settings"]
+    "more",
+    [[], pytest.param(["--no-publish"], marks=pytest.mark.exhaustive), ["--model", "hash:16"]],
+    ids=["", "unpublished", "other settings"],
 )
 def test_a_run_that_loses_most_of_the_text_is_refused(jobs, folder, more):
     assert jobs.reindex().code == 0
@@ -51,7 +53,10 @@ def test_a_run_that_loses_most_of_the_text_is_refused(jobs, folder, more):
     lose(folder, 9)
     refused = jobs.reindex(*more)
     assert (refused.code, refused.summary["published"]) == (3, False)
-    assert "of the text would be lost" in refused.messages and "`raydex publish docs` publishes the new index" in refused.messages
+    assert (
+        "of the text would be lost" in refused.messages
+        and "`raydex publish docs` publishes the new index" in refused.messages
+    )
     assert jobs.texts() == before
     status = jobs.verb("status").summary["collections"]["docs"]
     assert [index["state"] for index in status["indexes"]] == ["live", "candidate"]  # to be looked at

@@ -177,6 +177,7 @@ def mangled(pages: list[bytes], count: int) -> Iterator[bytes]:
 
 
 @needs_ray
+@pytest.mark.exhaustive
 def test_200_mangled_pages_hold_up_nothing():
     pages = random.Random(5).sample(sorted(ray_pages().values()), 50)
     read_ones = 0

@@ -59,6 +59,7 @@ def publish(service: Hosting, folder: Path) -> str:
     return f"{service.site.url}/index.html"
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("generator", ["Sphinx", "MkDocs"])
 def test_a_built_site_answers(service: Hosting, browser: Browser, tmp_path: Path, generator: str) -> None:
     build = {"Sphinx": build_with_sphinx, "MkDocs": build_with_mkdocs}[generator]

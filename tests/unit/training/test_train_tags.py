@@ -157,6 +157,7 @@ def test_a_classifier_without_a_gain_is_not_accepted_and_does_not_load_unless_fo
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_head_on_a_transformer_learns_is_judged_and_loads(tmp_path):
     pytest.importorskip("accelerate")
     pytest.importorskip("datasets")
