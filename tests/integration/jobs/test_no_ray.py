@@ -31,7 +31,7 @@ def test_a_run_embeds_alone_and_says_why(jobs: Jobs, site: Path) -> None:
     assert done.code == 0, done.messages
     assert done.summary["chunks"]["total"] == 12
     [warning] = done.summary["warnings"]
-    assert "Ray can't start here: no folder can be used" in warning and "This process embeds alone" in warning
+    assert "Ray can't start here: no folder can be used" in warning and "Only this process embeds" in warning
 
 
 def test_a_run_with_embedders_ends_before_it_begins(jobs: Jobs, site: Path) -> None:

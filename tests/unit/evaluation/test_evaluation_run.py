@@ -187,7 +187,7 @@ def test_answers_by_a_stand_in_are_counted_and_said_loudly(engine):
     result = results.summarise(EXAMPLES, rows, plan)
     assert result["num_stand_ins"] == 1
     lines = as_text({**result, **DESCRIBED}).splitlines()
-    assert "1 of 3 answers are by a stand-in" in lines[1]
+    assert "1 of 3 answers come from another model" in lines[1]
     assert "  answered by: extractive 3 (2 as no model was asked, 1 as the model failed)" in lines
 
 

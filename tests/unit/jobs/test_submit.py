@@ -169,7 +169,7 @@ def test_a_cluster_that_goes_away_under_a_job_is_told_with_what_to_do():
             raise RuntimeError("WebSocket connection closed unexpectedly with close code 1006")
             yield
 
-    with pytest.raises(submit.NoCluster, match=r"went away \(WebSocket.* submitted again"):
+    with pytest.raises(submit.NoCluster, match=r"went away \(WebSocket.* submit the same command again"):
         asyncio.run(submit.follow(Client(), "job", submit.ADDRESS))
 
 
@@ -193,7 +193,7 @@ def test_a_flag_is_about_jobs_and_a_word_is_a_verb_that_runs_there(words, asks):
     ("words", "said"),
     [
         (["--list", "index"], "index: --list, --logs"),
-        (["--json", "index", "x.yaml"], "stands after the verb"),
+        (["--json", "index", "x.yaml"], "put the --json of a verb after the verb"),
     ],
 )
 def test_flags_of_jobs_and_a_command_do_not_mix(words, said):
@@ -241,7 +241,9 @@ class Listed:
         self.job.status = "STOPPED"
 
 
-@pytest.mark.parametrize(("before", "said"), [("RUNNING", "has ended (STOPPED); what was"), ("FAILED", "ended before")])
+@pytest.mark.parametrize(
+    ("before", "said"), [("RUNNING", "has ended (STOPPED); finished work"), ("FAILED", "ended before")]
+)
 def test_a_job_is_stopped_and_one_that_has_ended_is_left_alone(before, said, capsys):
     assert submit.Jobs(submit.ADDRESS, Listed(before)).stop("raysubmit_1") == 0
     assert said in capsys.readouterr().err
