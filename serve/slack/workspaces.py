@@ -15,7 +15,7 @@ from serve.chat.running import ChatRefused
 
 def _check_team(id: str) -> str:
     if not re.fullmatch(r"[TE][A-Z0-9]+", id):
-        raise ValueError(f"{id!r} is no id of a workspace: it begins with T, as in https://app.slack.com/client/T…/C…")
+        raise ValueError(f"{id!r} is not a workspace ID: an ID starts with T, as in https://app.slack.com/client/T…/C…")
     return id
 
 
