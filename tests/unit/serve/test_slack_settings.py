@@ -48,7 +48,7 @@ def test_without_a_file_the_collection_is_the_one_that_is_named():
 
 
 @pytest.mark.parametrize(("text", "message"), [
-    ("workspaces: {acme: {}}", "'acme' is no id of a workspace: it begins with T"),
+    ("workspaces: {acme: {}}", "'acme' is not a workspace ID: an ID starts with T"),
     ("workspaces: {T1: {channels: {'#help': pg}}}", "'#help' is not a channel ID: an ID starts with C"),
     ("workspaces: {T1: {token: xoxb-1-2}}", "T1: token: write the name of the variable that holds it, not the token"),
     ("workspaces: {T1: {token: NOPE}}", "T1: token: the variable NOPE is not set"),
