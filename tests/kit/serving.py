@@ -174,7 +174,7 @@ def ask(http: httpx.Client, number: int) -> tuple[str, str]:
 
 
 def ask_streamed(http: httpx.Client, number: int) -> tuple[str, str]:
-    """As `ask`, for a streamed answer, which quotes its source: there is no language model."""
+    """As `ask`, for a streamed answer, which quotes its source first: there is no language model."""
     subject = SUBJECTS[number % len(SUBJECTS)]
     try:
         with http.stream("POST", "/query/stream", json={"question": f"Where are {subject} kept?"}) as reply:
@@ -192,8 +192,9 @@ def ask_streamed(http: httpx.Client, number: int) -> tuple[str, str]:
     if "answer" not in events:
         return (ENDED if "error" in events else "cut stream"), str(events)[:500]
     text = events["answer"]["answer"]
-    named = [name for name in SUBJECTS if SITE[f"{name}.html"]["about"] in text]
-    return (ANSWER, "") if named == [subject] else ("wrong answer", text[:500])
+    quoted = [name for name in SUBJECTS if SITE[f"{name}.html"]["about"] in text]
+    quoted.sort(key=lambda name: text.index(SITE[f"{name}.html"]["about"]))
+    return (ANSWER, "") if quoted[:1] == [subject] else ("wrong answer", text[:500])
 
 
 class Load:
