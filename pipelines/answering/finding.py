@@ -14,7 +14,7 @@ from pipelines.answering.grounding.words import content_words, words_of
 from pipelines.answering.question import EngineSettings
 from pipelines.answering.reranking.base import Reranker
 from pipelines.answering.retrieval.interface import AsyncRetriever
-from pipelines.answering.retrieval.neighbours import BESIDE, other_sections
+from pipelines.answering.retrieval.neighbours import EXTRA, other_sections
 from pipelines.answering.retrieval.ranking.fusion import spread_pages, take_diverse
 from pipelines.answering.retrieval.search import Retrieval, Search
 from pipelines.answering.trace import Trace
@@ -73,9 +73,10 @@ class HitFinder:
         for leg in retrieval.degraded:
             trace.mark_degraded(leg)
         retrieval = await self._rerank(retrieval, trace)
-        retrieval = replace(retrieval, hits=_one_of_each_section(retrieval.hits)) if whole else retrieval
+        if whole:  # comparing whole sections takes tenths of a second: other questions are answered meanwhile
+            retrieval = replace(retrieval, hits=await asyncio.to_thread(_one_of_each_section, retrieval.hits))
         taken = await self._pin(self._take(retrieval, reading, k, quoted), reading, k, trace)
-        return _with_more(taken, retrieval.hits) if whole else taken
+        return await asyncio.to_thread(_with_more, taken, retrieval.hits) if whole else taken
 
     async def _retrieve(self, search: Search, parts: Sequence[str]) -> Retrieval:
         """Return the hits of a search and, between them, those of each of its `parts`."""
@@ -143,7 +144,7 @@ def _one_of_each_section(hits: Sequence[Hit]) -> tuple[Hit, ...]:
 
 
 def _without_copies(hits: Sequence[Hit]) -> Iterator[Hit]:
-    """Yield the hits without those that say what one before them says: older versions, shared paragraphs."""
+    """Yield the hits, but of copies (older versions, shared paragraphs) only the first."""
     seen: list[frozenset[str]] = []
     for hit in hits:
         words = words_of(plain_text(hit.passage))
@@ -153,11 +154,13 @@ def _without_copies(hits: Sequence[Hit]) -> Iterator[Hit]:
 
 
 def _with_more(retrieval: Retrieval, found: Sequence[Hit]) -> Retrieval:
-    """Return the hits, and behind them what leads in to them, the others `found`, and more of their pages."""
+    """Return the hits, then their introductions, short pages, the others `found`, and more of their pages."""
     urls, taken = {hit.url for hit in retrieval.hits}, {hit.chunk_id for hit in retrieval.hits}
-    further = [replace(hit, score_kind=BESIDE) for hit in found if hit.chunk_id not in taken]
+    further = [replace(hit, score_kind=EXTRA) for hit in found if hit.chunk_id not in taken]
     pages = [hit for hit in retrieval.pages if hit.url in urls]
-    words = Counter({url: sum(len(hit.text.split()) for hit in pages if hit.url == url) for url in urls})
+    words = Counter[str]()
+    for hit in pages:
+        words[hit.url] += len(hit.text.split())
     first = list(dict.fromkeys(hit.url for hit in retrieval.hits))[:FIRST_PAGES]
     short = [url for url in first if words[url] <= SHORT_PAGE]
     overlap = retrieval.index.settings.chunk_overlap

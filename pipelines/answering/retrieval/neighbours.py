@@ -18,7 +18,7 @@ from pipelines.records import Hit
 
 OMITTED = "…"  # the line of a chunk between what it repeats from the chunk before and where it goes on
 FENCE = "```"
-BESIDE = "beside"  # the kind of score of a section that was not found: it stands on the page of a hit
+EXTRA = "extra"  # the kind of score of a section that a capable model reads in addition to the hits
 MARKS = " >*-\\"  # of the lists, notes and line breaks around a line
 
 _WORD = re.compile(r"\S+")
@@ -95,7 +95,7 @@ def _as_section(part: Sequence[Hit], overlap: int) -> Hit:
     """Return the chunks of one section as a hit that was not found itself."""
     first = part[0]
     context = _join(part, overlap) if len(part) > 1 else ""
-    return replace(first, context=context, score_kind=BESIDE, sources=first.sources or (first.source,))
+    return replace(first, context=context, score_kind=EXTRA, sources=first.sources or (first.source,))
 
 
 def _join(section: Sequence[Hit], overlap: int) -> str:

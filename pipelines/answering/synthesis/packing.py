@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 
-from pipelines.answering.retrieval.neighbours import BESIDE
+from pipelines.answering.retrieval.neighbours import EXTRA
 from pipelines.answering.synthesis.base import Task
 from pipelines.answering.synthesis.prompts import Piece, Prompts, as_data, drafts, neutralize, passages
 from pipelines.llm.session import LLMSession
@@ -71,17 +71,17 @@ class PromptPacker:
     def fill(self, hits: Sequence[Hit]) -> list[Piece]:
         """Return the first hits as passages, as many as one call holds and the model reads in time, never none.
 
-        First what was found of each is taken, then all of its passage, the first hits first, then what stands beside
-        them.
+        The chunk that was found comes first for each hit, then its whole passage, best hits first, then the extra
+        sections.
         """
         numbered = list(enumerate(hits, 1))
-        found = [(n, hit) for n, hit in numbered if hit.score_kind != BESIDE]
-        beside = [Piece.of(n, hit) for n, hit in numbered if hit.score_kind == BESIDE]
+        found = [(n, hit) for n, hit in numbered if hit.score_kind != EXTRA]
+        extra = [Piece.of(n, hit) for n, hit in numbered if hit.score_kind == EXTRA]
         pieces = self._first([], [Piece.of(n, hit, hit.text) for n, hit in found], least=1)
         for place, (n, hit) in enumerate(found[: len(pieces)]):
             wider = [*pieces[:place], Piece.of(n, hit), *pieces[place + 1 :]]
             pieces = wider if self._fits_in_time(wider) else pieces
-        return self._first(pieces, beside)
+        return self._first(pieces, extra)
 
     def _first(self, pieces: Sequence[Piece], more: Sequence[Piece], least: int = 0) -> list[Piece]:
         """Return the pieces and the first of `more`, as many as fit with them, at least some."""

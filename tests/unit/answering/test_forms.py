@@ -2,16 +2,18 @@
 
 import asyncio
 import math
+import threading
 from dataclasses import replace
 
 import pytest
 from kit.answering import MemoryStore, make_hit
 from kit.queued_model import Says
 
-from pipelines.answering import forms
+from pipelines.answering import finding, forms
 from pipelines.answering.engine import QueryEngine
 from pipelines.answering.forms import FormFinder, describe_forms, settle_forms
 from pipelines.answering.grounding.support import Passages
+from pipelines.answering.question import Question
 from pipelines.answering.retrieval.retriever import Retriever
 from pipelines.answering.settings import AgentSettings, AnswerSettings, all_agents
 from pipelines.answering.writing.agents import LLMAgent
@@ -164,7 +166,21 @@ def test_the_rest_of_the_first_pages_follows_what_leads_in_first(retriever: Retr
     (prompt,) = model.run
     places = [prompt.find(hit.text) for hit in (GUIDE[2], GUIDE[0], GUIDE[1], GUIDE[3])]
     assert -1 not in places and places == sorted(places)
-    assert answer.hits[0].chunk_id == GUIDE[2].chunk_id and {hit.score_kind for hit in answer.hits[-3:]} == {"beside"}
+    assert answer.hits[0].chunk_id == GUIDE[2].chunk_id and {hit.score_kind for hit in answer.hits[-3:]} == {"extra"}
+
+
+def test_other_questions_are_answered_while_sections_are_compared(
+    retriever: Retriever, store: MemoryStore, monkeypatch
+):
+    threads = []
+    monkeypatch.setattr(finding, "plain_text", lambda text: threads.append(threading.current_thread()) or text)
+    store.publish(1, *GUIDE, *HITS)
+
+    async def ask_in_a_loop() -> None:
+        await engine(retriever, Says("Tie a bowline [1]."), "full").aquery(Question("tie a bowline, then pull"))
+        assert threads and threading.current_thread() not in threads
+
+    asyncio.run(ask_in_a_loop())
 
 
 def test_a_copy_is_read_once(retriever: Retriever, store: MemoryStore) -> None:

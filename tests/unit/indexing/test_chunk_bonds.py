@@ -1,6 +1,7 @@
 """What belongs together shares a chunk: a lead-in and its code or list, a note, a term and its definition."""
 
 import random
+from collections.abc import Sequence
 from html import escape
 from itertools import pairwise
 
@@ -9,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.embedding.load import load_tokenizer
-from pipelines.page.cut.atoms import INTRODUCED, Atom, join_atoms, to_atoms
-from pipelines.page.cut.packing import Packer
+from pipelines.page.cut.atoms import APART, INTRODUCED, Atom, join_atoms, to_atoms
+from pipelines.page.cut.packing import A_CHUNK, BARE, UNEVEN, Packer, Repeated
 from pipelines.page.cut.weights import count_characters
 from pipelines.page.tree import Document
 from pipelines.records import Chunk
@@ -247,6 +248,32 @@ def test_a_bond_is_kept_where_it_fits_on_any_page(html: str, size: int):
         for chain in chains(atoms):
             if len("".join(atom.gap + atom.text for atom in chain)) + len(chain) <= size:
                 assert not begins & {id(atom) for atom in chain[1:]}
+
+
+@given(pages, st.sampled_from([20, 60, 120, 400]))
+def test_breaks_cost_least_of_all_ways_to_pack_any_page(html: str, size: int):
+    packer = Packer(size, 0, 2, count_characters)
+    for section in read(html).sections:
+        atoms, weights = packer._cut_to_fit(to_atoms(blocks_of(section)))
+        heads = packer._heads(atoms)
+        assert packer._starts(atoms, weights, heads) == plain_starts(packer, atoms, weights, heads)
+
+
+def plain_starts(packer: Packer, atoms: Sequence[Atom], weights: list[int], heads: list[Repeated]) -> list[int]:
+    """Return the breaks of the cheapest way, with every pack tried that holds one atom or keeps the budget."""
+    costs, starts = [0.0], [0]
+    for end in range(1, len(atoms) + 1):
+        ways: list[tuple[float, int]] = []
+        for start in range(end):
+            filled = sum(weights[start:end]) - (packer.gap if atoms[start].gap else 0)
+            if filled <= packer.budget or start == end - 1:
+                bare = BARE if filled > packer.budget - heads[start].weight else 0
+                own = A_CHUNK + (atoms[start].cost if start else APART) + bare
+                ways.append((costs[start] + own + UNEVEN * (1 - filled / packer.budget) ** 2, -start))
+        cost, start = min(ways)
+        costs.append(cost)
+        starts.append(-start)
+    return starts
 
 
 def chains(atoms: list[Atom]) -> list[list[Atom]]:
