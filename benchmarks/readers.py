@@ -4,8 +4,8 @@
 
 Asks the questions of questions/readers.jsonl about each SITE, of which a collection of that name has the documentation
 (docs/evaluation.md has the repositories). Prints how often a right section is the first hit, among five and among nine,
-how often the answer shows one, and how often what the documentation does not answer is refused. Whether an answer is
-good is for people to judge: `--answers` writes them down, `--sheets` what a reader sees, and the labels
+how often the answer shows one, and how many unanswerable questions are refused. People judge whether an answer is good:
+`--answers` writes the answers as JSON, `--sheets` as readers see them, with the labels in another file
 (readers_sheets.py).
 """
 

@@ -1,11 +1,11 @@
-"""Asks a capable model that is played by hand the questions of questions/readers.jsonl.
+"""Asks a capable model, whose completions people write, the questions of questions/readers.jsonl.
 
     RAYDEX_HOME=DIR python -m benchmarks.readers_by_hand SITE [SITE …] --prompts FOLDER
     RAYDEX_HOME=DIR python -m benchmarks.readers_by_hand SITE [SITE …] --completions FOLDER --sheets FOLDER
 
-The first writes the prompt of each question, as it is sent to a model whose answers are `full`, to SITE-N.txt, and
-prints how many prompts hold a right section. The second answers each prompt with FOLDER/SITE-N.txt and writes what a
-reader sees (readers_sheets.py). Follow-ups are completed by rules: the model is not asked to.
+The first command writes the prompt of each question, as a model of the form `full` gets it, to SITE-N.txt. It prints
+how many prompts hold a right section. The second command answers each prompt with FOLDER/SITE-N.txt and writes the
+answers as readers see them (readers_sheets.py). Rules complete follow-ups; the model is not asked to.
 """
 
 import argparse
@@ -31,7 +31,7 @@ from pipelines.store import Store
 from tests.kit.scripted_llm import Reply, Request, ScriptedLLM
 
 WINDOW, SHARE = 32_768, 0.75  # tokens, which capable models hold at least, and the part of them for passages
-UNANSWERED = "I do not know."  # where there is no completion
+UNANSWERED = "I do not know."  # if nobody wrote a completion
 WHOLE = 0.9  # share of a chunk's lines that a prompt has which holds it
 KINDS = ("whole", "part", "page", "neither", "no prompt")
 
@@ -88,7 +88,7 @@ def _words(text: str) -> str:
 
 
 def _share(hit: Hit, words: str) -> float:
-    """Return the share of the lines of a chunk that stand in a text."""
+    """Return the share of a chunk's lines that a text contains."""
     lines = [line for line in map(_words, plain_text(hit.text).split("\n")) if line]
     return sum(line in words for line in lines) / len(lines) if lines else 1.0
 

@@ -1,4 +1,4 @@
-"""Writes what a reader sees of each answer, for graders who must not see the labels, and the labels beside it.
+"""Writes answers as readers see them, for graders, and the labels to another file.
 
 Knows answers and labelled questions; asks nothing.
 """
@@ -18,7 +18,7 @@ ALSO_FOUND = 4  # sections that the page names below an answer
 def write_sheets(
     folder: Path, form: str, site: str, rows: Sequence[Mapping[str, Any]], answers: Sequence[Answer]
 ) -> None:
-    """Write FORM-SITE.md, what a reader sees, and truth-SITE.md, the labels; both count the site's questions from 1."""
+    """Write FORM-SITE.md, the answers as readers see them, and truth-SITE.md, the labels; both number the questions."""
     folder.mkdir(parents=True, exist_ok=True)
     shown = (sheet_of(f"{site}-{n}", row, one) for n, (row, one) in enumerate(zip(rows, answers, strict=True), 1))
     (folder / f"{form}-{site}.md").write_text("\n\n".join(shown) + "\n")
@@ -27,7 +27,7 @@ def write_sheets(
 
 
 def sheet_of(name: str, row: Mapping[str, Any], answer: Answer) -> str:
-    """Return what a reader sees of an answer, up to SHOWN words."""
+    """Return an answer as a reader sees it, up to SHOWN words."""
     before = [f"Asked before: {row['before']}"] if row.get("before") else []
     said = "I do not know" if not answer.known else "results" if answer.form == RESULTS else "answer"
     head = [f"# {name}", *before, f"Question: {row['question']}", f"Form: {said}. Confidence: {answer.confidence}."]
@@ -35,7 +35,7 @@ def sheet_of(name: str, row: Mapping[str, Any], answer: Answer) -> str:
 
 
 def _below(answer: Answer) -> Iterator[str]:
-    """Yield the lines below the text: the sources, and what the page names beside them."""
+    """Yield the lines below the text: the sources, and the sections that the page lists under "Also found"."""
     yield ""
     for one in answer.citations:
         yield f"[{one.n}] {one.title} <{one.source}>"

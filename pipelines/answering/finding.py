@@ -25,8 +25,7 @@ from pipelines.records import Hit
 QUOTED_AROUND = 2  # chunks of its section on each side of a hit that may be quoted with it
 # What a capable model is given: up to SECTIONS sections of MOST_FOUND hits, with WHOLE chunks on each side of a hit. By
 # hand: of 39 answers such a model wrote from five chunks and that were not good, 25 lacked a chunk of a page it had. So
-# what leads in to these sections, the further hits and the other sections of the first PAGES pages follow, as far as
-# there is room.
+# the introductions of these sections, further hits and other sections of the first PAGES pages follow, if they fit.
 SECTIONS, MOST_FOUND, WHOLE, PAGES = 12, 30, 8, 8
 FIRST_PAGES, SHORT_PAGE = 2, 1_500  # pages that are given whole if they have so few words; by hand
 SAME = 0.85  # share of the words of two sections that both have if they are copies; by hand

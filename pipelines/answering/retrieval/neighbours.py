@@ -45,10 +45,10 @@ def with_neighbours(hit: Hit, section: Sequence[Hit], reach: int, overlap: int) 
 
 @dataclass(frozen=True, slots=True)
 class PageSections:
-    """The sections of pages that hold no hit: those that lead in to a hit's section, those of short pages, the others.
+    """The sections without a hit: introductions to a hit's section, sections of short pages, and the others.
 
-    The others are of each page in turn the one with most of the question's words, which weigh by how few sections have
-    them; none without such a word.
+    The others take turns by page. On each page the section with most words of the question comes first; a word that few
+    sections have counts more. Sections without any word of the question are left out.
     """
 
     leads: Sequence[Hit]
@@ -87,7 +87,7 @@ def other_sections(
 
 
 def _leads(above: Sequence[str], headings: Sequence[str]) -> bool:
-    """Return whether the section under `above` begins what holds that under `headings`."""
+    """Return whether the section under `headings` lies within the one under `above`."""
     return len(above) < len(headings) and tuple(above) == tuple(headings[: len(above)])
 
 
