@@ -1,45 +1,47 @@
-r"""Pages as trees, of which chunks are cut, and Markdown and plain text are written.
+r"""Represents a page as a tree, cuts it into chunks, and writes it as Markdown and plain text.
 
-`tree` has the nodes, `builder` puts them into sections, `flow` lays a section out in lines, `cut` makes chunks of it.
-The Markdown of a chunk is a canonical subset of CommonMark with the tables of GitHub. `markdown.write` writes it,
-`stored.plain_text` gives back the plain text that is embedded, searched and hashed, `blocks.read_blocks` its blocks.
+`tree` defines the nodes, `builder` groups them into sections, `flow` turns a section into a flat list of blocks, and
+`cut` makes chunks from it. The Markdown of a chunk is a canonical subset of CommonMark plus GitHub tables.
+`markdown.write` writes it, `stored.plain_text` recovers the plain text that is embedded, searched and hashed, and
+`blocks.read_blocks` parses it into blocks.
 
-**Blocks** stand one below the other. Whatever divides them divides them in the plain text too: a line break is one, an
-empty line is one, and *two empty lines are a line break*: where CommonMark needs an empty line and the plain text has
-none. To a reader of Markdown any number of empty lines is the same.
+**Blocks** follow each other, and their separators are the same in Markdown and in the plain text: a line break is a
+line break, and one empty line is one empty line. The exception is that *two empty lines mean a line break*. They are
+written where CommonMark needs an empty line and the plain text has none. A Markdown reader treats any number of empty
+lines alike.
 
-- A *paragraph* is one line; a backslash at its end is a line break within it (`<br>`, or the line below a term). There
-  are no soft breaks: a line without the backslash ends its block.
-- An *item* begins with `- `, or a number and `. ` (`12. `). Other numberings (`iv. `) are lines of text. What belongs
-  to an item, further paragraphs, code, tables, items, stands **four columns** further right, whatever its marker is.
-- *Code* is fenced by at least three backticks, more than any run of them within; the language follows the opening fence
-  if it is known. Each fence is closed: code that was cut is closed and opened again with its language, and a line `…`
-  in it stands for what was left out between the lines that name its scope and the lines it goes on with.
-- A *table* has rows `| a | b |`, a head, and `| --- | --- |` below the head. A table without a head has an empty one:
-  `|  |  |`. A head with fewer cells than the rows is filled by cells without a space: `| a ||`. A part of a table that
-  was cut repeats the head. A pipe within a cell is `\|`, within code too.
-- A *note* (admonition, quotation) is quoted: each of its lines begins with `> `. Two notes in a row are divided by a
-  line without `>`.
-- Lists, notes and their contents nest by their prefixes: `> ` and four spaces a level.
-- A chunk may begin within a list, or a list may begin with another one. Then an empty marker opens each level: `-   `
-  (dash, three spaces) where the plain text starts without indentation, `*   ` where it is indented.
+- A *paragraph* is one line. A backslash at its end is a line break within the paragraph (`<br>`, or the line below a
+  term). There are no soft breaks: a line without the backslash ends its block.
+- An *item* begins with `- `, or with a number and `. ` (`12. `). Other numberings (`iv. `) are lines of text. The rest
+  of an item (further paragraphs, code, tables, items) is indented by **four columns**, for any marker width.
+- *Code* is fenced by at least three backticks, always more than any run of backticks inside it. The language follows
+  the opening fence if it is known. Every fence is closed: code that was cut is closed and reopened with its language.
+  In code, a line `…` marks the lines left out between the scope's opening lines and the continuation.
+- A *table* has rows `| a | b |`, a header row, and `| --- | --- |` below the header. A table without a header has an
+  empty one: `|  |  |`. A header with fewer cells than the rows is padded with cells that have no space: `| a ||`. When
+  a table is cut, each part repeats the header. A pipe within a cell is `\|`, even within code.
+- A *note* (admonition, quotation) is quoted: each of its lines begins with `> `. A line without `>` separates two
+  consecutive notes.
+- Lists, notes and their contents nest by prefix: `> ` for a note, four spaces for a list level.
+- A chunk may begin within a list, or a list may begin with another list. An empty marker then opens each level: `-   `
+  (dash, three spaces) if the plain text starts without indentation, `*   ` if it is indented.
 
-      -   - an item of an inner list, whose outer item stands in the chunk before
+      -   - an item of an inner list, whose outer item is in the previous chunk
           - the next one
 
-- A line `…` of text stands between what a chunk repeats (the sentence that introduces a list) and where it goes on.
+- In text, a line `…` separates the repeated lines (the sentence that introduces a list) from the continuation.
 
-**In a line** stand `code` (in as many backticks as it needs; padded with a space at a backtick), links
-`[text](https://…)` with absolute targets without spaces and parentheses, links whose text is code, and what is struck
-out, in `~~`. No emphasis, no images, no HTML, no headings: the heading path is beside the text. A backslash before
-ASCII punctuation makes it a plain sign; it stands only where the sign would mean something (`\*args`,
-`\[text\](target)`, a `\-`, `\#`, `\>` or `1\.` that begins a line, every `\|`). A line of text that begins with a space
-has `&#32;` for it.
+**Inline**, a line may contain `code` (in as many backticks as needed, padded with a space next to a backtick), links
+`[text](https://…)` with absolute targets that have no spaces or parentheses, links whose text is code, and struck-out
+text in `~~`. There is no emphasis, no image, no HTML and no heading: the heading path is stored separately. A backslash
+before ASCII punctuation makes it a literal character. Backslashes are written only where the character would have a
+meaning (`\*args`, `\[text\](target)`, `\-`, `\#`, `\>` or `1\.` at the beginning of a line, every `\|`). A line of text
+that begins with a space starts with `&#32;` instead.
 
-**The plain text** has none of these signs: no fences, escapes, targets, quotes, no rows `---` and no empty head. Items
-keep their markers, each level of lists is indented by two spaces instead of four columns, and code in a list by none.
-Rows have their cells divided by ` | `. A text that was never written here (an index of an earlier version) is read as
-far as it is such Markdown, and nothing of it fails.
+**The plain text** has none of this markup: no fences, escapes, link targets, quote marks, `---` rows or empty headers.
+Items keep their markers. Each list level is indented by two spaces instead of four columns; code in a list is not
+indented. The cells of a row are separated by ` | `. Text from an older index, which this package did not write, is
+parsed as far as it follows this Markdown, and never causes an error.
 """
 
 from pipelines.page.flow import section_text

@@ -1,6 +1,6 @@
-"""Reads stored Markdown as blocks: prose, code, lists, tables and notes, each with its own source.
+"""Parses stored Markdown into blocks: prose, code, lists, tables and notes, each with its own source.
 
-A plain text, as indexes of earlier versions hold it, is prose of several lines. Knows no question and no answer.
+The plain text in indexes of earlier versions becomes prose of several lines. Independent of questions and answers.
 """
 
 import itertools
@@ -16,11 +16,11 @@ from pipelines.page.markdown import fence
 from pipelines.page.parser import block_parser
 from pipelines.page.stored import plain_text
 
-# Without what a chunk never has: in a plain text "# x" is a comment, and "---" below a line no heading. To read the
-# passages of nine hits takes 0.7 ms, of fifty 4 ms.
+# Constructs that a chunk never contains are disabled: in plain text, "# x" is a comment, and "---" below a line does
+# not make it a heading. Parsing the passages of nine hits takes 0.7 ms, of fifty hits 4 ms.
 _PARSER = block_parser().disable(["heading", "lheading", "hr", "html_block", "reference"])
 _MARKER = re.compile(r"\s*(?:[-*+]|\d{1,9}[.)])\s*")
-DEEPEST = 8  # lists that each begin within an item of the one before; more, such as "- - - …", stay one list
+DEEPEST = 8  # nested lists that each start an item of the list around them; deeper ones ("- - - …") stay one list
 LINE_BREAK = "\\\n"
 
 
@@ -46,10 +46,10 @@ _KINDS = {
 
 @dataclass(frozen=True)
 class MarkdownBlock:
-    """A block with its Markdown as `text`. `language` is that of code, "" if it is not known.
+    """A block with its Markdown as `text`. `language` is the language of code, "" if unknown.
 
-    `items` are those of a list, each with what is below it; `rows` are the lines of a table: its head, the line below
-    that, its rows. `has_code` tells of code in it, in a list or a note too.
+    `items` are the items of a list, each with its nested content. `rows` are the lines of a table: the header, the
+    delimiter row and the rows. `has_code` is true if the block contains code, also inside a list or note.
     """
 
     kind: BlockKind
@@ -66,21 +66,21 @@ class MarkdownBlock:
 
 
 def read_blocks(markdown: str) -> tuple[MarkdownBlock, ...]:
-    """Return the blocks of a text in order; those of a list that begins within an item are lists of their own."""
-    lines = markdown.replace("\r\n", "\n").replace("\r", "\n").split("\n")  # as the parser counts them
+    """Return the blocks of a Markdown string in order. A list that starts a list item becomes a block of its own."""
+    lines = markdown.replace("\r\n", "\n").replace("\r", "\n").split("\n")  # split lines the way the parser counts them
     return tuple(_blocks(_Lines(lines), _PARSER.parse("\n".join(lines))))
 
 
 @dataclass(frozen=True, slots=True)
 class _Lines:
-    """The lines of a text, or of an item in it, without the item's marker and indent.
+    """The lines of a document, or of one of its items without the item's marker and indentation.
 
-    `above` is the number of the text's lines before the item, as tokens count from the first line of the text.
+    `above` is the number of document lines before the item: tokens count lines from the start of the document.
     """
 
     lines: Sequence[str]
     above: int = 0
-    depth: int = 0  # items of lists that these lie in
+    depth: int = 0  # number of list items around these lines
 
     def of(self, token: Token) -> Sequence[str]:
         """Return the lines of a token."""
@@ -89,14 +89,14 @@ class _Lines:
 
 
 def _blocks(lines: _Lines, tokens: Sequence[Token]) -> Iterator[MarkdownBlock]:
-    """Yield the blocks of `tokens`, which stand beside each other on the level of the first."""
+    """Yield the blocks of `tokens`: siblings on the level of the first token."""
     begins = [n for n, token in enumerate(tokens) if token.map and token.level == tokens[0].level]
     for n, following in itertools.pairwise([*begins, len(tokens)]):
         yield from _block(lines, tokens[n:following])
 
 
 def _block(lines: _Lines, tokens: Sequence[Token]) -> Iterator[MarkdownBlock]:
-    """Yield the block of `tokens`, the first of which opens it."""
+    """Yield the block made of `tokens`, whose first token opens it."""
     first = tokens[0]
     kind, text = _KINDS.get(first.type, BlockKind.PROSE), _join(lines.of(first))
     has_code = any(_KINDS.get(token.type) is BlockKind.CODE for token in tokens)
@@ -112,7 +112,7 @@ def _block(lines: _Lines, tokens: Sequence[Token]) -> Iterator[MarkdownBlock]:
 
 
 def _lists(lines: _Lines, tokens: Sequence[Token]) -> Iterator[MarkdownBlock]:
-    """Yield the lists that begin within the first items, and the list of the items that are left."""
+    """Yield the lists that start the leading items, then one list of the remaining items."""
     level = tokens[0].level + 1
     items = [n for n, token in enumerate(tokens) if token.level == level and token.type == "list_item_open"]
     ends = [n for n, token in enumerate(tokens) if token.level == level and token.type == "list_item_close"]
@@ -131,14 +131,14 @@ def _lists(lines: _Lines, tokens: Sequence[Token]) -> Iterator[MarkdownBlock]:
 
 
 def _within(lines: Sequence[str]) -> list[str]:
-    """Return the lines of an item without its marker and the indent below that."""
+    """Return the lines of an item without its marker and the matching indentation."""
     marker = _MARKER.match(lines[0])
     width = marker.end() if marker else 0
     return [lines[0][width:], *(line[min(width, len(line) - len(line.lstrip())) :] for line in lines[1:])]
 
 
 def _opens_another(tokens: Sequence[Token]) -> bool:
-    """Return whether an item, of which these are the first tokens, holds nothing before a list of its own."""
+    """Return whether a list item, given its first two tokens, starts directly with another list."""
     item, inner = tokens
     return _KINDS.get(inner.type) is BlockKind.LIST and (inner.map or [0])[0] == (item.map or [0])[0]
 

@@ -1,7 +1,7 @@
-"""Builds the sections of a page from what a reader finds in it, in order.
+"""Builds the sections of a page from the blocks that a reader reports in order.
 
-Three structures occur in documentation and may be nested: containers with an id, headings in a row (Markdown and most
-other sites), and entries of definition lists (APIs, settings, glossaries). Knows no format.
+Three structures occur in documentation, and may be nested: containers with an id, consecutive headings (Markdown and
+most other sites), and entries of definition lists (APIs, settings, glossaries). Independent of formats.
 """
 
 from collections import Counter
@@ -17,16 +17,16 @@ from pipelines.page.plain import merged, plain
 from pipelines.page.tree import Box, Code, Item, List, Node, Paragraph, Section, Span, Spans, Table, Term, size_of
 from pipelines.page.urls import absolute_url
 
-MUCH = 30  # words that are worth a section of their own without a title: two sentences
-_SMALL = 200  # characters of a section that may be a part of another one: a sentence or two
-_REPEATED, _MOST = 3, 0.5  # parts below which a heading repeats, and of all sections under it, that are small
-_TITLED, _UNTITLED, _ROW = 7, 8, 9  # levels below all headings, of sections that begin at a name in the text
+MUCH = 30  # words that justify a section without a title: about two sentences
+_SMALL = 200  # characters of a section that may be joined to its parent: a sentence or two
+_REPEATED, _MOST = 3, 0.5  # repeated small sections with one heading: least number, and least share of all its sections
+_TITLED, _UNTITLED, _ROW = 7, 8, 9  # levels below h1 to h6, for sections that begin at a named anchor in the text
 _PICTURES = (".png", ".svg", ".jpg", ".jpeg", ".gif", ".webp")
-_BESIDE = 0.1  # of the characters of an index: what it is, and how to use it
+_REMAINDER = 0.1  # of an index's size: text for its description and usage notes
 
 
 class PageHeading(NamedTuple):
-    """A heading; one that is `minor` begins no section without an id: a deep one, or the title of a card."""
+    """A heading. A `minor` one (a deep heading, the title of a card) begins a section only if it has an id."""
 
     spans: Spans
     anchors: Sequence[str]
@@ -36,7 +36,7 @@ class PageHeading(NamedTuple):
 
 @dataclass(eq=False)
 class SectionFrame:
-    """A section in progress: a container, the scope of a heading (`level` 1 to 6), of a name, or an entry of a list."""
+    """A section in progress: a container, the scope of a heading (`level` 1 to 6) or of a name, or a list entry."""
 
     parent: "SectionFrame | None"
     anchors: list[str] = field(default_factory=list)
@@ -44,8 +44,8 @@ class SectionFrame:
     level: int = 0
     container: bool = True
     filled: bool = False
-    is_source: bool = False  # it holds more than lists of links to other pages
-    boxes: list[Box] = field(default_factory=lambda: [Box()])  # the open ones, the first holds the whole section
+    is_source: bool = False  # it has content other than lists of links to other pages
+    boxes: list[Box] = field(default_factory=lambda: [Box()])  # the open boxes; the first contains the whole section
 
     @property
     def content(self) -> list[Node]:
@@ -60,11 +60,14 @@ class SectionFrame:
         return path[::-1]
 
     def anchor_path(self) -> tuple[str, ...]:
-        """Return the ids from the outermost to the finest."""
+        """Return the ids from the outermost section to this one."""
         return tuple(dict.fromkeys(anchor.replace(" ", "%20") for step in self.path() for anchor in step.anchors))
 
     def heading_path(self) -> tuple[str, ...]:
-        """Return the headings from the page's first to this one; one of the same rank below replaces a container's."""
+        """Return the headings from the page's first to this one.
+
+        A heading directly below a container replaces the container's heading if both have the same level.
+        """
         path = self.path()
         headings: list[str] = []
         for step, inner in zip(path, [*path[1:], None], strict=True):
@@ -74,18 +77,18 @@ class SectionFrame:
         return tuple(headings)
 
     def is_small(self) -> bool:
-        """Return whether it has a heading and little text."""
+        """Return whether the section has a heading and little text."""
         return bool(self.heading) and self.filled and size_of(self.content) <= _SMALL
 
     def take(self, part: "SectionFrame") -> None:
-        """Add the heading and the blocks of a part, which is no section then."""
+        """Absorb the heading and the blocks of `part`, which then is no longer a section."""
         heading = part.heading if not part.heading[-1:].isalnum() else f"{part.heading}:"
         self.content.extend([Paragraph((Span(heading),)), *part.content])
         self.filled, self.is_source = True, self.is_source or part.is_source
         part.filled = False
 
     def is_led(self) -> bool:
-        """Return whether the last block is a paragraph that introduces something, and not the first of its group."""
+        """Return whether the last block introduces the next one, as a paragraph that is not the first of its group."""
         inner = self.boxes[-1].blocks
         last = inner[-1] if inner else None
         is_head = len(inner) == 1 and len(self.boxes) > 1
@@ -93,43 +96,44 @@ class SectionFrame:
 
 
 class SectionBuilder:
-    """Puts blocks one after the other into the innermost open section of the page at `url`."""
+    """Appends blocks, in order, to the innermost open section of the page at `url`."""
 
     def __init__(self, url: str) -> None:
         self._url = url
         self._frames = [SectionFrame(None)]
-        self._innermost = self._frames[0]  # the section that text goes into
-        self._targets: list[str] = []  # ids since the last text: they belong to the next one
-        self._lists = self._apart = 0  # lists around the text, and boxes beside it
+        self._innermost = self._frames[0]  # the section that receives text
+        self._targets: list[str] = []  # ids since the last text; they belong to the next text
+        self._lists = self._apart = 0  # depth of open lists, and of open boxes set apart from the main text
         self._linking = False  # within a list of links
-        self._left_out = 0  # characters of indexes
+        self._left_out = 0  # characters of omitted indexes
 
     def sections(self) -> tuple[Section, ...]:
         """Return the sections in page order.
 
-        A section has text of its own; the ids of what has none remain in the paths of those within. A table of contents
-        is none: the pages that it links to are the sources. A page that holds little besides an index has no sections.
+        Every section has text. The ids of sections without text stay in the paths of the sections inside them. A table
+        of contents is not a section: the pages that it links to are the sources. A page that contains little apart from
+        an index has no sections.
         """
         self._join_repeated()
         owners: dict[str, SectionFrame] = {}
-        for frame in self._frames:  # a link leads to the first of those with an id
+        for frame in self._frames:  # a link leads to the first section with its id
             frame.anchors = [anchor for anchor in frame.anchors if owners.setdefault(anchor, frame) is frame]
         found = [frame for frame in self._frames if frame.is_source and frame.filled]
-        if self._left_out and size_of(*(frame.content for frame in found)) <= _BESIDE * self._left_out:
+        if self._left_out and size_of(*(frame.content for frame in found)) <= _REMAINDER * self._left_out:
             return ()
         return tuple(Section(self._url, one.anchor_path(), one.heading_path(), one.content) for one in found)
 
     def _join_repeated(self) -> None:
-        """Join small sections whose heading repeats below others ("Headers", "200: OK") to what they are part of.
+        """Join small sections whose heading repeats across the page ("Headers", "200: OK") to their parents.
 
-        One behind a section that stays would change its place.
+        A section that follows a kept sibling is not joined, because its text would move.
         """
         parents = {frame.parent for frame in self._frames}
         small = [frame for frame in self._frames if frame.is_small() and frame not in parents]
         headed = Counter(frame.heading for frame in self._frames if frame.heading and frame.filled)
         repeated = Counter(heading for heading, _ in {(frame.heading, frame.parent) for frame in small})
         joined = {frame for frame in small if repeated[frame.heading] >= max(_REPEATED, _MOST * headed[frame.heading])}
-        followed: set[SectionFrame | None] = set()  # those with a section of their own that stays
+        followed: set[SectionFrame | None] = set()  # parents that already have a kept subsection
         for frame in self._frames:
             parent = frame.parent
             if parent is not None and frame in joined and parent not in followed and parent.heading:
@@ -140,23 +144,23 @@ class SectionBuilder:
     # -- sections -----------------------------------------------------------------------------------------
 
     def _open(self, anchors: Sequence[str], heading: str, level: int = 0, *, container: bool = True) -> None:
-        """Open a section: text goes into it until it is closed."""
+        """Open a section, which receives all text until it is closed."""
         self._innermost = SectionFrame(self._innermost, list(anchors), heading, level, container)
         self._frames.append(self._innermost)
 
     def _open_scope(self, title: str, level: int, anchors: Sequence[str]) -> None:
-        """Open a section that ends where a heading of its level or a higher one follows."""
+        """Open a section that ends at the next heading of the same or a higher level."""
         self._close_scopes(level)
         self._open(anchors, title, level, container=False)
 
     def _close_scopes(self, level: int) -> None:
-        """Close the innermost scopes of this level and deeper ones."""
+        """Close the innermost scopes of this level and of deeper levels."""
         while self._innermost.parent and not self._innermost.container and self._innermost.level >= level:
             self._innermost = self._innermost.parent
 
     @contextmanager
     def _section(self, anchors: Sequence[str], heading: str) -> Iterator[None]:
-        """Put what is added meanwhile into a section of its own, and close every heading opened in it."""
+        """Put the blocks added in this context into a new section, and close all headings opened in it."""
         outer, lists = self._innermost, self._lists
         self._lists, self._targets = 0, []
         self._open(anchors, heading)
@@ -165,7 +169,7 @@ class SectionBuilder:
 
     @contextmanager
     def container(self, anchors: Sequence[str], label: str = "") -> Iterator[None]:
-        """Put what is added meanwhile into a section with these ids, or with a label for its heading."""
+        """Put the blocks added in this context into a section with these ids, or with `label` as its heading."""
         if not label:
             self._close_scopes(_TITLED)
         with self._section(self._take_targets(anchors), label):
@@ -175,7 +179,7 @@ class SectionBuilder:
 
     @contextmanager
     def box(self, box: Box, *, apart: bool = False) -> Iterator[None]:
-        """Put what is added meanwhile into `box`; no heading in one that stands `apart` begins a section."""
+        """Put the blocks added in this context into `box`. If it is set `apart`, headings in it begin no sections."""
         frame, outer = self._innermost, self._apart
         frame.boxes[-1].blocks.append(box)
         frame.boxes.append(box)
@@ -187,7 +191,7 @@ class SectionBuilder:
 
     @contextmanager
     def items(self, *, contents: bool = False) -> Iterator[None]:
-        """Put the items that are added meanwhile into a list; one of links only is a table of `contents`."""
+        """Put the items added in this context into a list. With `contents`, it is a table of contents (only links)."""
         outer = self._lists, self._linking
         self._lists, self._linking = self._lists + 1, self._linking or contents
         with self.box(List()):
@@ -195,7 +199,7 @@ class SectionBuilder:
         self._lists, self._linking = outer
 
     def leave_out(self, size: int) -> bool:
-        """Return whether an index of so many characters is left out; one within a list is not."""
+        """Return whether to omit an index with this number of characters. An index within a list is kept."""
         if size and not self._lists:
             self._left_out += size
             return True
@@ -203,7 +207,7 @@ class SectionBuilder:
 
     @contextmanager
     def item(self, marker: str, *, named: bool = False, long: bool = False) -> Iterator[None]:
-        """Put what is added meanwhile into an item; a long one with a name is a section."""
+        """Put the blocks added in this context into a list item. A long item with a name becomes a section."""
         outer = self._lists
         self._lists = max(1, outer)
         is_section = long and (named or self._targets) and not self._apart
@@ -215,9 +219,9 @@ class SectionBuilder:
     def entry(
         self, ids: Sequence[str], heading: str, terms: Sequence[Spans], *, linked: bool, endless: bool = False
     ) -> Iterator[bool]:
-        """Put what is added meanwhile into an entry: a section if links lead to it, else below its terms.
+        """Put the blocks added in this context into an entry: a section if links lead to it, else a list of terms.
 
-        Yields whether it is a section. One that is `endless` holds headings, because its end tag is missing.
+        Yields whether the entry is a section. An `endless` entry lacks its end tag, so headings may follow inside it.
         """
         if linked and (ids or self._targets):
             anchors = self._take_targets(ids)
@@ -239,20 +243,20 @@ class SectionBuilder:
 
     @property
     def waiting(self) -> bool:
-        """Whether a name waits for its text, where one may begin a section."""
+        """Whether an anchor name waits for its text at a place where a section may begin."""
         return bool(self._targets) and not self._apart and not self._lists
 
     def target(self, *names: str) -> None:
-        """Keep names that links lead to for the text after them."""
+        """Remember anchor names for the text after them."""
         self._targets += names
 
     def _take_targets(self, anchors: Sequence[str]) -> list[str]:
-        """Return and clear the ids that wait for their text, outermost first, then `anchors`."""
+        """Return and clear the ids that wait for their text, outermost first, followed by `anchors`."""
         taken, self._targets = [*self._targets, *anchors], []
         return taken
 
     def heading(self, heading: PageHeading) -> None:
-        """Add a heading: it begins a section, unless it is no title."""
+        """Add a heading. It begins a section if it can serve as a title; otherwise it becomes a paragraph."""
         title, anchors, level = plain(heading.spans), heading.anchors, heading.level
         if not title or (self._apart and not anchors):
             self._targets += anchors
@@ -272,9 +276,10 @@ class SectionBuilder:
         self._open_scope(title, level, self._take_targets(anchors))
 
     def begin(self, title: str, words: int, following: int) -> bool:
-        """Begin a section where a name waits, with so many words and some that follow; return whether `title` names it.
+        """Begin a section at a waiting anchor name, and return whether `title` becomes its heading.
 
-        One without a title needs much text.
+        `words` is the number of words at the anchor, `following` the number after it. Without a title, only a long text
+        begins a section.
         """
         innermost = self._innermost
         if title and following:
@@ -289,7 +294,7 @@ class SectionBuilder:
     # -- text ---------------------------------------------------------------------------------------------
 
     def paragraph(self, spans: Spans, *, contents: bool = False) -> None:
-        """Add a paragraph, if it has text; one of links only is a table of `contents`."""
+        """Add a paragraph, if it has text. With `contents`, it is a table of contents (only links)."""
         if spans:
             self._add(Paragraph(self._absolute(spans)))
             self._innermost.is_source |= not (self._linking or contents)
@@ -301,7 +306,7 @@ class SectionBuilder:
             self._innermost.is_source = True
 
     def table(self, captions: Sequence[Spans], parts: Sequence[tuple[Sequence[str], str, Table | None]]) -> None:
-        """Add a table below its captions, in parts: the names that each begins at, its title, its rows."""
+        """Add a table below its captions. Each part has the anchor names at its start, a title and rows."""
         for caption in captions:
             self.paragraph(caption)
         for names, title, table in parts:
@@ -321,17 +326,17 @@ class SectionBuilder:
         self._innermost.filled, self._targets = True, []
 
     def _absolute(self, spans: Spans) -> Spans:
-        """Return `spans` with the absolute targets of their links."""
+        """Return `spans` with absolute link targets."""
         if not any(span.target for span in spans):
             return spans
         return merged(span._replace(target=_target(self._url, span.target)) if span.target else span for span in spans)
 
 
-@lru_cache(1 << 12)  # a page repeats the links of its menus and tables
+@lru_cache(1 << 12)  # pages repeat the links in their menus and tables
 def _target(url: str, href: str) -> str:
-    """Return where a link leads, "" if to a picture, or to no page of the Web.
+    """Return the absolute target of a link, or "" if it leads to a picture or outside the Web.
 
-    Nor does one that a template has yet to fill in: `/docs/{{version}}/queues`.
+    A link with an unfilled template placeholder (`/docs/{{version}}/queues`) also gives "".
     """
     if "{{" in unquote(href):
         return ""

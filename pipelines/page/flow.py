@@ -1,7 +1,7 @@
-"""Lays the tree of a section out as blocks in a row: prose in lines, listings, tables.
+"""Flattens the tree of a section into a sequence of blocks: prose in lines, listings, tables.
 
-Here lists get their indentation and markers, and each block knows what it hangs on: the sentence that introduces it,
-the first paragraph of its item or note, its term. Knows no budget and no model.
+This is where lists get their indentation and markers. Each block records the paragraphs that it depends on: the
+sentence that introduces it, the first paragraph of its item or note, its term. Independent of token budgets and models.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -29,28 +29,28 @@ from pipelines.page.tree import (
 )
 
 BlockKind = Literal["prose", "code", "table"]
-LIST = 0  # in TextLine.within: a level of lists; notes have numbers from 1 on
+LIST = 0  # in TextLine.within: a list level; notes are numbered from 1
 GAP = "\n\n"  # between blocks, and between paragraphs
 _STOPS = (".", "!", "?", "…", "。", "！", "？")
 _CLOSING = " \t\n)]}»”’\"'*`"
 
 
 def section_text(section: Section) -> str:
-    """Return the plain text of a section, a line for each block."""
+    """Return the plain text of a section, with a line break between blocks."""
     return "\n".join(block.text for block in flat_blocks(section.content))
 
 
 def introduces(paragraph: str) -> bool:
-    """Return whether something must follow `paragraph`: it ends with a colon, or without a stop as captions do."""
+    """Return whether `paragraph` introduces the text after it: it ends with a colon, or lacks a final stop."""
     return not paragraph.rstrip(_CLOSING).endswith(_STOPS)
 
 
 class TextLine(NamedTuple):
-    """A paragraph as it stands on the page, or a line of one: `text` is `lead` and the spans as plain text.
+    """A paragraph, or one line of it. `text` is `lead` followed by the spans as plain text.
 
-    `lead` is its indentation and its marker; of an `item` the marker is one of Markdown. `within` are the lists and
-    notes around it, outermost first: LIST for a level of lists, the number of a note. A `tight` one begins on the line
-    after the one before; one that is `below` it stays a paragraph of its own there.
+    `lead` is the indentation and the marker. `item` means that the marker is a Markdown list marker. `within` names the
+    lists and notes around the line, outermost first: LIST for a list level, a number for a note. A `tight` line follows
+    the previous one without an empty line. If it is also `below`, it is still a separate paragraph.
     """
 
     text: str
@@ -63,11 +63,11 @@ class TextLine(NamedTuple):
 
 
 class Part(NamedTuple):
-    """What is written as one: a line of prose, a listing in `language`, or the rows of a table below its `head`.
+    """A unit of writing: a line of prose, a listing in `language`, or the rows of a table below its `head`.
 
-    `gap` is what stands before it: an empty line, or a line break. It stands `within` lists and notes. A line stands
-    behind its `lead`, its indentation and marker; that of an `item` is one of Markdown. What is `below` a paragraph is
-    one of its own, though no empty line divides them.
+    `gap` is the separator before the part: an empty line or a line break. `within` names the lists and notes around it.
+    `lead` is the indentation and marker of a line; `item` means that the marker is a Markdown list marker. A part with
+    `below` is a separate paragraph, although no empty line comes before it.
     """
 
     kind: BlockKind
@@ -82,17 +82,17 @@ class Part(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The plain text of the part, of a table without its head."""
+        """The plain text of the part; for a table, without its header."""
         return self.lead + plain(self.spans)
 
 
 @dataclass(frozen=True)
 class FlatBlock:
-    """A passage of a section that is split only where its kind allows it: prose, a listing or a table.
+    """A block of a section, prose, listing or table, that is split only where its kind allows it.
 
-    `spans` are those of a listing or of the rows of a table, `head` those of the table's head, repeated on each part of
-    one that is split. `under` are the paragraphs that the block belongs to, outermost first. `tight` prose begins on
-    the line after them. Code and tables stand `within` lists and notes as lines do.
+    `spans` is the text of a listing or the rows of a table. `head` is the table's header, which each part of a split
+    table repeats. `under` are the paragraphs that the block belongs to, outermost first. `tight` prose follows them
+    without an empty line. `within` names the lists and notes around code and tables, as in TextLine.
     """
 
     kind: BlockKind
@@ -106,7 +106,7 @@ class FlatBlock:
 
     @cached_property
     def text(self) -> str:
-        """The plain text of the block, of a table without its head."""
+        """The plain text of the block; for a table, without its header."""
         if self.kind != "prose":
             return plain(self.spans)
         first, *rest = self.lines
@@ -114,30 +114,30 @@ class FlatBlock:
 
     @property
     def header(self) -> str:
-        """The plain text of a table's head."""
+        """The plain text of a table's header."""
         return plain(self.head)
 
 
 def flat_blocks(nodes: Sequence[Node]) -> tuple[FlatBlock, ...]:
-    """Return the blocks of a section in order; paragraphs and items in a row become one."""
+    """Return the blocks of a section in order. Consecutive paragraphs and items form one block."""
     flow = _Flow()
     flow.write(nodes)
     return flow.finish()
 
 
 class _Flow:
-    """Collects blocks. A group is what belongs together: an item, a note, a list under what introduces it."""
+    """Collects blocks. A group keeps related nodes together: an item, a note, a list and its introduction."""
 
     def __init__(self) -> None:
         self._blocks: list[FlatBlock] = []
         self._lines: list[TextLine] = []
-        self._prose: tuple[tuple[TextLine, ...], bool] = ((), False)  # what `_lines` are under; whether tight
-        self._heads: list[TextLine | None] = []  # of the open groups; None until the first paragraph
-        self._level = 0  # open groups when the last paragraph came
+        self._prose: tuple[tuple[TextLine, ...], bool] = ((), False)  # the `under` and `tight` of the block in `_lines`
+        self._heads: list[TextLine | None] = []  # one for each open group; None before its first paragraph
+        self._level = 0  # number of open groups at the last paragraph
         self._within: tuple[int, ...] = ()
         self._notes = 0
         self._marker = ""
-        self._tight = self._term = False  # the next paragraph stands below the one before, below its term
+        self._tight = self._term = False  # the next paragraph follows without a gap; follows its term
 
     def write(self, nodes: Sequence[Node]) -> None:
         for node in nodes:
@@ -147,7 +147,7 @@ class _Flow:
         self._end_prose()
         return tuple(self._blocks)
 
-    # -- what holds others
+    # -- containers
 
     def _list(self, box: List) -> None:
         within, tight = self._within, self._tight
@@ -199,7 +199,7 @@ class _Flow:
 
     @contextmanager
     def _group(self, head: TextLine | None = None) -> Iterator[None]:
-        """Put what is added meanwhile under `head`, else under the first paragraph that is added."""
+        """Put the nodes added in this context under `head`, or else under the first paragraph added."""
         self._heads.append(head)
         place = len(self._heads)
         yield
@@ -208,7 +208,7 @@ class _Flow:
     # -- text
 
     def _lead(self) -> TextLine | None:
-        """Return the paragraph before, if it introduces what follows and is not the head of its group."""
+        """Return the previous paragraph if it introduces the next block and is not the head of its group."""
         last = self._lines[-1] if self._lines and self._level == len(self._heads) else None
         return last if last is not None and introduces(last.text) and last not in self._heads else None
 
@@ -217,7 +217,7 @@ class _Flow:
         if depth:
             marker = self._marker
             lead = "  " * (depth - bool(marker)) + marker
-            is_item = marker == "- " or (marker[:-2].isdecimal() and len(marker) <= 11)  # Markdown has no other markers
+            is_item = marker == "- " or (marker[:-2].isdecimal() and len(marker) <= 11)  # the markers that Markdown has
         below = self._tight and not depth and not self._term
         self._add_line(TextLine(lead + plain(spans), spans, lead, is_item, within, self._tight, below))
         self._marker, self._term = "", False
@@ -235,7 +235,7 @@ class _Flow:
             self._heads[-1] = line
 
     def _add_block(self, kind: BlockKind, spans: Spans, head: Spans = (), language: str = "") -> None:
-        """Add a listing or a table: under the paragraph that introduces it, or with the listing before it."""
+        """Add a listing or table, under the paragraph that introduces it or together with the listing before it."""
         under, lead = self._under(), self._lead()
         if lead:
             under = (*under, lead)

@@ -1,6 +1,6 @@
 """Writes parts of a page as Markdown: lines, listings and tables, within their lists and notes.
 
-What it writes is described in the package's docstring; `stored.plain_text` gives the parts' own texts back.
+The package's docstring describes the Markdown. `stored.plain_text` recovers the plain text of the parts.
 """
 
 import re
@@ -21,14 +21,14 @@ from pipelines.page.plain import (
 )
 from pipelines.page.tree import Span, Spans, text_spans
 
-# What would mean something in a line; underscores within words and stars between spaces do not. Each choice begins
-# with a plain sign, and looks behind from there: so the search skips words fast.
+# Characters that have a meaning inside a line. Underscores within words and stars between spaces have none. Each
+# alternative begins with a literal character and looks behind from there, which lets the search skip words fast.
 _SIGN = re.compile(
     r"\\(?=[!-/:-@\[-`{-~]|$)|`|\||\*(?!\s)|\*(?<!\s\*)|_(?<!\w_)_*+|_(?<!__)_*+(?![^\W_])|<(?=[A-Za-z/!?]|$)"
     r"|&(?=#?\w+;)|~(?=~)|~(?<=~~)|\](?=[(:])"
 )
 _SIGN_IN_LINK = re.compile(_SIGN.pattern + r"|\[|\]")
-# And what would mean something where a line begins; its last sign is the one to escape.
+# Sequences that have a meaning at the beginning of a line. The last character is the one to escape.
 _BEGINS = re.compile(r"[-+](?=\s|$)|>|#(?=#{0,5}(?:\s|$))|[-=](?=[-=]*\s*$)|\d{1,9}[.)](?=\s|$)")
 _NOT_IN_URL = str.maketrans({sign: f"%{ord(sign):02X}" for sign in " ()<>|\\`"})
 
@@ -51,7 +51,7 @@ def markdown_of(text: str) -> str:
 
 
 class _Page:
-    """Puts lines below each other; it knows what the last one was, and what it stood in."""
+    """Appends lines one below the other; keeps the kind of the last one and the containers around it."""
 
     def __init__(self) -> None:
         self.written: list[str] = []
@@ -68,7 +68,7 @@ class _Page:
         levels = inner.count(LIST)
         text = part.text
         indented = levels > 0 and len(text) - len(text.lstrip(" ")) == 2 * levels
-        start = 2 * levels if indented else 0  # of what stands behind the prefix
+        start = 2 * levels if indented else 0  # of the text after the prefix
         goes_on = bool(self.written) and (self._kind, self._within, part.gap) == ("prose", within, "\n")
         goes_on = goes_on and not is_item and not indented and not part.below
         if goes_on:
@@ -98,7 +98,7 @@ class _Page:
         self._kind, self._within = kind, within
 
     def _divide(self, gap: str, within: tuple[int, ...], *, below: bool) -> None:
-        """Write what stands before a block; `below` says that it may begin on the line after the last one."""
+        """Write the separator before a block. `below` means that the block may start on the next line."""
         if not self.written:
             return
         shared = _shared(self._within, within)
@@ -111,23 +111,26 @@ class _Page:
         self.written.append(gap)
 
     def _swallows(self, marker: str, inner: tuple[int, ...]) -> bool:
-        """Return whether the paragraph before would go on with this marker: a number but 1 begins no list in it."""
+        """Return whether the paragraph above would absorb a line with this marker.
+
+        In CommonMark, a number other than 1 does not start a list within a paragraph.
+        """
         return self._kind == "prose" and inner == self._within and marker[0].isdigit() and marker != "1. "
 
 
 def _shared(one: Sequence[int], other: Sequence[int]) -> int:
-    """Return how many containers both stand in."""
+    """Return the number of outer containers that both have in common."""
     return next((at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
 
 
 def _prefix(within: Sequence[int], known: int, opener: str = "-") -> str:
-    """Return what a line begins with: the lists but the first `known` containers are opened by an empty marker."""
+    """Return the prefix of a line. Lists after the first `known` containers are opened with an empty marker."""
     signs = ("> " if one != LIST else f"{' ' if at < known else opener}   " for at, one in enumerate(within))
     return "".join(signs)
 
 
 def _line(spans: Spans) -> str:
-    """Return a line of prose behind its prefix."""
+    """Return a line of prose as Markdown, without its prefix."""
     text = _inline(spans)
     if text[:1].isspace():
         return f"&#{ord(text[0])};{text[1:]}"
@@ -140,11 +143,11 @@ def _line(spans: Spans) -> str:
 
 
 def _inline(spans: Spans, *, cell: bool = False) -> str:
-    """Return spans with their code, their links, what is struck out, and their escapes."""
+    """Return spans as Markdown with code, links, struck-out text and escapes."""
     if len(spans) == 1 and not (spans[0].code or spans[0].target or spans[0].style):
         return _escape(spans[0].text)
     text, written = raw(spans), ""
-    if text[:1].isspace() or text[-1:].isspace():  # where it was cut
+    if text[:1].isspace() or text[-1:].isspace():  # left over from a cut
         inner = stripped(spans)
         before, _, after = text.partition(raw(inner)) if inner else (text, "", "")
         spans = tuple(span for span in (Span(before), *inner, Span(after)) if span.text)
@@ -161,7 +164,7 @@ def _inline(spans: Spans, *, cell: bool = False) -> str:
 
 
 def _shown(span: Span, *, cell: bool) -> str:
-    """Return a span without its link and its style."""
+    """Return a span as Markdown without its link and style."""
     return _code(span.text, cell=cell) if span.code else _escape(span.text, link=span.target != "")
 
 
@@ -171,7 +174,7 @@ def _escape(text: str, *, link: bool = False) -> str:
 
 
 def _code(text: str, *, cell: bool) -> str:
-    if cell and "\\|" in text:  # no reader of tables agrees with another on it
+    if cell and "\\|" in text:  # Markdown parsers disagree on this case
         return _escape(text)
     ticks = ticks_around(text, 1)
     pad = " " if "`" in (text[0], text[-1]) or (text[0] == text[-1] == " " and text.strip()) else ""
@@ -179,7 +182,7 @@ def _code(text: str, *, cell: bool) -> str:
 
 
 def ticks_around(text: str, least: int) -> str:
-    """Return at least so many backticks, and more than `text` has in a row."""
+    """Return at least `least` backticks, and more than the longest run of backticks in `text`."""
     return "`" * max(least, 1 + max(map(len, re.findall("`+", text)), default=0))
 
 

@@ -1,6 +1,7 @@
-"""Finds the blocks of Markdown: where each begins and ends, not what is within lines or cells.
+"""Parses the block structure of Markdown: where each block begins and ends, without inline content.
 
-markdown-it fills each row up to the columns of the head, so that 1,200 characters may have 30,000 cells.
+markdown-it pads each table row to the number of header columns, so 1,200 characters can expand to 30,000 cells. The
+rules here limit that.
 """
 
 from types import SimpleNamespace
@@ -11,37 +12,37 @@ from markdown_it.rules_block import StateBlock, table
 from markdown_it.rules_block.table import escapedSplit
 from markdown_it.rules_inline import StateInline
 
-MOST_FILLED = 10_000  # cells that the short rows of a text's tables are filled with: more than pages of real sites have
-_FILLED = "filled cells"  # how many were
-_LAST_TARGET = "last target"  # the text that was read last, and where the last target of a link begins in it
+MOST_FILLED = 10_000  # padding cells allowed for all tables of a document: more than pages of real sites need
+_FILLED = "filled cells"  # key in `env`: the number of padding cells so far
+_LAST_TARGET = "last target"  # key in `env`: the last parsed text, and the position of its last link target
 
 
 def block_parser() -> MarkdownIt:
-    """Return a parser that tells where blocks begin and end, not what is within lines or the cells of tables."""
+    """Return a parser that finds the start and end of blocks, without parsing inline content or table cells."""
     parser = MarkdownIt("commonmark").enable("table").disable("inline")
     parser.block.ruler.at("table", _whole_table, {"alt": ["paragraph", "reference"]})
     return parser
 
 
 def keep_short_rows(parser: MarkdownIt) -> MarkdownIt:
-    """Let each row of a table have the cells that are written, as `td` in the head too, and return the parser."""
+    """Make the parser keep only the cells that each row has, with `td` in the header too, and return the parser."""
     parser.block.ruler.at("table", _table_of_rows, {"alt": ["paragraph", "reference"]})
     return parser
 
 
 def fill_few_cells(parser: MarkdownIt) -> MarkdownIt:
-    """Let rows be as long as the head, as the library fills them, up to MOST_FILLED cells; return the parser.
+    """Make the parser pad rows to the header's length as the library does, up to MOST_FILLED cells, and return it.
 
-    Longer tables with wide heads keep the cells that are written.
+    Beyond that limit, tables keep only the cells that they have.
     """
     parser.block.ruler.at("table", table_filled, {"alt": ["paragraph", "reference"]})
     return parser
 
 
 def skip_labels_without_target(parser: MarkdownIt) -> MarkdownIt:
-    """Look for the end of a label only where a target can follow, and return the parser.
+    """Make the parser search for the end of a link label only if a target can follow, and return the parser.
 
-    The library tries each of many open brackets, and looks at some forty signs behind it, to find no link.
+    The library tries every open bracket, and scans about forty characters after each, without finding a link.
     """
     known = {**vars(helpers), "parseLinkLabel": _label_end}
     parser.helpers = SimpleNamespace(**known)  # pyrefly: ignore[bad-assignment]
@@ -49,7 +50,7 @@ def skip_labels_without_target(parser: MarkdownIt) -> MarkdownIt:
 
 
 def _label_end(state: StateInline, start: int, disableNested: bool = False) -> int:
-    """Return where the label of a link ends, -1 if no link can end behind its beginning."""
+    """Return the position where a link label ends, or -1 if no link can end after `start`."""
     if not state.env.get("references"):
         text, last = state.env.get(_LAST_TARGET, ("", -1))
         if text is not state.src:
@@ -60,7 +61,7 @@ def _label_end(state: StateInline, start: int, disableNested: bool = False) -> i
 
 
 def _whole_table(state: StateBlock, start: int, end: int, silent: bool) -> bool:
-    """Push the block of a table without its cells."""
+    """Push the block of a table, without its cells."""
     return _table(state, start, end, silent, cells=False)
 
 
@@ -70,7 +71,7 @@ def _table_of_rows(state: StateBlock, start: int, end: int, silent: bool) -> boo
 
 
 def table_filled(state: StateBlock, start: int, end: int, silent: bool) -> bool:
-    """Push a table as the library does, without filling its rows once that takes too many cells."""
+    """Push a table as the library does, but stop padding rows once that would take too many cells."""
     if silent or not table(state, start, end, silent=True):
         return table(state, start, end, silent)
     rows = range(start + 2, _end_of_table(state, start, end))
@@ -83,7 +84,7 @@ def table_filled(state: StateBlock, start: int, end: int, silent: bool) -> bool:
 
 
 def _table(state: StateBlock, start: int, end: int, silent: bool, *, cells: bool, head: str = "td") -> bool:
-    """Push a table; the library's rule tells whether one begins."""
+    """Push a table. The library's own rule decides whether one begins here."""
     if not table(state, start, end, silent=True):
         return False
     if silent:
@@ -101,7 +102,7 @@ def _table(state: StateBlock, start: int, end: int, silent: bool, *, cells: bool
 
 
 def _end_of_table(state: StateBlock, start: int, end: int) -> int:
-    """Return the line after the table that begins at `start`, as the library's rule ends it."""
+    """Return the line after the table that begins at `start`, by the same conditions as the library's rule."""
     parent, state.parentType = state.parentType, "table"
     ends = state.md.block.ruler.getRules("blockquote")
     after = start + 2
@@ -117,21 +118,21 @@ def _is_row(state: StateBlock, line: int) -> bool:
 
 
 def _cells(state: StateBlock, line: int) -> list[str]:
-    """Return the cells of a row, as the library's rule splits it."""
+    """Return the cells of a row, split as the library's rule does."""
     cells = escapedSplit(mdTrim(state.src[state.bMarks[line] + state.tShift[line] : state.eMarks[line]]))
     cells = cells[1:] if cells[:1] == [""] else cells
     return cells[:-1] if cells[-1:] == [""] else cells
 
 
 def _style(rule: str) -> dict[str, str | int | float]:
-    """Return the attributes of the cells below a cell of the rule, such as `:-:`."""
+    """Return the attributes of the cells in a column, given its cell in the delimiter row, such as `:-:`."""
     begins, ends = rule.strip().startswith(":"), rule.strip().endswith(":")
     side = "center" if begins and ends else "right" if ends else "left"
     return {"style": f"text-align:{side}"} if begins or ends else {}
 
 
 def _push_row(state: StateBlock, cells: list[str], styles: list[dict[str, str | int | float]], tag: str = "td") -> None:
-    """Push a row with as many cells as the rule has at most; each has its style from there."""
+    """Push a row with at most as many cells as the delimiter row, each with its column's style."""
     state.push("tr_open", "tr", 1)
     for cell, style in zip(cells, styles, strict=False):
         state.push(f"{tag}_open", tag, 1).attrs = dict(style)

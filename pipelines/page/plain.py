@@ -1,6 +1,6 @@
-"""Writes spans as plain text, and cuts spans where their text is cut.
+"""Writes spans as plain text, and cuts spans at given lengths.
 
-What a style looks like in plain text is decided here: 2^32, ~~struck~~. Knows no blocks.
+This module decides how each style looks in plain text: 2^32, ~~struck~~. Independent of blocks.
 """
 
 from collections.abc import Iterable, Sequence
@@ -27,13 +27,13 @@ def plain(spans: Spans) -> str:
 
 
 def styled(text: str, style: str) -> str:
-    """Return a text as its style shows in a line without type."""
+    """Return a string with the characters that show its style in plain text."""
     before, after = _signs(text, style)
     return f"{before}{text}{after}"
 
 
 def without_scripts(spans: Spans) -> Spans:
-    """Return spans in which signs (2^32, x_i) show what is raised or lowered, so that only STRUCK text has a style."""
+    """Return spans with superscripts and subscripts written out (2^32, x_i); only struck-out text keeps its style."""
     if not any(map(_STYLE, spans)):
         return spans
     found: list[Span] = []
@@ -49,7 +49,7 @@ def without_scripts(spans: Spans) -> Spans:
 
 
 def _signs(text: str, style: str) -> tuple[str, str]:
-    """Return the signs before and after a text that show its style."""
+    """Return the characters before and after a string that show its style."""
     if style == "strike":
         return STRUCK, STRUCK
     if style in ("sup", "sub"):
@@ -59,12 +59,12 @@ def _signs(text: str, style: str) -> tuple[str, str]:
 
 
 def raw(spans: Spans) -> str:
-    """Return the text of spans without any sign of their styles: what `cut_spans` counts."""
+    """Return the text of spans without the characters that show styles; `cut_spans` counts in this text."""
     return spans[0].text if len(spans) == 1 else "".join(map(_TEXT, spans))
 
 
 def cut_spans(spans: Spans, sizes: Iterable[int]) -> list[Spans]:
-    """Return spans cut into parts of these numbers of characters."""
+    """Cut spans into parts with the given numbers of characters."""
     parts: list[Spans] = []
     rest = list(spans[::-1])
     for size in sizes:
@@ -82,13 +82,13 @@ def cut_spans(spans: Spans, sizes: Iterable[int]) -> list[Spans]:
 
 
 def merged(spans: Iterable[Span]) -> Spans:
-    """Return spans with those joined that are of one kind."""
+    """Return spans with adjacent spans of the same kind joined."""
     groups = ((kind, "".join(map(_TEXT, group))) for kind, group in groupby(spans, _KIND))
     return tuple(Span(text, *kind) for kind, text in groups)
 
 
 def stripped(spans: Spans) -> Spans:
-    """Return spans without white space at either end."""
+    """Return spans without whitespace at either end."""
     text = raw(spans)
     inner = text.strip()
     if inner == text:
@@ -98,7 +98,7 @@ def stripped(spans: Spans) -> Spans:
 
 
 def lines_of(spans: Spans) -> list[Spans]:
-    """Return the lines that line feeds divide, without those."""
+    """Return the lines of spans, split at line feeds, which are dropped."""
     text = raw(spans)
     if "\n" not in text:
         return [spans]
@@ -107,12 +107,12 @@ def lines_of(spans: Spans) -> list[Spans]:
 
 
 def on_one_line(spans: Spans) -> Spans:
-    """Return spans with spaces for line feeds."""
+    """Return spans with line feeds replaced by spaces."""
     return tuple(span._replace(text=span.text.replace("\n", " ")) if "\n" in span.text else span for span in spans)
 
 
 def joined(parts: Sequence[Spans], between: Span) -> Spans:
-    """Return all spans with one span between two parts."""
+    """Return the spans of all parts, with `between` between two parts."""
     spans: list[Span] = []
     for part in parts:
         spans += (between, *part)
@@ -120,12 +120,12 @@ def joined(parts: Sequence[Spans], between: Span) -> Spans:
 
 
 def row_spans(row: Row) -> Spans:
-    """Return the spans of a row, cells divided by CELL."""
+    """Return the spans of a row, with CELL between the cells."""
     return joined(row, CELL)
 
 
 def cells_of(spans: Spans) -> list[Spans]:
-    """Return the cells of a row. Where it was cut within a divider, the half that has the sign divides."""
+    """Return the cells of a row. If a cut went through a separator, the half with the bar counts as the separator."""
     cells: list[list[Span]] = [[]]
     for span in spans:
         if span.style == CELL.style:

@@ -1,4 +1,4 @@
-"""Gives back the plain text of Markdown that was written here, in time that grows like its length."""
+"""Recovers the plain text of Markdown that this package wrote, in time linear in its length."""
 
 import re
 from bisect import bisect_right
@@ -8,24 +8,24 @@ from pipelines.page.flow import GAP
 from pipelines.page.plain import CELL
 from pipelines.records import Hit
 
-CELLS = CELL.text  # between the cells of a row, as they are embedded and hashed
-READ_CELLS = " · "  # as a person reads them, in a line that is no table any more
+CELLS = CELL.text  # between the cells of a row in the embedded and hashed text
+READ_CELLS = " · "  # between the cells of a row shown to a person outside a table
 _PREFIX = re.compile(r"(?:    |[*-]   |> ?)*")
 _TOKEN = re.compile(r"\\([!-/:-@\[-`{-~])|&#(\d{1,7});|(`+)|(\[)|\]\([^\s()]*\)")
 
 
 def plain_text(markdown: str) -> str:
-    """Return the text of a chunk as it is embedded, searched and hashed: without the signs of Markdown."""
+    """Return the text of a chunk as it is embedded, searched and hashed, without Markdown markup."""
     return _read(markdown, CELLS)
 
 
 def plain_of(hit: Hit) -> str:
-    """Return the plain text of a chunk that was found: as it is stored, else read from its Markdown."""
+    """Return the plain text of a hit: the stored text, or else the text recovered from its Markdown."""
     return hit.plain or plain_text(hit.text)
 
 
 def readable_text(markdown: str) -> str:
-    """Return the text of a chunk as a reader is shown it outside its page: without the bars of tables too."""
+    """Return the text of a chunk for display outside its page, without the bars of tables."""
     return _read(markdown, READ_CELLS)
 
 
@@ -38,15 +38,15 @@ def _read(markdown: str, between: str) -> str:
 
 
 class _Reader:
-    """Reads line by line; it knows the empty lines before, and whether a fence, a table or a paragraph is open."""
+    """Reads line by line; tracks preceding empty lines and the open fence, table or paragraph."""
 
     def __init__(self, between: str) -> None:
         self.texts: list[str] = []
         self._between = between
         self._empty = 0
-        self._fence, self._width = "", 0  # the open fence, and the length of the prefix before it
-        self._rows = 0  # of the open table, its head and the rule below it included
-        self._broken = False  # the line before ends in a line break
+        self._fence, self._width = "", 0  # the open fence, and the length of its prefix
+        self._rows = 0  # in the open table, including the header and delimiter rows
+        self._broken = False  # the previous line ended with a hard line break
 
     def read(self, line: str) -> None:
         """Read the next line."""
@@ -86,11 +86,11 @@ class _Reader:
             self._add(_plain_line(cells, cell=True) if self._between == CELLS else self._join(cells.split(CELLS)))
 
     def _join(self, cells: list[str]) -> str:
-        """Return what the cells of a row say; an empty one says nothing."""
+        """Return the cells of a row joined for reading; empty cells are dropped."""
         return self._between.join(filter(None, (_plain_line(cell, cell=True).strip() for cell in cells)))
 
     def end_table(self) -> None:
-        """End the table that is open, if one is: its last row has no spaces at its end."""
+        """End the open table, if any, and strip trailing spaces from its last row."""
         if self._rows:
             self.texts[-1:] = [text.rstrip(" ") for text in self.texts[-1:]]
             self._rows = 0
@@ -103,12 +103,12 @@ class _Reader:
 
 
 def _plain_line(text: str, *, cell: bool = False) -> str:
-    """Return a line without escapes, targets and the ticks of code."""
+    """Return a line without escapes, link targets and the backticks of code."""
     if not _TOKEN.search(text):
         return text
     ticks = _runs(text)
     written: list[str] = []
-    opened: list[int] = []  # the places of brackets that may begin a link
+    opened: list[int] = []  # indices in `written` of brackets that may begin a link
     at = 0
     while found := _TOKEN.search(text, at):
         escaped, number, run, bracket = found.groups()
@@ -133,7 +133,7 @@ def _plain_line(text: str, *, cell: bool = False) -> str:
 
 
 def _runs(text: str) -> defaultdict[int, list[int]]:
-    """Return the places of the runs of backticks by their lengths."""
+    """Return the positions of runs of backticks, grouped by length."""
     places: defaultdict[int, list[int]] = defaultdict(list)
     for run in re.finditer("`+", text):
         places[len(run[0])].append(run.start())
@@ -141,7 +141,7 @@ def _runs(text: str) -> defaultdict[int, list[int]]:
 
 
 def _closing(places: list[int], after: int) -> int:
-    """Return the first of `places` that is not before `after`, -1 if there is none."""
+    """Return the first of `places` at or after `after`, or -1 if there is none."""
     found = bisect_right(places, after - 1)
     return places[found] if found < len(places) else -1
 

@@ -1,7 +1,7 @@
-"""A page as a tree: sections, the blocks in them, and the spans of text in a block.
+"""Defines the tree of a page: sections, the blocks in them, and the spans of text in a block.
 
-Every reader builds this tree, cutting cuts it, and Markdown and plain text are written from it. Knows no format and no
-model.
+Every reader builds this tree. Cutting divides it into chunks, and Markdown and plain text are written from it.
+Independent of formats and models.
 """
 
 from collections.abc import Iterator, Sequence
@@ -12,10 +12,10 @@ Style = Literal["", "sup", "sub", "strike", "math", "image", "cell"]
 
 
 class Span(NamedTuple):
-    """A piece of text of one kind: plain, `code`, a link to `target`, or of a `style`.
+    """A run of text of one kind: plain, `code`, a link to `target`, or text with a `style`.
 
-    `sup` and `sub` are raised and lowered, `strike` is struck out, `math` is a formula in TeX, `image` the name of an
-    image or icon, `cell` what divides two cells of a row. A line feed in a text breaks its line.
+    `sup` is superscript, `sub` subscript, `strike` struck-out text, `math` a TeX formula, `image` the name of an image
+    or icon, and `cell` the separator between two cells of a row. A line feed in the text is a line break.
     """
 
     text: str
@@ -37,7 +37,7 @@ class Paragraph:
 
 @dataclass(slots=True)
 class Code:
-    """A listing with its line breaks and indentation; `language` is "" if it is not known."""
+    """A listing with its line breaks and indentation; `language` is "" if unknown."""
 
     text: str
     language: str = ""
@@ -45,7 +45,7 @@ class Code:
 
 @dataclass(slots=True)
 class Table:
-    """The rows of a table below its head, which may be empty. Without other rows the head is the only row."""
+    """A header, which may be empty, and rows. A table that has only a header gets it as its only row."""
 
     head: Row = ()
     rows: list[Row] = field(default_factory=list)
@@ -57,14 +57,14 @@ class Table:
 
 @dataclass(slots=True)
 class Box:
-    """A block that holds others."""
+    """A block that contains other blocks."""
 
     blocks: "list[Node]" = field(default_factory=list)
 
 
 @dataclass(slots=True)
 class Group(Box):
-    """What belongs together with no visible marker: a row of a layout, the parts of a card."""
+    """Blocks that belong together without a visible marker: a row of a layout, the parts of a card."""
 
 
 @dataclass(slots=True)
@@ -110,8 +110,8 @@ Node: TypeAlias = Paragraph | Code | Table | Box
 class Section:
     """The part of a page under one anchor, without the text of its subsections.
 
-    `anchors` is the id path from outermost to finest (empty if the page has none), `headings` are the headings from
-    the page's first to the section's own, which is not in `content`.
+    `anchors` is the id path from outermost to finest, empty if the page has none. `headings` is the heading path from
+    the page's first heading to the section's own, which is not in `content`.
     """
 
     url: str
@@ -127,9 +127,9 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A page as it was read: title, declared language ("" if none) and sections in page order.
+    """A parsed page: its title, declared language ("" if none) and sections in page order.
 
-    `label` is what a browser's tab shows ("" if nothing): with the site's name, mostly.
+    `label` is the title in the browser tab, which usually includes the site's name; "" if there is none.
     """
 
     url: str
@@ -140,7 +140,7 @@ class Document:
 
 
 def leaves_of(nodes: Sequence[Node]) -> Iterator[Paragraph | Code | Table]:
-    """Yield the blocks that hold no others, in order; a term is a paragraph."""
+    """Yield the blocks that contain no other blocks, in order. Terms are yielded as paragraphs."""
     around = [iter(nodes)]  # the blocks of the open boxes
     while around:
         for node in around[-1]:
@@ -156,7 +156,7 @@ def leaves_of(nodes: Sequence[Node]) -> Iterator[Paragraph | Code | Table]:
 
 
 def size_of(*contents: Sequence[Node]) -> int:
-    """Return about how many characters blocks have."""
+    """Return the approximate number of characters in the given blocks."""
     return sum(map(_leaf_size, (leaf for nodes in contents for leaf in leaves_of(nodes))))
 
 
@@ -168,5 +168,5 @@ def _leaf_size(leaf: Paragraph | Code | Table) -> int:
 
 
 def text_spans(text: str) -> Spans:
-    """Return a plain text as spans, none for an empty one."""
+    """Return a plain string as spans; an empty string gives no spans."""
     return (Span(text),) if text else ()

@@ -1,12 +1,12 @@
-"""Joins the links of a page with its URL. Knows no scope and no network."""
+"""Joins the links of a page with its URL. Independent of crawl scopes and the network."""
 
 from functools import lru_cache
 from urllib.parse import urljoin, urlsplit
 
 
-@lru_cache(1 << 16)  # pages of one folder have the same links in their menus
+@lru_cache(1 << 16)  # pages in a folder share the links in their menus
 def absolute_url(base: str, href: str) -> str:
-    """Return where `href` on the page at `base` leads, "" if that is no http(s) URL of a host."""
+    """Return the absolute target of `href` on the page at `base`, or "" if it is not an http(s) URL with a host."""
     try:
         url = urljoin(base, href.strip())
         parts = urlsplit(url)

@@ -1,5 +1,5 @@
-"""Texts between programs and people, whatever they are about.
+"""Tools for text that passes between programs and people.
 
-cleaning makes a text fit for who receives it, progress tells a person how far a work is, retry_after reads how long a
-server wants to be left alone, server_errors what it says in an error.
+`cleaning` adapts a string to its consumer, `progress` reports how far a job is, `retry_after` reads how long a server
+asks clients to wait, and `server_errors` extracts the message from a server's error.
 """

@@ -1,7 +1,7 @@
-"""Tells the language of a question or page, and the embedding models that read only English.
+"""Detects the language of a question or page, and recognizes English-only embedding models by name.
 
-Knows scripts, function words and names of models. It claims a language only where it is certain: a short question in
-English, with code or names of any language in it, is never taken for another one.
+It uses scripts, function words and model names, and names a language only if it is certain. A short English question
+that contains code or names from other languages is never mistaken for another language.
 """
 
 import re
@@ -23,25 +23,25 @@ _OTHER_SCRIPTS = frozenset(_TABLE["other_scripts"].split())
 _OWN_SCRIPTS = {tag for own in _TABLE["scripts"].values() for tag in (own, *_TABLE["taken_for"].get(own, "").split())}
 # The languages that `find_language` may return.
 TOLD = frozenset([*_FUNCTION_WORDS, *_TELLING, *_TABLE["scripts"].values(), "en"])
-# The tags of languages (ISO 639-1): what else two letters of a path may be is no language.
+# Language codes (ISO 639-1); other two-letter parts of a path are not languages.
 LANGUAGES = frozenset(_TABLE["languages"].split())
-# The share of letters in another script from which on a question is in that script's language.
+# Minimum share of letters in another script for a question to count as written in that script's language.
 _OTHER_SCRIPT = 0.3
-# And the share of those that are telling: a name in a Russian text is no Ukrainian.
+# Minimum share of letters specific to one language: a Ukrainian name does not make a Russian text Ukrainian.
 _TELLING_SHARE = 0.02
 _OF_CODE = frozenset(r"_.()[]{}<>=/\:@#$")
 
 
 def is_foreign(question: str) -> bool:
-    """Return whether `question` is certainly in another language than English."""
+    """Return whether `question` is certainly not in English."""
     return find_language(question) not in ("en", "")
 
 
 def find_language(text: str) -> str:
-    """Return the language of `text` (BCP 47), "und" if certainly another than English but not which, "" if unsure.
+    """Return the language of `text` (BCP 47), "und" if it is certainly not English but unclear, "" if unsure.
 
-    A script is taken for the language that most people write in it, unless it has letters of another one: Cyrillic is
-    Russian, but Ukrainian if it has an ї.
+    A script maps to the language that most people write in it, unless letters specific to another language occur:
+    Cyrillic means Russian, but Ukrainian if the text contains ї.
     """
     prose = " ".join(word for word in unicodedata.normalize("NFC", text).split() if not _is_code(word))
     other = [] if prose.isascii() else [letter for letter in filter(str.isalpha, prose) if _is_of_other_script(letter)]
@@ -73,12 +73,12 @@ def _is_code(word: str) -> bool:
 
 
 def same_language(one: str, other: str) -> bool:
-    """Return whether two tags are of one language: en, en-GB and en_US."""
+    """Return whether two tags name the same language, like en, en-GB and en_US."""
     return without_region(one) == without_region(other)
 
 
 def may_be_asked_in(asked_in: str, language: str) -> bool:
-    """Return whether a question that `find_language` takes to be in `asked_in` may be in `language`: uk for ru."""
+    """Return whether a question detected as `asked_in` may actually be in `language`: detected ru may be uk."""
     alike = _TABLE["taken_for"].get(without_region(asked_in), "").split()
     return same_language(asked_in, language) or without_region(language) in alike
 
@@ -94,7 +94,7 @@ def _language_of_script(letters: Sequence[str]) -> str:
 
 
 def is_written_in(text: str, language: str) -> bool:
-    """Return whether the script of most letters of a text may be the one of a language."""
+    """Return whether a language may be written in the script of most letters of `text`."""
     scripts = Counter(map(_script_of, filter(str.isalpha, text)))
     most = max(scripts, key=scripts.__getitem__, default="")
     tag, own = without_region(language), _TABLE["scripts"].get(most)
@@ -108,6 +108,6 @@ def _script_of(letter: str) -> str:
 
 
 def reads_only_english(model: str) -> bool:
-    """Return whether an embedding model is known, by its name, to read only English."""
+    """Return whether the name of an embedding model identifies it as English-only."""
     name = model.rstrip("/").rpartition("/")[2].lower()
     return "multilingual" not in name and bool(_PHRASES["english_model"].match(name))

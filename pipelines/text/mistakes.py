@@ -1,7 +1,7 @@
-"""Says in plain words which values a model refuses: where, the value, what is allowed.
+"""Explains in plain words which values a model rejects: the place, the value, and the values allowed.
 
-`mistakes_of` reads a ValidationError of any model. An unknown key gets the name that was probably meant, or the place
-where it belongs. Values of secret fields are never shown. Knows no model of Raydex.
+`mistakes_of` reads a ValidationError of any model. For an unknown key, it suggests the intended name or the place where
+the key belongs. Values of secret fields are never shown. Independent of Raydex's models.
 """
 
 import dataclasses
@@ -17,26 +17,26 @@ from pydantic import AliasChoices, BaseModel, SecretStr, ValidationError
 
 from pipelines.text.phrases import read_table
 
-OURS = ("value_error", "assertion_error")  # their messages are those of our own checks, which name the value
+OURS = ("value_error", "assertion_error")  # raised by our own checks, whose messages name the value
 UNKNOWN = ("extra_forbidden", "unexpected_keyword_argument", "no_such_attribute")
 ELSE = "it can't be used"
-# Names as near as that are meant: "exlude" and "exclude" have 0.92, "retreival" and "retrieval" 0.89; two settings
-# whose names look alike, "url" and "key", less than 0.4. Nearer than SURE counts before a key of another place.
+# Minimum similarity for a suggestion: "exlude" and "exclude" have 0.92, "retreival" and "retrieval" 0.89. Unrelated
+# short names, "url" and "key", have less than 0.4. From SURE on, a name has priority over the same key elsewhere.
 NEAR, SURE = 0.6, 0.75
 MOST_SHOWN = 80  # characters of a value
-# A person reads no more at once; to find what a name may mean takes a millisecond.
+# A person reads no more than that at once, and finding a suggestion takes a millisecond.
 MOST_PROBLEMS = 30
 _PLURAL_OF_ONE = re.compile(r"\b(1 (?:character|byte|digit))s\b")
-_KEY = "[key]"  # pydantic's last step to the key of a table, not to its value
+_KEY = "[key]"  # pydantic's last path step for a mapping's key instead of its value
 
 Place = tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class Mistake:
-    """One mistake: the place of the value, the value in few words, what is wrong with it, pydantic's name of the kind.
+    """One mistake: the place of the value, the value in short form, the reason, and pydantic's error type.
 
-    `value` is "" where it would say nothing, or is secret.
+    `value` is "" if it is secret or would add nothing.
     """
 
     place: Place
@@ -46,11 +46,11 @@ class Mistake:
 
     @property
     def path(self) -> str:
-        """The place as one text: `sites.0.exclude`."""
+        """The place as a dotted path: `sites.0.exclude`."""
         return ".".join(self.place)
 
     def describe(self, name: Callable[[str], str] = str) -> str:
-        """Return the mistake as one sentence; `name` makes of the path what a reader calls it, `--k` for instance."""
+        """Return the mistake as one sentence. `name` maps the path to the name that readers know, such as `--k`."""
         if not self.place:
             return self.why if self.kind in OURS or not self.value else f"{self.value}: {self.why}"
         called = name(self.path)
@@ -62,15 +62,15 @@ class Mistake:
 def describe_mistakes(
     error: ValidationError, model: Any = None, name: Callable[[str], str] = str, between: str = "; "
 ) -> str:
-    """Return the mistakes of `error` in plain words. `model` is what was to be made: a model, or a type of them."""
+    """Return the mistakes in `error` in plain words. `model` is the validated type: a model or a type with models."""
     return between.join(one.describe(name) for one in mistakes_of(error.errors(include_url=False), model))
 
 
 def mistakes_of(problems: Sequence[Any], model: Any = None) -> list[Mistake]:
-    """Return one mistake for each place. `problems` are the `errors()` of a ValidationError, `model` what it is about.
+    """Return one mistake per place. `problems` are the `errors()` of a ValidationError, `model` the validated type.
 
-    A value that may be of several types has a complaint of each: they become one, or that about a part of it. Only the
-    first MOST_PROBLEMS are looked at.
+    For a value of a union type, pydantic reports a problem for each member type. These are merged into one; if there is
+    a problem with a part of the value, only that one is reported. Only the first MOST_PROBLEMS problems are read.
     """
     found: dict[tuple[Place, bool], list[Mistake]] = {}
     for problem in problems[:MOST_PROBLEMS]:
@@ -81,7 +81,7 @@ def mistakes_of(problems: Sequence[Any], model: Any = None) -> list[Mistake]:
 
 
 def unknown_keys(values: Any, model: Any, place: Place = ()) -> Iterator[str]:
-    """Yield a line about each key of `values` that `model` has not, where the model itself would ignore it."""
+    """Yield a line for each key of `values` that `model` does not have and would silently ignore."""
     fields = {name: field for kind in _members(model) for name, field in _fields(kind).items()}
     for key, value in values.items() if isinstance(values, Mapping) and fields else ():
         where = (*place, str(key))
@@ -96,14 +96,14 @@ def unknown_keys(values: Any, model: Any, place: Place = ()) -> Iterator[str]:
 
 
 def nearest(name: str, names: Sequence[str], least: float = NEAR) -> str | None:
-    """Return the name among `names` that `name` probably means, if any is as near as `least`."""
+    """Return the name in `names` that `name` probably means, or None if none reaches the similarity `least`."""
     rated = [(_likeness(name, one), one) for one in names]
     best = max(rated, key=lambda pair: pair[0], default=(0.0, ""))
     return best[1] if best[0] >= least else None
 
 
 def suggest(name: str, names: Sequence[str]) -> str:
-    """Return `did you mean …?`, or else which names there are."""
+    """Return `did you mean …?`, or else the list of valid names."""
     near = nearest(name, names)
     return f"did you mean {near}?" if near else f"there are: {', '.join(names) or 'none'}"
 
@@ -138,10 +138,10 @@ def _mistake(problem: Mapping[str, Any], model: Any) -> Mistake:
 
 
 def _say(problem: Mapping[str, Any]) -> str:
-    """Return what a value must be."""
+    """Return the rule that the value breaks, in words."""
     kind, context = problem["type"], problem.get("ctx") or {}
     words = _table().get(kind)
-    if words is None:  # a kind of our own, with words of its own, or one of a newer pydantic
+    if words is None:  # one of our own kinds, which has its message, or a kind from a newer pydantic
         return ELSE if kind in _kinds() else str(problem["msg"])
     said = words.format_map({name: _number(one) for name, one in context.items()})
     said = _PLURAL_OF_ONE.sub(r"\1", said)
@@ -152,7 +152,7 @@ def _say(problem: Mapping[str, Any]) -> str:
 
 
 def _number(value: Any) -> Any:
-    """Return a number as people write it, 2,000 and 0.5; anything else as it is."""
+    """Return a number as people write it (2,000 or 0.5), and any other value unchanged."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         return f"{value:,}" if isinstance(value, int) else f"{value:,g}"
     return value
@@ -171,7 +171,7 @@ def _kinds() -> frozenset[str]:
 
 
 def _show(value: Any) -> str:
-    """Return a value in few words; what a list or a table holds is not shown."""
+    """Return a value in short form, without the contents of lists and mappings."""
     match value:
         case None:
             return "empty"
@@ -187,12 +187,12 @@ def _show(value: Any) -> str:
     return f"of the type {type(value).__name__}"
 
 
-# ------------------------------------------------------------------------------------- the way to a value in a model
+# ------------------------------------------------------------------------------------- the path to a value in a model
 
 
 @dataclass(frozen=True)
 class _Way:
-    """The way from a model to a value: its place, the types around its last step, whether a secret may be in it."""
+    """The path from a model to a value: its place, the types around its last step, whether it may contain a secret."""
 
     place: Place
     around: tuple[Any, ...]
@@ -200,7 +200,7 @@ class _Way:
 
 
 def _walk(loc: Sequence[int | str], model: Any) -> _Way:
-    """Follow pydantic's steps; those that name one type of several are no part of the place."""
+    """Follow the steps of pydantic's path, skipping the steps that only name the member of a union."""
     kinds: tuple[Any, ...] = _members(model)
     around, place, secret = kinds, list[str](), False
     several = len(kinds) > 1
@@ -208,7 +208,7 @@ def _walk(loc: Sequence[int | str], model: Any) -> _Way:
         if step == _KEY:
             continue
         if several and not any(_has(kind, step) for kind in kinds):
-            several = False  # the name of one of the types
+            several = False  # the step names a member of the union
             continue
         if model is None and isinstance(step, str) and step.startswith(("function-", "list[", "constrained-")):
             continue
@@ -228,13 +228,13 @@ class _Field:
 
 
 def _members(kind: Any) -> tuple[Any, ...]:
-    """Return the types that a value may have, but None."""
+    """Return the types that a value may have, except None."""
     origin = get_origin(kind)
     if origin is Annotated:
         return _members(get_args(kind)[0])
     if origin in (Union, types.UnionType):
         return tuple(member for one in get_args(kind) if one is not type(None) for member in _members(one))
-    if hasattr(kind, "__value__"):  # an alias of a type
+    if hasattr(kind, "__value__"):  # a type alias
         return _members(kind.__value__)
     return () if kind in (None, Any) else (kind,)
 
@@ -246,7 +246,7 @@ def _has(kind: Any, step: int | str) -> bool:
 
 
 def _inner(kind: Any, step: int | str) -> list[_Field]:
-    """Return the types of what is one step inside a value of the type `kind`."""
+    """Return the types found one step inside a value of type `kind`."""
     given = get_args(kind)
     if step in (fields := _fields(kind)):
         return [fields[str(step)]]
@@ -270,7 +270,7 @@ def _is_sequence(kind: Any) -> bool:
 
 @cache
 def _fields(kind: Any) -> Mapping[str, _Field]:
-    """Return the fields of a model or dataclass by every name that they may be given."""
+    """Return the fields of a model or dataclass by every name that they accept."""
     if not isinstance(kind, type):
         return {}
     if issubclass(kind, BaseModel):
@@ -293,7 +293,7 @@ def _fields_of_model(model: type[BaseModel]) -> Iterator[tuple[str, _Field]]:
 
 @cache
 def _holds_secret(kind: Any) -> bool:
-    """Return whether a value of this type may hold a secret."""
+    """Return whether a value of this type may contain a secret."""
     if kind is SecretStr:
         return True
     own = any(field.secret or any(map(_holds_secret, _members(field.kind))) for field in _fields(kind).values())
@@ -305,7 +305,7 @@ def _holds_secret(kind: Any) -> bool:
 
 
 def _meant(way: _Way, model: Any) -> str:
-    """Return what an unknown key probably means: another name, another place, or else which keys there are."""
+    """Suggest a replacement for an unknown key: another name, another place, or else the list of valid keys."""
     key, names = way.place[-1], [name for kind in way.around for name in _fields(kind)]
     here = nearest(key, names)
     if here and _likeness(key, here) >= SURE:
@@ -326,7 +326,7 @@ def _say_places(places: Sequence[Place]) -> str:
 
 @cache
 def _places(model: Any) -> Mapping[str, tuple[Place, ...]]:
-    """Return every key of a model and of what is in it, with the places where it belongs."""
+    """Return every key of a model and its nested models, with the places where it belongs."""
     places: dict[str, tuple[Place, ...]] = {}
     for name, place in _keys(model, (), ()):
         places[name] = (*places.get(name, ()), place)

@@ -1,8 +1,8 @@
-"""Reads tables of phrases, which stand in YAML files beside the modules that look for them.
+"""Reads tables of phrases from the YAML files next to the modules that use them.
 
-A table has the lists that its module knows, and may have `patterns` and `phrases` by name. Each row of one is an
-alternative, a regular expression whose case does not matter; a phrase begins and ends with a whole word. `{name}` in a
-row stands for any row of that list of `parts`. Its `names` are sets of words, each set a text.
+A table contains lists that are specific to its module, and may contain `patterns` and `phrases` by name. Each row of
+those is an alternative: a case-insensitive regular expression. A phrase begins and ends at a word boundary. `{name}` in
+a row matches any row of that list in `parts`. `names` maps each kind to a set of words, written as one string.
 """
 
 import re
@@ -12,12 +12,12 @@ from typing import Any
 
 import yaml
 
-# To which "no" and "off" are words. The one in C needs a tenth of the time, and is not on every system.
+# This loader keeps "no" and "off" as strings. The C version takes a tenth of the time, but not every system has it.
 _LOADER = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
 
 
 def read_table(module: str) -> dict[str, Any]:
-    """Return the table of a module, which has its name and stands beside it."""
+    """Return the table of a module: the YAML file with the module's name in the same folder."""
     package, _, name = module.rpartition(".")
     text = (files(package) / f"{name}.yaml").read_text(encoding="utf-8")
     table: dict[str, Any] = yaml.load(text, _LOADER)
@@ -25,17 +25,17 @@ def read_table(module: str) -> dict[str, Any]:
 
 
 def read_phrases(module: str) -> dict[str, re.Pattern[str]]:
-    """Return the patterns and the phrases of a module's table by their names."""
+    """Return the compiled patterns and phrases of a module's table by name."""
     return compile_phrases(read_table(module))
 
 
 def read_names(module: str) -> dict[str, frozenset[str]]:
-    """Return the sets of names of a module's table by what they are."""
+    """Return the sets of names in a module's table, by kind."""
     return {kind: frozenset(names.split()) for kind, names in read_table(module)["names"].items()}
 
 
 def compile_phrases(table: Mapping[str, Any]) -> dict[str, re.Pattern[str]]:
-    """Return the patterns and the phrases of a table by their names. Raises KeyError for a part that is not there."""
+    """Return the compiled patterns and phrases of a table by name. Raises KeyError for a missing part."""
     parts = table.get("parts", {})
     patterns = {name: _any_of(rows, parts) for name, rows in table.get("patterns", {}).items()}
     phrases = {name: rf"\b{_any_of(rows, parts)}\b" for name, rows in table.get("phrases", {}).items()}

@@ -1,4 +1,4 @@
-"""Messages about a long work for a person: those that last, and those that the next one replaces."""
+"""Writes progress messages for a person: permanent ones, and ones that the next message replaces."""
 
 from collections.abc import Callable
 
@@ -9,29 +9,30 @@ def silent(_message: str) -> None:
     """Drop a progress message."""
 
 
-# Who waits longer than this wants to know what for.
+# A person who waits longer than this wants to know why.
 TELL_S = 3.0
 
 
 def describe_wait(what: str, most_s: float | None = None) -> str:
-    """Return what a person who waits is told: what for, for how long at most, and how to end it."""
+    """Return a message for a person who waits: the reason, the longest wait, and how to stop it."""
     return f"waiting for {what}{f', at most {most_s:.0f} s' if most_s else ''}; Ctrl-C ends the wait"
 
 
-# Less than this share of a work says little about the rest of it.
+# A smaller share of a job says little about the rest of it.
 LEAST_SHARE, LEAST_NOTES = 0.02, 4
 
 
 class Passing(str):
-    """A message that the next one replaces where that is possible: on a terminal."""
+    """A message that the next one replaces if the output allows it, as terminals do."""
 
     __slots__ = ()
 
 
 class WorkPace:
-    """The pace of a work, by the later half of what is done: what starts slowly, or stands still, does not stay so.
+    """Measures the pace of a job over the later half of its completed work.
 
-    By half of the work, not of the time: a window of time that a stall fills knows nothing of the pace.
+    This ignores a slow start, and recovers from a stall. It uses half of the work instead of a time window, because a
+    window filled by a stall says nothing about the pace.
     """
 
     def __init__(self) -> None:
@@ -39,23 +40,23 @@ class WorkPace:
 
     @property
     def done(self) -> float:
-        """How much was done when it was noted last."""
+        """The amount of work done at the last note."""
         return self._notes[-1][1] if self._notes else 0.0
 
     def note(self, at_s: float, done: float) -> None:
-        """Note how much is done at a time; the clock starts anywhere."""
+        """Record the amount of work done at a time. The clock may start at any value."""
         if not self._notes or done > 0:
             self._notes = [*(note for note in self._notes if note[1] > 0), (at_s, done)]
 
     def seconds_left(self, total: float) -> float | None:
-        """Return how long the rest takes at this pace, None while too little is done to tell."""
+        """Return the remaining time at this pace, or None while too little is done for an estimate."""
         if self.done >= total:
             return 0.0
         each_s = self.seconds_each()
         return None if each_s is None or self.done < LEAST_SHARE * total else (total - self.done) * each_s
 
     def seconds_each(self) -> float | None:
-        """Return how long one of what is counted takes, None while too little was noted, or nothing moves."""
+        """Return the time per unit of work, or None while there are too few notes or no progress."""
         if len(self._notes) < LEAST_NOTES:
             return None
         now_s, done = self._notes[-1]
@@ -64,7 +65,7 @@ class WorkPace:
 
 
 def describe_seconds(seconds: float) -> str:
-    """Return a duration as a person says it: "40 s", "3 min", "2 h 10 min"."""
+    """Return a duration in everyday form: "40 s", "3 min", "2 h 10 min"."""
     if seconds < 100:
         return f"{max(1, round(seconds))} s"
     hours, minutes = divmod(round(seconds / 60), 60)

@@ -1,6 +1,6 @@
-"""What a client says beside an answer: who wrote it, how far to rely on it, what it went without.
+"""Builds the remarks that a client shows with an answer: its author, confidence and degradations.
 
-The page says the same by `serve/web/chat/turn.js`.
+`serve/web/chat/turn.js` does the same for the web page.
 """
 
 from collections.abc import Mapping
@@ -8,12 +8,12 @@ from typing import Any
 
 from pipelines.text.languages import ENGLISH, read_texts, say_beside
 
-RESULTS = "results"  # the form of what shows the best matches
-QUOTING = "extractive"  # the agent whose answers are the documentation's own words
+RESULTS = "results"  # the form of an answer that lists the best matches
+QUOTING = "extractive"  # the agent whose answers quote the documentation
 
 
 def make_remarks(answer: Mapping[str, Any], language: str) -> list[str]:
-    """Return the remarks on the reply of /query, in `language`."""
+    """Return the remarks on a reply of /query, in `language`."""
     claims, quoted = answer.get("claims") or {}, answer.get("agent") == QUOTING
     results = answer.get("form") == RESULTS and answer.get("known", True)
     lost = list(answer.get("degraded", ()))

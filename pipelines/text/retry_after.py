@@ -1,4 +1,4 @@
-"""Reads the Retry-After header of HTTP."""
+"""Parses the Retry-After header of HTTP."""
 
 import re
 from datetime import UTC, datetime
@@ -6,7 +6,7 @@ from email.utils import parsedate_to_datetime
 
 
 def parse_retry_after(value: str) -> float | None:
-    """Return the seconds to wait by a number or a date (RFC 9110, 10.2.3), never negative; None for anything else."""
+    """Return the seconds to wait, from a number or a date (RFC 9110, 10.2.3), never negative; None if invalid."""
     if re.fullmatch(r"\d+(\.\d+)?", value.strip()):  # servers send fractions too
         return float(value)
     try:

@@ -1,6 +1,6 @@
-"""Lays tables out, as columns of a terminal or as Markdown, and finds their place on a page.
+"""Formats tables as terminal columns or Markdown, and finds their place on a page.
 
-Knows words and pages; no result.
+Independent of where the results come from.
 """
 
 import html
@@ -15,22 +15,22 @@ class NoPlace(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class TextTable:
-    """A title, and rows of as many cells as the head has; the first column names the rows."""
+    """A title, a header, and rows with as many cells as the header. The first column names the rows."""
 
     title: str
     head: Sequence[str]
     rows: Sequence[Sequence[str]]
 
 
-# Of fewer questions the interval says little: of 5 and of 7 that come out right by a chance of 0.5, 6 and 13 in 100
-# intervals do not hold the 0.5, of 10 and of 20 questions 4 (1,500 simulated evaluations each; promised are 5).
+# With fewer questions, the interval says little. If answers are right with probability 0.5, the interval misses 0.5 in
+# 6 % and 13 % of evaluations with 5 and 7 questions, and in 4 % with 10 and 20 (nominal: 5 %; 1,500 simulations each).
 FEW = 10
 
 
 def with_interval(score: Sequence[float], form: str = ".3f", bounds: str = "", count: int | None = None) -> str:
-    """Return [value, low, high, …] as "0.500 [0.400, 0.600]"; `form` and `bounds` are formats of numbers.
+    """Return [value, low, high, …] as "0.500 [0.400, 0.600]". `form` and `bounds` are number formats.
 
-    `count` is over how many questions: of few of them, or of some that are all alike, no interval is shown.
+    `count` is the number of questions. The interval is left out if there are few, or if all results are alike.
     """
     value, low, high = score[:3]
     if count is not None and count < FEW:
@@ -41,9 +41,10 @@ def with_interval(score: Sequence[float], form: str = ".3f", bounds: str = "", c
 
 
 def as_columns(rows: Sequence[Sequence[str]], align: str = "<>", least: Sequence[int] = ()) -> list[str]:
-    """Return rows as lines of even columns; `align` has a sign for each of the first columns, the last for the others.
+    """Return rows as lines with aligned columns.
 
-    `least` are the least widths of the columns.
+    `align` has one format character per column; the last one applies to all further columns. `least` are the minimum
+    widths of the columns.
     """
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     widths = [max(pair) for pair in zip(widths, least or widths, strict=True)]
@@ -52,19 +53,19 @@ def as_columns(rows: Sequence[Sequence[str]], align: str = "<>", least: Sequence
 
 
 def as_markdown(table: TextTable) -> str:
-    """Return a title and its table; all columns but the first are numbers."""
+    """Return a title and its table. All columns but the first contain numbers."""
     rule = ["---", *["---:"] * (len(table.head) - 1)]
     lines = [table.head, rule, *(map(in_cell, row) for row in table.rows)]
     return "\n".join([table.title, "", *(f"| {' | '.join(line)} |" for line in lines)])
 
 
 def in_cell(text: str) -> str:
-    """Return a text that stays in its cell of a Markdown table."""
+    """Return a string escaped for a cell of a Markdown table."""
     return html.escape(" ".join(text.split()), quote=False).replace("|", "\\|")
 
 
 def split_between(page: str, begin: str, end: str, path: Path) -> tuple[str, str]:
-    """Return what stands before and after the place between two marks, the marks included. Raises NoPlace."""
+    """Return the parts of a page before and after the place between two marks, including the marks. Raises NoPlace."""
     if page.count(begin) != 1 or page.count(end) != 1 or page.index(begin) > page.index(end):
         raise NoPlace(f"{path} has no place for the table: put the lines {begin} and {end} where it goes")
     before, rest = page.split(begin)

@@ -1,4 +1,4 @@
-"""Reads and cuts pages of a run (`page_cutter`); tells tags and versions from URLs (`url_rules`).
+"""Reads and cuts the pages of a run (`page_cutter`); derives tags and versions by URL (`url_rules`).
 
-`pipelines.page.cut` cuts. The splitter is slow to import, so nothing is exported here.
+The actual cutting is in `pipelines.page.cut`. The splitter is slow to import, so this package exports nothing.
 """

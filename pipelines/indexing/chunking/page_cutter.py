@@ -1,4 +1,4 @@
-"""Reads and cuts a page in one step, which a child process that may be killed runs."""
+"""Reads and cuts a page in one step, which runs in a child process that can be killed."""
 
 from typing import NamedTuple
 
@@ -10,7 +10,7 @@ from pipelines.records import Chunk, IndexSettings, Page
 
 
 class PageChunks(NamedTuple):
-    """The chunks of a page, with its title, its language and the number of its sections."""
+    """The chunks of a page, with its title, its language and its number of sections."""
 
     title: str
     language: str
@@ -19,9 +19,9 @@ class PageChunks(NamedTuple):
 
 
 class PageCutter:
-    """Reads pages, without the layout of their site, and cuts them by `settings`.
+    """Reads pages without the layout of their site, and cuts them by `settings`.
 
-    It pickles as its settings and layouts, and is ready once it is unpickled.
+    It is pickled as its settings and layouts, and is ready to use after unpickling.
     """
 
     def __init__(self, settings: IndexSettings, layouts: Layouts = NO_LAYOUTS) -> None:

@@ -1,6 +1,6 @@
 """Derives the tags and the version of a page from its URL.
 
-The patterns come from the collection file. Knows neither pages nor the database.
+The patterns come from the collection file. Independent of page content and the database.
 """
 
 import re
@@ -14,7 +14,7 @@ from pipelines.records import digest
 
 
 class InvalidUrlRule(ValueError):
-    """A pattern for tags or versions is not a regular expression, or has no group."""
+    """A pattern for tags or versions is not a regular expression, or lacks a group."""
 
 
 def check_pattern(pattern: str) -> str:
@@ -33,7 +33,7 @@ UrlPattern = Annotated[str, AfterValidator(check_pattern)]
 class UrlRules:
     """Rules for tags and versions. Raises InvalidUrlRule.
 
-    `tags` maps a regular expression to the tag of all URLs in which it is found; group 1 of `version` captures the
+    `tags` maps a regular expression to the tag of all URLs that it matches anywhere. Group 1 of `version` captures the
     version.
     """
 
@@ -48,7 +48,7 @@ class UrlRules:
 
     @property
     def digest(self) -> str:
-        """A hash that changes when the metadata of pages may change; the index keeps it with each page."""
+        """A hash of the rules, which the index stores with each page to notice that its metadata may have changed."""
         return digest(*(f"{pattern}\t{tag}" for pattern, tag in sorted(self.tags.items())), self.version or "")[:8]
 
     def tags_of(self, url: str) -> tuple[str, ...]:
@@ -56,6 +56,6 @@ class UrlRules:
         return tuple(dict.fromkeys(tag for pattern, tag in self.tags.items() if re.search(pattern, url)))
 
     def version_of(self, url: str) -> str | None:
-        """Return the version that `url` names, if it names one."""
+        """Return the version in `url`, if any."""
         match = re.search(self.version, url) if self.version else None
         return match.group(1) if match else None

@@ -1,1 +1,1 @@
-"""Cutting: the sections of a page become chunks that the embedding model reads whole."""
+"""Cuts the sections of a page into chunks that fit into the embedding model's input."""

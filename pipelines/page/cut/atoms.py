@@ -1,7 +1,7 @@
-"""Divides the flat blocks of a section into atoms, and says what a break before each of them costs.
+"""Divides the flat blocks of a section into atoms, and computes the cost of a break before each.
 
-The costs are those of a typesetter who keeps a heading with its text ("keep with next"; Knuth and Plass, "Breaking
-Paragraphs into Lines", 1981, call them penalties). Knows no budget and no model.
+The costs follow typesetting, which keeps a heading with its text ("keep with next"). Knuth and Plass, "Breaking
+Paragraphs into Lines" (1981), call them penalties. Independent of token budgets and models.
 """
 
 import re
@@ -13,32 +13,32 @@ from pipelines.page.flow import GAP, BlockKind, FlatBlock, Part, TextLine, intro
 from pipelines.page.plain import NEW_LINE, cut_spans, lines_of, plain, raw
 from pipelines.page.tree import Spans
 
-# What a break costs; a further chunk costs A_CHUNK (packing.py). Their order is the one in which a reader of random
-# chunks of three sites missed what stood in the chunk before. INTRODUCED is more than a further chunk and two other
-# breaks cost together, so that what is introduced is never torn off where both fit into a chunk.
+# Costs of a break; an additional chunk costs A_CHUNK (packing.py). The order comes from reading random chunks of three
+# sites: the more a reader missed the previous chunk, the higher the cost. INTRODUCED is more than an additional chunk
+# and two other breaks together, so an introduction stays with its text if both fit into a chunk.
 APART = 0  # between paragraphs
 ITEM = 1  # between items of a list, rows of a table, listing lines after a blank one
 STATEMENT = 4  # between lines of a listing
-RELATED = 5  # between code and its output, between the paragraphs of a note
+RELATED = 5  # between code and its output, or between the paragraphs of a note
 LINE = 6  # within a statement of a listing
 SENTENCE = 8  # within a paragraph
-SHOWN = 12  # between a whole sentence and the code or table after it: its paragraph is torn before it
+SHOWN = 12  # between a whole sentence and the code or table after it; splitting the paragraph earlier is cheaper
 INTRODUCED = 60  # after a lead-in, a label, a term, a signature
 WORD = 80  # within a sentence or a line
 
 _SENTENCE_END = re.compile(r"[.!?。！？](?:(?<=[。！？])|\s(?=[^\sa-z]))")
 _ITEM = re.compile(r"\s*(?:[-*•]|\w{1,4}[.)])\s")
-_GOES_ON = re.compile(r"\s*[a-z]+,? [a-z]")  # a sentence, after the code in its middle; no signature
-_CAPTION = re.compile(r"\s*\w+ \d[\d.–-]*: ")  # "Listing 7-13: ", below the listing
+_GOES_ON = re.compile(r"\s*[a-z]+,? [a-z]")  # the rest of a sentence after code in its middle; not a signature
+_CAPTION = re.compile(r"\s*\w+ \d[\d.–-]*: ")  # "Listing 7-13: ", a caption below the listing
 BLANK_LINES = re.compile(r"\A(?:[^\S\n]*\n)+")
 
 
 class Atom(NamedTuple):
-    """A part that is kept whole if it fits into a chunk, and its plain text.
+    """A part that stays whole if it fits into a chunk, with its plain text.
 
-    `cost` is that of a break before it. A chunk that begins with it may repeat first the paragraphs that it is `under`,
-    and the lines of its `scope`: the head of a table, what a part of a listing stands in. `joined` are the atoms that
-    it was made of.
+    `cost` is the cost of a break before the atom. A chunk that begins with this atom may first repeat the paragraphs in
+    `under` and the lines of its `scope`: the header of a table, or the lines that enclose a part of a listing. `joined`
+    are the atoms that this one was made of.
     """
 
     part: Part
@@ -50,22 +50,22 @@ class Atom(NamedTuple):
 
     @property
     def kind(self) -> BlockKind:
-        """What it is."""
+        """The kind of the block."""
         return self.part.kind
 
     @property
     def gap(self) -> str:
-        """What stands between it and the atom before it."""
+        """The separator between this atom and the previous one."""
         return self.part.gap
 
     @property
     def parts(self) -> "tuple[Atom, ...]":
-        """The atoms that it was made of."""
+        """The atoms that this one was made of, or the atom itself."""
         return self.joined or (self,)
 
     @property
     def has_header(self) -> bool:
-        """Whether it is a table or the first part of one."""
+        """Whether this is a table, or the part of a table with its header."""
         return self.kind == "table" and self.text.startswith("".join(self.scope))
 
 
@@ -85,7 +85,7 @@ def to_atoms(blocks: Sequence[FlatBlock]) -> list[Atom]:
 
 
 def join_atoms(atoms: Sequence[Atom]) -> str:
-    """Return the text of `atoms`, without blank lines at either end; the first line of code keeps its indentation."""
+    """Return the text of `atoms` without blank lines at either end. The first line of code keeps its indentation."""
     if not atoms:
         return ""
     text = atoms[0].text + "".join(atom.gap + atom.text for atom in atoms[1:])
@@ -146,15 +146,15 @@ def _line_cost(before: str, line: str, gap: str, *, grouped: bool) -> int:
 
 
 def _break_cost(before: FlatBlock, block: FlatBlock, *, first: bool) -> int:
-    """Return the cost of a break between two blocks; `first` says that only one atom stands before it."""
-    goes_on = block.under[: len(before.under)] == before.under  # within the same item, note or entry
+    """Return the cost of a break between two blocks. `first` means that only one atom precedes it."""
+    goes_on = block.under[: len(before.under)] == before.under  # in the same item, note or entry
     last = before.text.rstrip().rpartition("\n")[2]
     if before.kind == "prose" and block.under and before.text.endswith(block.under[-1].text):
         return INTRODUCED
     if before.kind == "prose" and goes_on and introduces(last) and (last.endswith(":") or not _ITEM.match(last)):
         return INTRODUCED
     if before.kind == "code" and block.kind == "prose" and (first or _follows(block.text)):
-        return INTRODUCED  # a signature has its description
+        return INTRODUCED  # a signature stays with its description
     if before.kind == "prose" and block.kind != "prose" and goes_on:
         return SHOWN
     if goes_on and (before.under or block.kind != "prose"):
@@ -163,5 +163,5 @@ def _break_cost(before: FlatBlock, block: FlatBlock, *, first: bool) -> int:
 
 
 def _follows(text: str) -> bool:
-    """Return whether `text` belongs to the listing above: as its caption, or as the rest of a sentence."""
+    """Return whether `text` belongs to the listing above it: its caption, or the rest of a sentence."""
     return bool(_CAPTION.match(text) or _GOES_ON.match(text))

@@ -1,6 +1,6 @@
-"""Cuts the sections of a document into chunks that the embedding model reads whole.
+"""Cuts the sections of a document into chunks that fit into the embedding model's input.
 
-Of the model it knows the token counts only. Knows no HTML.
+It uses only the model's token counts. Independent of HTML.
 """
 
 from collections import Counter
@@ -17,24 +17,24 @@ from pipelines.page.flow import GAP
 from pipelines.page.tree import Document, Section
 from pipelines.records import Chunk, ChunkUnit, IndexSettings, digest
 
-# The heading path may take a third of the model's input, so that text is always the larger part.
+# The heading path may take at most a third of the model's input, which keeps the text the larger part.
 HEADINGS_SHARE = 3
 
-# Fewer tokens leave no room for a heading, special tokens and one character that a model reads as a dozen tokens.
+# Fewer tokens leave no room for a heading, special tokens and a single character that takes a dozen tokens.
 SMALLEST_SIZE = 32
 
-SHRINK = 0.8  # budget of each further attempt, where a model's token counts of parts do not add up to the whole
+SHRINK = 0.8  # factor for each retry, because the token counts of parts do not add up to the count of the whole
 
 
 DEFAULTS = IndexSettings()
 
 
 class InvalidChunkSize(ValueError):
-    """Chunk size and overlap contradict each other or the embedding model."""
+    """The chunk size or overlap is invalid, or does not fit the embedding model."""
 
 
 class _Draft(NamedTuple):
-    """A part of a section under its heading path, which may still be too long for a chunk."""
+    """A part of a section under its heading path; it may still be too long for a chunk."""
 
     section: Section
     path: str
@@ -47,11 +47,11 @@ class _Draft(NamedTuple):
 
 
 class Chunker:
-    """Cuts documents into chunks of at most `size` tokens (heading path and special tokens included).
+    """Cuts documents into chunks of at most `size` tokens, including the heading path and special tokens.
 
-    `size` 0 is as much as the model reads. With `unit` "characters", `size` counts the characters of the text alone,
-    and the token limit of the model applies as well. `overlap`, in the same unit, repeats the last words of prose in
-    the next chunk of its section. Raises InvalidChunkSize.
+    A `size` of 0 means the model's limit. With `unit` "characters", `size` limits the characters of the text without
+    headings, and the model's token limit applies too. `overlap`, in the same unit, is how much prose from the end of a
+    chunk the next chunk of the section repeats. Raises InvalidChunkSize.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class Chunker:
         self._gap = self._tokens([GAP])[0]
 
     def __call__(self, document: Document) -> list[Chunk]:
-        """Return the chunks of a document in page order; a section without text has none."""
+        """Return the chunks of a document in page order. A section without text has no chunks."""
         flat = with_outlines(document.sections)
         paths = self._paths(document.title, [section for section, _ in flat])
         drafts = [
@@ -119,16 +119,16 @@ class Chunker:
         ]
 
     def _shorten(self, names: list[str], room: int) -> list[str]:
-        """Return the last of `names` that fit into `room` tokens, or the first words of one that is too long."""
+        """Return the last of `names` that fit into `room` tokens, or the first words of a name that is too long."""
         for start in range(1, len(names)):
             if self._weigh([" > ".join(names[start:])])[0] <= room:
                 return names[start:]
         return [split_words(names[-1], room, self._weigh)[0].strip()]
 
-    # -- cutting and packing
+    # -- splitting
 
     def _settle(self, drafts: list[_Draft], attempt: int = 0) -> list[tuple[_Draft, int]]:
-        """Cut drafts that are too long until all fit; return each with its exact number of tokens."""
+        """Split drafts that are too long until all fit. Return each with its exact token count."""
         likely = [draft for draft in drafts if self._seems_to_fit(draft)]
         counts = self._counter.count_tokens([draft.embed_text for draft in likely])
         fitting = {id(draft): n for draft, n in zip(likely, counts, strict=True) if n <= self._limit}
@@ -141,13 +141,13 @@ class Chunker:
         return settled
 
     def _seems_to_fit(self, draft: _Draft) -> bool:
-        """Return whether `draft` fits by the estimate of the word weights; a single character always does."""
+        """Return whether `draft` fits, as estimated from word weights. A single character always fits."""
         if self._characters and len(draft.text) > self._characters:
             return False
         return len(draft.text) == 1 or self._weigh([draft.embed_text])[0] + self._bare <= self._limit
 
     def _split(self, draft: _Draft, attempt: int) -> list[_Draft]:
-        """Return shorter drafts. The token counts of parts do not add up exactly, so each attempt aims lower."""
+        """Return shorter drafts. Token counts are not exactly additive, so each attempt uses a smaller budget."""
         if self._characters and not attempt:
             packer = Packer(self._characters, self._overlap, len(GAP), count_characters)
         else:
@@ -183,6 +183,6 @@ def _draft(section: Section, path: str, pack: Pack) -> _Draft:
 
 
 def _names(title: str, headings: Sequence[str]) -> list[str]:
-    """Return title and headings, each on one line, none twice in a row."""
+    """Return the title and headings, each on one line, without consecutive duplicates."""
     names = [" ".join(name.split()) for name in (title, *headings)]
     return [name for name, before in zip(names, ["", *names], strict=False) if name and name != before]

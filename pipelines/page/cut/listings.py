@@ -1,7 +1,7 @@
-"""Finds where a listing that is too long is best cut, and what a part of it stands in.
+"""Finds the best places to cut a listing that is too long, and the scope of each part.
 
-The scope of a line are the less indented lines above it: a class, a function, the key of a mapping. Editors show them
-above the window in the same way ("sticky scroll"). Knows no programming language.
+The scope of a line is the chain of less indented lines above it: a class, a function, the key of a mapping. Editors
+show these lines above the window ("sticky scroll"). Independent of programming languages.
 """
 
 import re
@@ -9,13 +9,13 @@ from collections.abc import Iterator, Sequence
 
 _PROMPT = re.compile(r">>> ?|\$ |\S{1,20}[=#][#>] ")
 _CLOSES = re.compile(r"\s*(?:[)\]}]|</|(?:else|elif|except|finally|catch|end|done|fi|esac)\b)")
-# Decorators, attributes and comments belong to the line after them.
+# Decorators, attributes and comments belong to the following line.
 _PREPARES = re.compile(r"\s*(?:>>> |\.\.\. )?(?:@|#|//|--|/?\*)")
-_DEEPEST = 20  # levels that are followed; more are no code that a person wrote
+_DEEPEST = 20  # levels to track; people do not write code that is nested deeper
 
 
 class Scopes:
-    """Follows the lines of a listing, and knows the scope of the next one."""
+    """Reads the lines of a listing in order, and tracks the scope of the next one."""
 
     def __init__(self, listing: str, scope: Sequence[str] = ()) -> None:
         self._prompted = bool(_PROMPT.match(listing))
@@ -23,7 +23,7 @@ class Scopes:
         self._before = ""
 
     def read(self, part: str) -> None:
-        """Follow the lines of `part`."""
+        """Read the lines of `part`."""
         for line in _lines(part):
             self._open = [*self._above(line)[-_DEEPEST:], (self._depth(line), line)]
             self._before = line
@@ -33,7 +33,7 @@ class Scopes:
         return tuple(line for _, line in self._above(next(_lines(part), "")))
 
     def holds_on(self, part: str) -> bool:
-        """Return whether `part` closes what was opened before, or belongs to the comment or decorator before it."""
+        """Return whether `part` closes an open bracket or block, or belongs to the comment or decorator before it."""
         return bool(_CLOSES.match(next(_lines(part), ""))) or bool(_PREPARES.match(self._before))
 
     def _above(self, line: str) -> list[tuple[int, str]]:
@@ -41,7 +41,7 @@ class Scopes:
         return [(above, opened) for above, opened in self._open if above < depth]
 
     def _depth(self, line: str) -> int:
-        """Return the indentation of `line`; in a session, all but the commands stands in the command before it."""
+        """Return the indentation of `line`. In a shell or REPL session, other lines are nested in their command."""
         indent = len(line) - len(line.lstrip())
         return indent if not self._prompted else 0 if _PROMPT.match(line) else indent + 1
 

@@ -1,6 +1,6 @@
-"""Gives a section that only introduces others what a reader of it alone would miss.
+"""Completes sections that only introduce others with the titles of their subsections.
 
-Knows headings, anchors and blocks only.
+The chunk of such a section would mean little without them. It uses only headings, anchors and blocks.
 """
 
 from collections.abc import Iterator, Sequence
@@ -10,23 +10,23 @@ from typing import NamedTuple
 from pipelines.page.flow import GAP, LIST, FlatBlock, TextLine, flat_blocks, introduces
 from pipelines.page.tree import Section, text_spans
 
-# A section of prose with at most this many words is a lead-in to its subsections: two sentences.
+# A section of prose with at most this many words, about two sentences, only introduces its subsections.
 SHORT = 40
-MOST_TITLES = 10  # of subsections that are listed: longer lists are tables of contents, which match everything
+MOST_TITLES = 10  # subsection titles to list: a longer list is a table of contents, which matches every question
 
 
 class FlatSection(NamedTuple):
-    """A section with its blocks in a row."""
+    """A section and its flat list of blocks."""
 
     section: Section
     blocks: tuple[FlatBlock, ...]
 
 
 def with_outlines(sections: Sequence[Section]) -> list[FlatSection]:
-    """Return `sections` in flat blocks. One that only introduces its subsections, or is a signature, ends with their
-    titles.
+    """Return `sections` as flat blocks, with subsection titles added where a section only introduces its subsections.
 
-    A short one begins its first part, if that has no anchor of its own: the purpose of a reference page its synopsis.
+    This also applies to sections that consist of a signature. A short section whose first subsection has no anchor is
+    merged into that subsection: on a reference page, the purpose is merged into the synopsis.
     """
     found: list[FlatSection] = []
     carried: tuple[FlatBlock, ...] = ()
@@ -44,7 +44,7 @@ def with_outlines(sections: Sequence[Section]) -> list[FlatSection]:
 
 
 def _opens(section: Section, part: Section) -> bool:
-    """Return whether a short `section` may begin its first `part`, which stands under the same anchor."""
+    """Return whether a short `section` can be merged into its first `part`, which has the same anchor."""
     return section.headings == part.headings[:-1] != () and section.anchors == part.anchors
 
 
@@ -59,7 +59,7 @@ def _only_introduces(blocks: Sequence[FlatBlock], *, short: bool) -> bool:
 
 
 def _subsections(sections: Sequence[Section], place: int) -> Iterator[str]:
-    """Yield the headings right below those of the section at `place`, each once."""
+    """Yield the headings one level below the section at `place`, without consecutive duplicates."""
     path, last = sections[place].headings, ""
     for at in range(place + 1, len(sections)):
         section = sections[at]

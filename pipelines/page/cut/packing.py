@@ -1,7 +1,7 @@
-"""Packs the atoms of a section so that each pack stays within a budget and few things are torn apart.
+"""Packs the atoms of a section into packs that fit a budget, with as few bad breaks as possible.
 
-Of all ways to pack it takes the one that costs least (dynamic programming over the places of the breaks). Knows no
-model: a function of the caller weighs texts.
+Dynamic programming over the break positions finds the cheapest packing. Independent of models: the caller passes a
+function that weighs texts.
 """
 
 import itertools
@@ -20,26 +20,26 @@ from pipelines.page.plain import cut_spans, plain, raw, stripped
 
 Weigh = Callable[[list[str]], list[int]]
 
-A_CHUNK = 6  # the cost of a chunk: one is added before a paragraph is torn
-UNEVEN = 2  # the cost of an empty chunk beside full ones, so that the last chunk of a section is not a single sentence
-BARE = 10  # the cost of a chunk without the lead-in that it could repeat
-HEADER = 2  # and the header of a table at most this part: rows say little without it
-REPEATED = 3  # lines that a chunk repeats take at most this part of it
-GRAINS = 32  # atoms lighter than this part of the budget are joined, which bounds the search
+A_CHUNK = 6  # the cost of a chunk: adding a chunk is preferred to splitting a paragraph
+UNEVEN = 2  # the cost of an empty chunk among full ones; keeps the last chunk from being a single sentence
+BARE = 10  # the cost of a chunk that has no room for its lead-in
+HEADER = 2  # a table's header takes at most 1/HEADER of a chunk: rows mean little without it
+REPEATED = 3  # other repeated lines take at most 1/REPEATED of a chunk
+GRAINS = 32  # atoms that weigh at most 1/GRAINS of the budget together are joined, which bounds the search
 
-# Where an atom that is too long may be cut, best place first; after these come words, then characters.
+# Places to cut an atom that is too long, best first. Words and then characters come after these.
 _PARAGRAPH = re.compile(r"(?<=\n)(?=[ \t]*\n)")
 _LINE = re.compile(r"(?<=\n)")
 BOUNDARIES: dict[BlockKind, tuple[re.Pattern[str], ...]] = {"prose": (), "code": (_PARAGRAPH, _LINE), "table": (_LINE,)}
-_SENTENCE = re.compile(r"(?<=[^\d][.!?:]\s)(?=\S)|(?<=[。！？])|\n")  # the number of an item is none
+_SENTENCE = re.compile(r"(?<=[^\d][.!?:]\s)(?=\S)|(?<=[。！？])|\n")  # not after the number of an item
 _WORD = re.compile(r"\S+\s*")
 _CLAUSE = re.compile(r"[^\s,;:、，；：]+[,;:、，；：]?")
 
 
 def split_words(text: str, budget: int, weigh: Weigh) -> list[str]:
     """Split `text` into parts of at most `budget`: between words, else after punctuation, else anywhere."""
-    weigh(_WORD.findall(text) + _CLAUSE.findall(text))  # all at once: the splitter would weigh one at a time
-    from langchain_text_splitters import RecursiveCharacterTextSplitter  # 0.4 s, and few texts need it
+    weigh(_WORD.findall(text) + _CLAUSE.findall(text))  # weigh all at once: the splitter weighs one at a time
+    from langchain_text_splitters import RecursiveCharacterTextSplitter  # takes 0.4 s, and few texts need it
 
     splitter = RecursiveCharacterTextSplitter(
         separators=[r"\s+", r"[,;:、，；：]", ""],
@@ -55,10 +55,10 @@ def split_words(text: str, budget: int, weigh: Weigh) -> list[str]:
 
 @dataclass(frozen=True)
 class Packer:
-    """Packs atoms into packs of at most `budget`: the sum of their weights, of gaps, and of what is repeated.
+    """Packs atoms into packs of at most `budget`, counting atoms, gaps and repeated lines.
 
     A pack that begins within a list, a note, a table or a listing repeats the lines that introduce it, if they are
-    short. Otherwise `overlap` is how much of the prose before, in whole words, prose repeats.
+    short. Other prose repeats up to `overlap` of the preceding prose, in whole words.
     """
 
     budget: int
@@ -81,17 +81,17 @@ class Packer:
         return packs[::-1]
 
     def _starts(self, atoms: Sequence[Atom], weights: list[int], heads: list[Repeated]) -> list[int]:
-        """Return for each end, from 0 to the number of atoms, where its last pack begins; of equal ways the shortest.
+        """Return, for each end from 0 to the number of atoms, where its last pack begins. Ties go to the shortest pack.
 
-        Atoms that differ in what they are under are never joined, so a pack may have as many as its budget has tokens.
-        The fullest pack is tried first: shorter ones leave more empty, so few can still cost less.
+        Atoms with different `under` are never joined, so a pack can have as many atoms as the budget has tokens. The
+        search tries the fullest pack first and stops early: shorter packs are less even, so few of them can cost less.
         """
         budget = self.budget
         gaps = [self._gap(atom) for atom in atoms]
-        rooms = [budget - head.weight for head in heads]  # for atoms, below what the pack repeats
+        rooms = [budget - head.weight for head in heads]  # budget for atoms after the repeated lines
         totals = list(itertools.accumulate(weights, initial=0))
-        begun: list[float] = []  # by the first atom of a pack: what all packs before it cost, and its own break
-        lows: list[int] = []  # the first atoms for which `begun` is less than for all that follow
+        begun: list[float] = []  # by first atom of a pack: the cost of all packs before it plus its own break
+        lows: list[int] = []  # first atoms whose `begun` is less than all later ones
         cost, starts, fullest = 0.0, [0], 0
         for end, atom in enumerate(atoms, 1):
             begun.append(cost + A_CHUNK + (atom.cost if end > 1 else APART))
@@ -106,7 +106,7 @@ class Packer:
                 filled = totals[end] - totals[start] - gaps[start]
                 uneven = UNEVEN * (1 - filled / budget) ** 2
                 if begun[lows[low]] + uneven > cost:
-                    break  # a shorter pack is at least as uneven
+                    break  # shorter packs are at least as uneven
                 bare = BARE if filled > rooms[start] else 0
                 if (way := begun[start] + bare + uneven) <= cost:
                     cost, best = way, start
@@ -116,7 +116,7 @@ class Packer:
     def _gap(self, atom: Atom) -> int:
         return self.gap if atom.gap else 0
 
-    # -- what is repeated
+    # -- repeated lines
 
     def _heads(self, atoms: Sequence[Atom]) -> list[Repeated]:
         known: dict[tuple[object, ...], Repeated] = {}
@@ -129,7 +129,7 @@ class Packer:
         return heads[: len(atoms)]
 
     def _head(self, atom: Atom) -> Repeated:
-        """Return the lines that introduce `atom`, those next to it first, as long as they are short."""
+        """Return the lines that introduce `atom`, as many as fit; the nearest ones have priority."""
         left = self.budget // REPEATED
         most = self.budget // HEADER if atom.kind == "table" else left
         scope = [] if atom.has_header else atom.scope[len(atom.scope) - self._short(atom.scope, most) :]
@@ -142,7 +142,7 @@ class Packer:
         return head._replace(weight=self.weigh([head.text])[0] + self.gap)
 
     def _short(self, lines: Sequence[str], room: int) -> int:
-        """Return how many of the last `lines` take at most `room` together."""
+        """Return how many of the last `lines` fit into `room` together."""
         kept = 0
         for weight in self.weigh(list(lines[::-1])):
             room -= weight + self.gap
@@ -152,7 +152,7 @@ class Packer:
         return kept
 
     def _overlap(self, atoms: Sequence[Atom], place: int) -> Repeated:
-        """Return the last words of prose before the prose at `place`."""
+        """Return the last words of the prose before the prose at `place`."""
         before, start = atoms[place].kind == "prose", place
         while before and start and place - start < self.overlap and atoms[start - 1].kind == "prose":
             start -= 1
@@ -165,10 +165,10 @@ class Packer:
                 break
         return self._weighed(Repeated(overlap="".join(words) + (atoms[place].gap or " ") if words else ""))
 
-    # -- what is cut
+    # -- cutting
 
     def _cut_to_fit(self, atoms: Sequence[Atom]) -> tuple[list[Atom], list[int]]:
-        """Return atoms that fit, with their weights (gaps included); light ones are joined."""
+        """Return atoms that fit the budget, with their weights including gaps. Light atoms are joined."""
         fitting: list[Atom] = []
         weights: list[int] = []
         for atom, weight in zip(atoms, self.weigh([atom.text for atom in atoms]), strict=True):
@@ -188,7 +188,7 @@ class Packer:
         return (before.kind, before.under, before.scope) == (atom.kind, atom.under, atom.scope)
 
     def _cut(self, atom: Atom) -> list[tuple[Atom, int]]:
-        """Cut an atom that is too long at the best places that its kind offers."""
+        """Cut an atom that is too long at the best places for its kind."""
         found: list[Atom] = []
         scopes, before, lead = Scopes(atom.text, atom.scope), "", atom.part.lead
         for spans in cut_spans(atom.part.spans, self._sizes(atom)):
@@ -205,16 +205,16 @@ class Packer:
         return list(zip(found, self.weigh([part.text for part in found]), strict=True))
 
     def _sizes(self, atom: Atom) -> list[int]:
-        """Return the lengths of the parts of an atom's spans; the first one stands behind its marker."""
+        """Return the lengths to cut an atom's spans into; the first length excludes the item's marker."""
         lead = atom.part.lead
         texts = self._parts(lead + raw(atom.part.spans), BOUNDARIES[atom.kind])
         sizes = list(map(len, texts))
-        while len(sizes) > 1 and sizes[0] <= len(lead):  # a budget of less than a marker
+        while len(sizes) > 1 and sizes[0] <= len(lead):  # the budget is smaller than the marker
             sizes[:2] = [sizes[0] + sizes[1]]
         return [sizes[0] - len(lead), *sizes[1:]]
 
     def _parts(self, text: str, boundaries: tuple[re.Pattern[str], ...]) -> list[str]:
-        """Split `text` into parts that fit; joined they are `text` again."""
+        """Split `text` into parts that fit. Joined, the parts give `text`."""
         if not boundaries:
             return split_words(text, self.budget, self.weigh)
         texts = [part for part in boundaries[0].split(text) if part]
@@ -238,7 +238,7 @@ def _cut_cost(atom: Atom, before: str, text: str, scopes: Scopes) -> int:
 
 
 def _gist(paragraph: TextLine) -> TextLine:
-    """Return the sentence of a paragraph that introduces something, else the first, which names its subject."""
+    """Return the last sentence of a paragraph that introduces something, else the first, which names its subject."""
     text = raw(paragraph.spans)
     ends = [0, *(place.start() for place in _SENTENCE.finditer(text)), len(text)]
     start, end = ends[-2:] if introduces(paragraph.text) else ends[:2]

@@ -1,6 +1,6 @@
-"""Packs: the atoms of a chunk and what it repeats from before, as plain text and as Markdown.
+"""Defines packs: the atoms of a chunk and the lines it repeats, as plain text and as Markdown.
 
-Knows no budget and no model.
+Independent of token budgets and models.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -13,13 +13,13 @@ from pipelines.page.markdown import write
 from pipelines.page.plain import NEW_LINE, cut_spans, raw
 from pipelines.page.tree import Span, Spans, text_spans
 
-OMITTED = "…"  # the line between what a chunk repeats and where it goes on, but in a table
+OMITTED = "…"  # the line between repeated lines and the rest of a chunk, except in tables
 
 
 class Repeated(NamedTuple):
-    """What a pack of this kind repeats: the sentences that lead to it, the lines of its scope, or an `overlap`.
+    """The lines that a pack of this kind repeats: introductory sentences, the lines of its scope, or an `overlap`.
 
-    `head` are the spans of a table's head that is its scope.
+    `head` is the table header in the scope, as spans.
     """
 
     kind: BlockKind = "prose"
@@ -31,7 +31,7 @@ class Repeated(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The lines before the pack, as plain text."""
+        """The repeated lines, as plain text."""
         leads = "".join(f"{line.text}\n" for line in self.leads)
         if leads and self.kind == "code":
             leads += "\n"
@@ -40,7 +40,7 @@ class Repeated(NamedTuple):
 
 
 class Pack(NamedTuple):
-    """The atoms of a chunk, and what it repeats."""
+    """The atoms of a chunk and the lines that it repeats."""
 
     atoms: Sequence[Atom]
     repeated: Repeated = Repeated()
@@ -52,7 +52,7 @@ class Pack(NamedTuple):
 
     @property
     def markdown(self) -> str:
-        """The Markdown of the chunk, whose plain text is `text`."""
+        """The Markdown of the chunk; its plain text is `text`."""
         parts = _without_blank_ends(list(_parts(chain.from_iterable(atom.parts for atom in self.atoms))))
         parts[0] = _without_space_before(parts[0])
         parts[-1] = _without_space_after(parts[-1])
@@ -60,7 +60,7 @@ class Pack(NamedTuple):
 
 
 def _parts(atoms: Iterable[Atom]) -> Iterator[Part]:
-    """Yield the lines, the listings and the tables that atoms are parts of."""
+    """Yield the lines, listings and tables that the atoms belong to."""
     run: list[Atom] = []
     for atom in atoms:
         if run and (atom.gap or atom.kind != run[0].kind):
@@ -82,13 +82,13 @@ def _part(run: Sequence[Atom]) -> Part:
 
 
 def _without_blank_ends(parts: list[Part]) -> list[Part]:
-    """Return the parts of a chunk from the first to the last that has words: a cut may leave spaces alone."""
+    """Return the parts of a chunk without blank parts at either end, which a cut may leave."""
     worded = [place for place, part in enumerate(parts) if part.text.strip()] or [0]
     return parts[worded[0] : worded[-1] + 1]
 
 
 def _without_space_before(part: Part) -> Part:
-    """Return the first part of a chunk: prose without spaces before it, anything else without empty lines."""
+    """Return the first part of a chunk without leading space; code and tables lose only blank lines."""
     text = raw(part.spans)
     if part.kind == "prose":
         part = part._replace(lead=part.lead.lstrip())
@@ -117,7 +117,7 @@ def _with_repeated(parts: list[Part], repeated: Repeated) -> list[Part]:
         return [*lines, first, *rest]
     if repeated.text and first.kind == "table":
         first = first._replace(head=repeated.head if repeated.scope else first.head, gap="\n")
-    elif repeated.text and first.kind == "code" and first.gap and not repeated.scope:  # a listing of its own
+    elif repeated.text and first.kind == "code" and first.gap and not repeated.scope:  # starts a new listing
         return [
             *_leads(repeated),
             Part("prose", text_spans(OMITTED), GAP, within=first.within),
@@ -133,7 +133,7 @@ def _with_repeated(parts: list[Part], repeated: Repeated) -> list[Part]:
 
 
 def _lines(lines: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Yield the lines of a text that have words with the gap before each."""
+    """Yield the nonempty lines with the gap before each."""
     gap = GAP
     for line in lines:
         if line:
@@ -146,5 +146,5 @@ def _leads(repeated: Repeated) -> Iterator[Part]:
     for lead in repeated.leads:
         yield Part("prose", lead.spans, gap, within=lead.within, lead=lead.lead, item=lead.item, below=lead.below)
         gap = "\n"
-    if repeated.leads and repeated.kind == "prose":  # what is left out belongs to the item or note before it
+    if repeated.leads and repeated.kind == "prose":  # the omitted text belongs to the same item or note
         yield Part("prose", text_spans(OMITTED), "\n", within=repeated.leads[-1].within)

@@ -1,24 +1,24 @@
-"""Estimates the number of tokens of a text, fast: each word is counted once and remembered.
+"""Estimates the number of tokens of a text quickly: each word is counted once and cached.
 
-The estimate is exact for models that split at spaces first (BERT) and close for others; the model's tokenizer gives
-the exact count.
+The estimate is exact for models that split at spaces first (BERT) and close for others. The model's tokenizer gives the
+exact count.
 """
 
 import re
 from collections.abc import Callable
 from itertools import chain
 
-# A text never weighs less than its length divided by this: a model reads a word of 100,000 characters as one unknown
-# token, and ignores indentation. English prose has 4 to 5 characters a token.
+# A text weighs at least its length divided by this: a model reads a word of 100,000 characters as one unknown token,
+# and ignores indentation. English prose has 4 to 5 characters per token.
 CHARACTERS_PER_TOKEN = 16
 
-REMEMBERED = 4_000_000  # characters of words kept, about 50 MB; all of Ray's documentation has 1,000,000
+REMEMBERED = 4_000_000  # characters of cached words, about 50 MB; all of Ray's documentation has 1,000,000
 
 _WORD = re.compile(r"\s?\S+")  # with the space before it, which byte-level models read as part of the word
 
 
 class WordWeights:
-    """Weighs texts in tokens, without special tokens; `count` is called for new words only."""
+    """Weighs texts in tokens, without special tokens. `count` is called for new words only."""
 
     def __init__(self, count: Callable[[list[str]], list[int]]) -> None:
         self._count = count

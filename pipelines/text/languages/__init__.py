@@ -1,7 +1,7 @@
-"""Says what readers see in their language: each file here is one, en.yaml says how they are made.
+"""Provides the texts that readers see in their language; each YAML file is one, described in en.yaml.
 
-`answer` has what answers say within their own text, `launcher` what the widget shows before it is opened, `page` the
-other texts of the page and the widget, which a terminal and a chat platform show too.
+`answer` contains texts within an answer, and `launcher` the texts of the closed widget. `page` contains the other
+texts of the page and the widget, which terminals and chat platforms use too.
 """
 
 from collections.abc import Mapping
@@ -16,30 +16,30 @@ LANGUAGES = tuple(sorted(path.name[:-5] for path in files(__name__).iterdir() if
 
 
 def without_region(tag: str) -> str:
-    """Return the language of a BCP 47 tag, or of one with underscores: that of pt-BR and pt_BR is pt."""
+    """Return the language of a BCP 47 tag, also if written with underscores: pt for pt-BR and pt_BR."""
     return tag.lower().replace("_", "-").partition("-")[0]
 
 
 def choose_language(*wanted: str) -> str:
-    """Return the first of the `wanted` languages (BCP 47) that there is a file for, else English."""
+    """Return the first of the `wanted` languages (BCP 47) for which a file exists, else English."""
     return next((tag for tag in map(without_region, wanted) if tag in LANGUAGES), ENGLISH)
 
 
 def say(name: str, language: str, **values: object) -> str:
-    """Return what an answer says, with its values. Raises KeyError for a text or value that is not there."""
+    """Return a text used within answers, with its values filled in. Raises KeyError for a missing text or value."""
     text: str = read_texts(language)["answer"][name]
     return text.format(**values)
 
 
 def say_beside(name: str, language: str, **values: object) -> str:
-    """Return what a client says beside an answer: a text of the page, in the form for `n` where it has forms."""
+    """Return a text that a client shows with an answer, in the plural form for `n` if it has forms."""
     text = read_texts(language)["page"][name]
     form: str = text if isinstance(text, str) else text[plural_form(language, int(str(values["n"])))]
     return form.format(**values)
 
 
 def plural_form(language: str, n: int) -> str:
-    """Return the form that a text about `n` things has in a language, by Unicode's plural rules."""
+    """Return the plural category of `n` in a language, by Unicode's plural rules."""
     if language in ("ja", "ko", "zh"):
         return "other"
     if language in ("pl", "ru"):
@@ -50,7 +50,7 @@ def plural_form(language: str, n: int) -> str:
 
 
 def join(texts: list[str], language: str) -> str:
-    """Return sentences one after the other: Chinese and Japanese have no space between them."""
+    """Join sentences; Chinese and Japanese have no space between them."""
     return ("" if language in ("ja", "zh") else " ").join(texts)
 
 
