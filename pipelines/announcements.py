@@ -1,6 +1,7 @@
-"""Brings announced changes of pages into the live index: one run for all that are due.
+"""Brings announced page changes into the live index: one run covers all that are due.
 
-A page that could not be read is tried again: the site may not be built yet. Knows no HTTP and no command line.
+A page that could not be read is tried again, because the site may not be built yet. This module knows no HTTP and no
+command line.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,14 +14,14 @@ from pipelines.indexing.summary import Outcome, ReindexSummary
 from pipelines.store import Announced, Store
 from pipelines.text.progress import Progress
 
-# The pause before the second attempt, doubled for each further one, and how many there are: 15 minutes in all.
+# Seconds before the second attempt, doubled for each further one, and the number of attempts: 15 minutes in all.
 AGAIN_S, MOST_ATTEMPTS = 60.0, 5
 
 
 def reindex_announced(
     store: Store, collection: Collection, options: ReindexOptions, progress: Progress
 ) -> ReindexSummary | None:
-    """Index the pages whose changes were announced and are due; None if there are none. Raises as `reindex`."""
+    """Index the pages whose announced changes are due; return None if none are. Raises the same errors as `reindex`."""
     if not any(row["due"] for row in store.announced_collections() if row["collection"] == collection.name):
         return None
     with open_run(SINGLE_PAGES, store, collection, options, progress) as (record, work):
@@ -38,13 +39,16 @@ def reindex_announced(
 
 
 def join(taken: Sequence[Announced]) -> PageChanges:
-    """Return the changes of all announcements, of which the last one counts for each page."""
+    """Merge the changes of all announcements; for each page the last announcement wins."""
     last = {url: is_deleted for one in taken for urls, is_deleted in ((one.changed, False), (one.deleted, True))
             for url in urls}  # fmt: skip
     return PageChanges(*(tuple(url for url, deleted in last.items() if deleted is which) for which in (False, True)))
 
 
 def _end_all(store: Store, taken: Sequence[Announced], unread: Mapping[str, str], summary: ReindexSummary) -> None:
+    """End each announcement: as failed, as done, or with the warnings that say why the run published or deleted
+    nothing.
+    """
     for one in taken:
         failed = "; ".join(f"{url}: {unread[url]}" for url in one.changed if url in unread) or None
         unpublished = summary.outcome in (Outcome.TEXT_LOST, Outcome.NOTHING_INDEXED)
@@ -56,6 +60,6 @@ def _end_all(store: Store, taken: Sequence[Announced], unread: Mapping[str, str]
 
 
 def _end(store: Store, one: Announced, error: str | None) -> None:
-    """Note the end of a run over `one`: of the announcement too, if all was read or there were attempts enough."""
+    """End one run's attempt at `one`. If pages failed and attempts are left, schedule the next attempt."""
     again = error is not None and one.attempts < MOST_ATTEMPTS
     store.end_announcement(one.id, error, AGAIN_S * 2 ** (one.attempts - 1) if again else None)

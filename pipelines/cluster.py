@@ -1,8 +1,8 @@
-"""Connects to Ray: a running cluster, or a local Ray for as long as it is used.
+"""Connects to Ray: to a running cluster, or to a local Ray that stops after use.
 
-The third place in pipelines that knows Ray, beside the chain that builds an index and the distribution of an
-evaluation: both need a connection, and a library user has no command line to open one. Ray is imported on use, so
-that a run which only reads the database does not load it.
+Three parts of pipelines know Ray: this module, the chain that builds an index, and the distribution of an evaluation.
+The other two need a connection, and a library user has no command line to open one. Ray is imported on first use, so a
+run that only reads the database does not load it.
 """
 
 import contextlib
@@ -39,7 +39,9 @@ BUSY_REMEDY = "end other programs (memory, CPUs), and try `python -c 'import ray
 
 
 class UnreachableCluster(ConnectionError):
-    """Nothing listens at the address of the cluster, or no Ray starts here: what the problem is, and what to do."""
+    """Nothing listens at the cluster's address, or Ray does not start here. The message gives the problem and a
+    remedy.
+    """
 
     def __init__(self, problem: str, remedy: str) -> None:
         super().__init__(f"{problem}: {remedy}")
@@ -47,32 +49,32 @@ class UnreachableCluster(ConnectionError):
 
 
 class WorkFailed(RuntimeError):
-    """What a worker of Ray did has failed; the message is that of the error there."""
+    """A task on a Ray worker failed; the message comes from the worker's error."""
 
 
 class UnreachableDatabase(ValueError):
-    """The cluster has other machines, and the database answers on this one only."""
+    """The cluster has other machines, but only this one can reach the database."""
 
 
 @dataclass(frozen=True, slots=True)
 class RayCluster:
-    """A connected Ray; `address` is where other processes find it."""
+    """A connected Ray; other processes find it at `address`."""
 
     address: str
 
     def free_resources(self) -> dict[str, Mapping[str, float]]:
-        """Return the free resources of each node by its id, such as `{"CPU": 8.0, "GPU": 1.0}`."""
+        """Return the free resources of each node by node id, such as `{"CPU": 8.0, "GPU": 1.0}`."""
         import ray
 
-        # Ray 2.60 offers free resources by node nowhere else; their sum would promise actors that fit no node.
+        # No public API of Ray 2.60 gives free resources per node. Their sum would promise actors that fit on no node.
         if free := ray_internals.find(ray_internals.FREE_RESOURCES):
             return dict(free())
         return {node["NodeID"]: node["Resources"] for node in ray.nodes() if node["Alive"]}
 
     def ask_for_node(self, needed: Mapping[str, float], enough: Callable[[], bool], within_s: float) -> None:
-        """Ask an autoscaler for a node with `needed` resources, and wait until there are `enough`; `within_s` at most.
+        """Ask the autoscaler for a node with `needed` resources, and wait until `enough()` or for at most `within_s`.
 
-        Only an explicit request brings a node before anything runs (Ray's docs, `request_resources`).
+        Only an explicit request adds a node before any work runs (Ray's docs, `request_resources`).
         """
         from ray.autoscaler.sdk import request_resources
 
@@ -85,35 +87,38 @@ class RayCluster:
             request_resources(bundles=[])
 
     def machines(self) -> set[str]:
-        """Return the addresses of the machines that are alive; nodes with loopback addresses are all on this one."""
+        """Return the addresses of the machines that are alive. Nodes with loopback addresses all count as this
+        machine.
+        """
         import ray
 
         addresses = {node["NodeManagerAddress"] for node in ray.nodes() if node["Alive"]}
         return {"127.0.0.1" if ipaddress.ip_address(address).is_loopback else address for address in addresses}
 
 
-# A job gives way to what else this machine does (Ray's own default). A service must not: beside a language model on the
-# same two cores its checks of claims came 5 s late, and the sentences with them.
+# A job yields the CPU to other programs on its machine, which is Ray's default. A service must not: when it shared two
+# cores with a language model, its claim checks were 5 s late, and so were the sentences.
 JOB_NICENESS, SERVICE_NICENESS = 15, 0
 
 
 @contextlib.contextmanager
 def connect_ray(address: str = "local", niceness: int = JOB_NICENESS, metrics: int = 0) -> Iterator[RayCluster]:
-    """Yield the Ray that this process is connected to, else the one at `address`; "local" starts one on this machine.
+    """Yield the Ray that this process is connected to, or connect to the one at `address`; "local" starts one here.
 
-    The workers of a Ray started here have this `niceness`, and its metrics the port `metrics` (0: a free one). A
-    connection made here is closed at the end, a Ray started here is stopped. Raises UnreachableCluster; an error of Ray
-    that the body raises becomes the one that it stands for, see `own_error`.
+    Workers of a Ray started here run at this `niceness`, and its metrics are at port `metrics` (0: a free port). On
+    exit, a connection made here is closed and a Ray started here is stopped. Raises UnreachableCluster. If the body
+    raises one of Ray's errors, it is replaced by the original error (see `own_error`).
     """
-    # Ray takes these from the environment alone. `uv run` would build its environment in every worker; ray#53727 prints
-    # an alarm for every actor pool; Ray Data looks every ten seconds whether nodes have joined.
+    # Ray reads these from the environment only. With `uv run`, it would build the environment again in each worker.
+    # Ray's log prints a false alarm for each actor pool (ray#53727). By default, Ray Data waits ten seconds between
+    # looks for new nodes.
     os.environ.setdefault("RAY_ENABLE_UV_RUN_RUNTIME_ENV", "0")
     os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
     os.environ.setdefault("RAY_DATA_MIN_GAP_BETWEEN_AUTOSCALING_REQUESTS", "2")
     if address != "local":
         send_token()
-        # A task on a host that vanished is waited for until its connection is found dead: by Ray's defaults after seven
-        # minutes. Ray's servers refuse those who ask more often than once a minute (ENHANCE_YOUR_CALM).
+        # Ray waits for a task on a vanished host until it notices the dead connection, by default after seven minutes.
+        # Ray's servers reject clients that ping more than once a minute (ENHANCE_YOUR_CALM).
         os.environ.setdefault("RAY_grpc_client_keepalive_time_ms", "65000")
         os.environ.setdefault("RAY_grpc_client_keepalive_timeout_ms", "20000")
     import ray
@@ -123,7 +128,7 @@ def connect_ray(address: str = "local", niceness: int = JOB_NICENESS, metrics: i
     ray_internals.warn_of_missing(ray_internals.OF_CLUSTERS)
     starts_here = not ray.is_initialized()
     if starts_here:
-        if problem := why_unreachable(address):  # Ray would try for minutes, without a word
+        if problem := why_unreachable(address):  # Ray would retry silently for minutes
             raise UnreachableCluster(problem, REMEDY)
         for warning in check_place().warnings if address == "local" else ():
             log.warning("%s", warning)
@@ -143,20 +148,22 @@ def connect_ray(address: str = "local", niceness: int = JOB_NICENESS, metrics: i
 
 @contextlib.contextmanager
 def _own_sigterm() -> Iterator[None]:
-    """Have SIGTERM do after the body, in which Ray connects, what it did before.
+    """Restore this process's SIGTERM handling after the body, in which Ray connects.
 
-    Ray 2.60 has native code print `*** SIGTERM received` with a stack first, and replaces the handler of the process
-    by one of its own. That one stays where the process had none: it ends Ray too.
+    Ray 2.60 installs native code that prints `*** SIGTERM received` with a stack, and replaces the process's handler.
+    If the process had no handler, Ray's stays, because it also stops Ray.
     """
     before = signal.getsignal(signal.SIGTERM)
     yield
     if threading.current_thread() is threading.main_thread():
         own = before if callable(before) else signal.getsignal(signal.SIGTERM)
-        signal.signal(signal.SIGTERM, own)  # again, so that no native handler is left in front of it
+        signal.signal(signal.SIGTERM, own)  # set it again, so that no native handler runs before it
 
 
 def why_unreachable(address: str) -> str:
-    """Return why no cluster can be at an address, "" if something listens there or it is a word such as `auto`."""
+    """Return why no cluster can be at `address`; "" if something listens there or the address is a word such as
+    `auto`.
+    """
     host, _, port = address.rpartition("://")[2].rstrip("/").rpartition(":")
     if port.isdecimal():
         try:
@@ -167,10 +174,10 @@ def why_unreachable(address: str) -> str:
 
 
 def own_error(error: Exception) -> Exception:
-    """Return the error that one of Ray stands for, without what Ray adds to its message.
+    """Return the original error behind one of Ray's, without the text that Ray adds to its message.
 
-    An error of a task holds its cause, to which Ray Data adds advice; that of an actor, and what Ray Data makes of
-    one, only names it on a line of its own.
+    A task's error contains its cause, to which Ray Data appends advice. An actor's error, and the one Ray Data makes of
+    it, only name the cause on a separate line of the message.
     """
     cause = getattr(error, "cause", None) or error
     if type(cause).__module__.startswith("ray."):
@@ -181,38 +188,39 @@ def own_error(error: Exception) -> Exception:
 
 
 def quiet_context() -> Any:
-    """Return the options of Ray Data, with which it prints nothing: its caller reports progress, and errors once."""
+    """Return Ray Data's context, set to print nothing: the caller reports progress, and each error once."""
     import ray.data
 
     context = ray.data.DataContext.get_current()
     context.enable_progress_bars = False
     context.print_on_execution_start = False
     logging.getLogger("ray.data").setLevel(logging.CRITICAL)
-    warnings.filterwarnings("ignore", "The minimum number of concurrent actors")  # the input is short: no problem
+    warnings.filterwarnings("ignore", "The minimum number of concurrent actors")  # harmless: the input is short
     return context
 
 
 def leave_to_others(context: Any, held: Mapping[str, float]) -> None:
-    """Have Ray Data plan without what others hold (`CPU`, `GPU`) of a cluster: it would start actors there."""
+    """Have Ray Data plan without the `CPU` and `GPU` that others hold; otherwise it would start actors there."""
     from ray.data import ExecutionResources
 
-    # Ray removes `exclude_resources` in 2027 for `label_selector`, which can't say this: a service and a run share
-    # nodes. Nor can `resource_limits`, a fixed number: nodes that join later would stay idle.
+    # Ray will remove `exclude_resources` in 2027 in favor of `label_selector`, which can't express this: a service and
+    # a run share nodes. `resource_limits` doesn't work either: it is a fixed number, so nodes that join later would
+    # stay idle.
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # one line in the log of each job
+        warnings.simplefilter("ignore", DeprecationWarning)  # it would add one line to each job's log
         context.execution_options.exclude_resources = ExecutionResources(cpu=held["CPU"], gpu=held["GPU"])
 
 
 def is_connected() -> bool:
-    """Return whether this process is connected to a Ray."""
+    """Return whether this process is connected to Ray."""
     return "ray" in sys.modules and bool(sys.modules["ray"].is_initialized())
 
 
 def start_local_ray(**options: Any) -> None:
-    """Start a Ray that only this machine reaches, and connect to it; `options` are those of `ray.init`.
+    """Start a Ray that only this machine can reach, and connect to it; `options` are passed to `ray.init`.
 
-    It has no dashboard, and counts and reports no usage, unless RAY_USAGE_STATS_ENABLED is 1.
-    Raises UnreachableCluster.
+    It has no dashboard, and neither collects nor sends usage statistics unless RAY_USAGE_STATS_ENABLED is 1. Raises
+    UnreachableCluster.
     """
     import ray
 
@@ -223,15 +231,15 @@ def start_local_ray(**options: Any) -> None:
     try:
         with _loopback_alone(), _usage_as_asked(), given_ports():
             ray.init(address="local", **quiet, **place.options(), **options)
-    except Exception as error:  # a bare one where a busy machine takes longer than Ray waits
+    except Exception as error:  # Ray raises a bare Exception if a busy machine is too slow for it
         said = first_words(place.folder, os.getpid())
-        known = said and "Timed out" not in said  # as on a busy machine
+        known = said and "Timed out" not in said  # a timeout means a busy machine
         reason, remedy = said or str(error), LOCAL_REMEDY if known else BUSY_REMEDY
         raise UnreachableCluster(f"Ray does not start here ({reason})", remedy) from error
 
 
 def check_place() -> RayPlace:
-    """Return where a Ray can work on this machine. Raises UnreachableCluster."""
+    """Return the place where Ray can work on this machine. Raises UnreachableCluster."""
     try:
         return find_place(os.environ)
     except NoPlaceForRay as error:
@@ -239,7 +247,7 @@ def check_place() -> RayPlace:
 
 
 def keep_token_private() -> None:
-    """Write Ray's token if there is none, and close the file of one to other accounts.
+    """Write Ray's token if it doesn't exist, and make its file unreadable for other accounts.
 
     Ray 2.60 makes the file and its folder readable by everybody. Raises PermissionError.
     """
@@ -253,7 +261,7 @@ def keep_token_private() -> None:
         with tempfile.NamedTemporaryFile("w", dir=folder) as making, contextlib.suppress(FileExistsError):
             making.write(secrets.token_hex(32))
             making.flush()
-            os.link(making.name, token)  # whole, and the first of several processes wins
+            os.link(making.name, token)  # the file appears whole, and the first of several processes wins
 
 
 def _join(address: str) -> None:
@@ -271,9 +279,9 @@ def _join(address: str) -> None:
 
 
 def send_token() -> None:
-    """Have Ray send the token of this account to clusters, if it has one and RAY_AUTH_MODE does not say whether to.
+    """Have Ray send this account's token to clusters, if there is one and RAY_AUTH_MODE is not set.
 
-    Ray 2.60 sends none by itself. It reads the variable when it is first imported.
+    Ray 2.60 sends no token by default. It reads the variable on its first import.
     """
     named = os.environ.get("RAY_AUTH_TOKEN") or os.environ.get("RAY_AUTH_TOKEN_PATH")
     if named or (Path.home() / ".ray" / "auth_token").exists():
@@ -281,10 +289,10 @@ def send_token() -> None:
 
 
 def as_it_is(address: str) -> contextlib.AbstractContextManager[None]:
-    """Have Ray connect to an address of the loopback interface as it is.
+    """Return a context in which Ray connects to a loopback address unchanged.
 
-    Elsewhere Ray takes such an address for one of the network, where a head on 127.0.0.1 does not listen, and gives
-    up after 44 s.
+    On Linux, Ray replaces it by a network address. A head on 127.0.0.1 does not listen there, and Ray gives up after 44
+    s.
     """
     is_loopback = address.rsplit(":", 1)[0].strip("[]") in LOOPBACK
     return _loopback_alone() if is_loopback else contextlib.nullcontext()
@@ -292,11 +300,11 @@ def as_it_is(address: str) -> contextlib.AbstractContextManager[None]:
 
 @contextlib.contextmanager
 def _loopback_alone() -> Iterator[None]:
-    """Have the processes of the Ray that starts listen on 127.0.0.1 alone, as on Windows and macOS.
+    """Make a Ray that starts in the body listen on 127.0.0.1 only, as it does on Windows and macOS.
 
-    Elsewhere Ray 2.60 replaces a `_node_ip_address` of 127.0.0.1 by an address of the network.
+    On Linux, Ray 2.60 replaces a `_node_ip_address` of 127.0.0.1 by a network address.
     """
-    name = ray_internals.find(ray_internals.CLUSTERS_VARIABLE)  # read by the processes that this one starts
+    name = ray_internals.find(ray_internals.CLUSTERS_VARIABLE)  # child processes read it
     if name is None:
         yield
         return
@@ -311,10 +319,10 @@ def _loopback_alone() -> Iterator[None]:
 
 
 def _usage_as_asked() -> contextlib.AbstractContextManager[None]:
-    """Have the Ray that starts count and report its usage only if RAY_USAGE_STATS_ENABLED is 1.
+    """Return a context in which a new Ray collects and sends usage statistics only if RAY_USAGE_STATS_ENABLED is 1.
 
-    Ray 2.60 starts the process of the dashboard without a dashboard too, to count usage, and asks three clouds'
-    metadata addresses before it looks whether it may. With the variable, `ray.init` would set it to 0 again.
+    Even without a dashboard, Ray 2.60 starts its process, to collect usage. That process queries the metadata addresses
+    of three clouds before it checks whether it may. If the variable is 1, `ray.init` would set it back to 0.
     """
     if os.environ.get("RAY_USAGE_STATS_ENABLED") == "1":
         return _replaced(ray_internals.SET_USAGE, lambda enabled: None)
@@ -323,7 +331,7 @@ def _usage_as_asked() -> contextlib.AbstractContextManager[None]:
 
 @contextlib.contextmanager
 def _replaced(internal: ray_internals.Internal, value: object) -> Iterator[None]:
-    """Have Ray read `value` instead of one of its own for as long as the body runs, if it has such a one."""
+    """Have Ray read `value` in place of `internal` while the body runs; do nothing if this Ray has no such name."""
     saved = ray_internals.find(internal)
     if saved is None:
         yield
@@ -337,14 +345,14 @@ def _replaced(internal: ray_internals.Internal, value: object) -> Iterator[None]
 
 @contextlib.contextmanager
 def silent_stderr() -> Iterator[None]:
-    """Hold back what native code prints on standard error; print it if the body fails."""
+    """Hold back the output of native code on standard error; print it if the body fails."""
     with tempfile.TemporaryFile() as kept:
         sys.stderr.flush()
         saved = os.dup(2)
         os.dup2(kept.fileno(), 2)
         try:
             yield
-        except UnreachableCluster:  # which says why by itself
+        except UnreachableCluster:  # its message already says why
             raise
         except BaseException:
             kept.seek(0)

@@ -1,9 +1,9 @@
-"""Runs the embedded Postgres for as long as somebody uses it.
+"""Runs the embedded Postgres while at least one process uses it.
 
-`run_postgres(home)` yields a database URL. It starts the keeper of the server (`keeper.py`) if no server answers, holds
-a shared file lock while the URL is in use, and starts another keeper if that one dies. The kernel releases a lock with
-its process, so a killed user leaves no server behind, and no stale pid is trusted. Knows nothing of collections,
-indexes or Ray.
+`run_postgres(home)` yields a database URL. If no server answers, it starts the server's keeper (`keeper.py`). It takes
+a shared file lock while the URL is in use, and starts a new keeper if the old one dies. The kernel releases a lock when
+its process ends, so a killed user leaves no server behind, and nothing relies on a stale pid. This module knows nothing
+of collections, indexes or Ray.
 """
 
 import contextlib
@@ -23,22 +23,22 @@ from pipelines.keeper import STOP_TIMEOUT_S, read_url
 from pipelines.store import can_connect
 
 START_TIMEOUT_S = 60.0
-# With less space left, that is why a server did not start: a file of its write-ahead log has 16 MiB.
+# If less space is left, the full disk is why the server did not start: a file of its write-ahead log has 16 MiB.
 LEAST_SPACE_MIB = 16
-# Between two looks of each user whether the keeper lives: a system call.
+# Each user checks this often that the keeper lives; a check is one system call.
 WATCH_S = 1.0
 
 
 class EmbeddedPostgresFailed(RuntimeError):
-    """The embedded server could not be started; the message ends with its last log lines."""
+    """The embedded server could not be started; the message ends with the last lines of its log."""
 
 
 @contextlib.contextmanager
 def run_postgres(home: Path) -> Iterator[str]:
     """Yield the URL of the Postgres whose data is under `home`, starting it if it is not running.
 
-    Its role owns the database and no more: it is no superuser. The server stops by itself shortly after its last user
-    has ended, in whatever way. Raises EmbeddedPostgresFailed.
+    The URL's role owns the database but is not a superuser. The server stops by itself soon after its last user ends,
+    even if that user was killed. Raises EmbeddedPostgresFailed.
     """
     home = home.expanduser().absolute()
     home.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -51,15 +51,15 @@ def run_postgres(home: Path) -> Iterator[str]:
 
 
 def open_database(url: str, home: Path) -> contextlib.AbstractContextManager[str]:
-    """Yield `url`, or that of the Postgres under `home` where it is "". Raises EmbeddedPostgresFailed."""
+    """Yield `url`, or the URL of the Postgres under `home` if `url` is "". Raises EmbeddedPostgresFailed."""
     return contextlib.nullcontext(url) if url else run_postgres(home)
 
 
 @contextlib.contextmanager
 def run_scratch_postgres(home: Path) -> Iterator[str]:
-    """Yield the URL of a Postgres whose data stands in `home`, which goes when the body ends or before the next one.
+    """Yield the URL of a new Postgres with its data in `home`, and delete the data when the body ends.
 
-    Raises EmbeddedPostgresFailed.
+    Data left by a killed process is deleted before the next start. Raises EmbeddedPostgresFailed.
     """
     _remove(home)
     try:
@@ -71,19 +71,20 @@ def run_scratch_postgres(home: Path) -> Iterator[str]:
 
 def _remove(home: Path) -> None:
     deadline = time.monotonic() + STOP_TIMEOUT_S
-    while home.exists() and _is_kept(home) and time.monotonic() < deadline:  # it stops by itself
+    while home.exists() and _is_kept(home) and time.monotonic() < deadline:  # the keeper stops by itself
         time.sleep(0.05)
     shutil.rmtree(home, ignore_errors=True)
 
 
 @contextlib.contextmanager
 def _watch(home: Path) -> Iterator[None]:
-    """Start another keeper within seconds of the death of one, as long as the body runs."""
+    """While the body runs, start a new keeper within seconds after one dies."""
     over = threading.Event()
 
     def watch() -> None:
         while not over.wait(WATCH_S):
-            with contextlib.suppress(EmbeddedPostgresFailed, OSError):  # tried again; the caller gets the error
+            # tried again later; the caller's queries show the error
+            with contextlib.suppress(EmbeddedPostgresFailed, OSError):
                 if not _is_kept(home):
                     _start(home)
 
@@ -97,20 +98,20 @@ def _watch(home: Path) -> Iterator[None]:
 
 
 def _is_kept(home: Path) -> bool:
-    """Return whether a keeper runs: it holds a lock."""
+    """Return whether a keeper runs, which shows in its lock."""
     with (home / "postgres.keeper").open("a") as lock:
         return not try_lock(lock, shared=True)
 
 
 def _find(home: Path) -> str | None:
-    """Return the URL of a server that answers right now, or None."""
+    """Return the URL of a server that answers now, or None."""
     url = read_url(home)
     return url if url and can_connect(url) else None
 
 
 def _start(home: Path) -> str:
     """Start a keeper and return the URL of its server. Raises EmbeddedPostgresFailed."""
-    log = home / "postgres.log"  # a server writes statements into it, and with them questions
+    log = home / "postgres.log"  # the server logs statements there, which contain questions
     log.touch(mode=0o600)
     keep_private(log)
     with log.open("a") as output:
@@ -120,7 +121,7 @@ def _start(home: Path) -> str:
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=output,
-            start_new_session=True,  # so that Ctrl-C in the terminal of a user does not reach the server
+            start_new_session=True,  # so that Ctrl-C in a user's terminal does not stop the server
             cwd=home,
             env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
         )
@@ -135,7 +136,7 @@ def _start(home: Path) -> str:
 
 
 def _why_not_started(home: Path, log: Path, before: int) -> str:
-    """Return why no server runs, with the last lines of its log after the first `before` bytes."""
+    """Return why no server runs, with the last lines that its log gained after the first `before` bytes."""
     left = shutil.disk_usage(home).free >> 20
     reason = f": its disk is full ({left} MiB left), free space there and do the same again"
     tail = log.read_bytes()[before:].decode(errors="replace").splitlines()[-15:]

@@ -1,6 +1,6 @@
-"""Pages as a run finds them and as they are stored: what crawlers and folders tell the store.
+"""Defines the page records that crawlers and folder readers exchange with the store.
 
-Knows neither of them.
+This module knows neither of them.
 """
 
 from dataclasses import dataclass
@@ -13,9 +13,10 @@ PageState = Literal["ok", "failed", "gone", "skipped", "redirect", "duplicate"]
 class FetchedPage:
     """The state of a page in one run, as the crawler or the folder reader found it.
 
-    `body` None with state "ok" means unchanged (304, or not asked for again): the stored body stays. `links` are the
-    absolute URLs that the page links to, `canonical` its `rel=canonical` if it names another URL, `error` why the page
-    is not "ok". `stamp` tells whether the file that it was read from has changed since (None: no file, or a new one).
+    If `body` is None with state "ok", the page is unchanged (304, or not requested again) and the stored body stays.
+    `links` are the absolute URLs that the page links to. `canonical` is its `rel=canonical` if that is another URL.
+    `error` says why the page is not "ok". `stamp` shows whether the page's file has changed since (None: no file, or a
+    new one).
     """
 
     url: str
@@ -33,9 +34,9 @@ class FetchedPage:
 
 @dataclass(frozen=True, slots=True)
 class KnownPage:
-    """A URL as it is stored. `etag` is None unless the stored body may be revalidated with it.
+    """A URL as it is stored. `etag` is None unless it may be used to revalidate the stored body.
 
-    `fetched` means that the run which asks, or a killed one that it continues, has stored the body.
+    `fetched` means that this run, or a killed run that it resumes, has stored the body.
     """
 
     url: str

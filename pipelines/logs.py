@@ -1,4 +1,4 @@
-"""Log lines of every process in one format: JSON, with the ids of its request, run and trace."""
+"""Log lines of every process in one format: JSON, with the ids of the request, run and trace."""
 
 import json
 import logging
@@ -18,13 +18,13 @@ _ids: ContextVar[Mapping[str, Any]] = ContextVar("ids", default=MappingProxyType
 
 
 def ids() -> Mapping[str, Any]:
-    """Return the ids of what is under way, by name."""
+    """Return the ids of the current work, by name."""
     return _ids.get()
 
 
 @contextmanager
 def with_ids(**more: Any) -> Iterator[None]:
-    """Give log lines inside these ids too, such as `request_id` or `run`."""
+    """Add ids such as `request_id` or `run` to the log lines of the body."""
     before = _ids.set({**_ids.get(), **more})
     try:
         yield
@@ -35,7 +35,7 @@ def with_ids(**more: Any) -> Iterator[None]:
 class JsonLines(logging.Formatter):
     """Formats a record as one line of JSON: time (UTC), level, logger, message, ids and its `extra`.
 
-    `own` are ids that all lines of the process have.
+    The ids `own` are added to every line of the process.
     """
 
     ORDINARY = frozenset({*logging.makeLogRecord({}).__dict__, "message", "asctime", "taskName"})
@@ -75,14 +75,14 @@ def log_as_json(stream: IO[str] | None = None, level: int = logging.INFO, **own:
 
 
 def as_began(started: datetime) -> str:
-    """Return the start of a run as the lines of its log have it (`began`)."""
+    """Return a run's start in the format of the log field `began`."""
     return started.astimezone(UTC).isoformat()
 
 
 def log_work_of(run: int, collection: str, began: str) -> None:
-    """Write this process's log as JSON lines that name the run that it works for, and say so.
+    """Write this process's log as JSON lines that name its run, and log that it works for that run.
 
-    `began` tells the run from one with the same number in another database.
+    `began` distinguishes the run from one with the same number in another database.
     """
     log_as_json(run=run, collection=collection, began=began)
     logging.getLogger(__name__).info("works for run %s", run)

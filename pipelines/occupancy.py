@@ -1,7 +1,7 @@
-"""Says who holds the CPUs of a connected Ray, and how to free them.
+"""Reports who holds the CPUs of a connected Ray, and how to free them.
 
-Ray's state API knows it: the actors of a Serve application, and the actors and tasks of each job. `describe` takes
-plain rows and knows no Ray.
+The data comes from Ray's state API: the actors of each Serve application, and the actors and tasks of each job.
+`describe` takes plain rows and knows no Ray.
 """
 
 import logging
@@ -11,14 +11,16 @@ from typing import Any
 
 log = logging.getLogger(__name__)
 
-SERVE_REPLICA = "SERVE_REPLICA::"  # begins the name of a replica's actor: SERVE_REPLICA::application#deployment#id
-COMMAND = "command"  # in the metadata of a job: what was typed; `raydex submit` writes it
+SERVE_REPLICA = "SERVE_REPLICA::"  # prefix of the name of a replica's actor: SERVE_REPLICA::application#deployment#id
+COMMAND = "command"  # in a job's metadata: the command as typed, written by `raydex submit`
 PATIENCE_S, MOST_ROWS = 10, 10_000
 UNKNOWN = "`ray status` on the head shows what is in use"
 
 
 def who_holds_cpus() -> str:
-    """Return a sentence about each holder of CPUs, the largest first; one that says where to look if Ray can't tell."""
+    """Return a sentence about each holder of CPUs, largest first; if Ray can't tell, a sentence that says where to
+    look.
+    """
     import ray
     from ray.util import state
 
@@ -27,7 +29,7 @@ def who_holds_cpus() -> str:
         actors = [_row(one) for one in state.list_actors(filters=[("state", "=", "ALIVE")], detail=True, **options)]
         tasks = [_row(one) for one in state.list_tasks(filters=[("state", "=", "RUNNING")], detail=True, **options)]
         jobs = [_row(one) for one in state.list_jobs(detail=True, **options)]
-    except Exception as error:  # a cluster without a dashboard has no state API: many kinds of errors
+    except Exception as error:  # without a dashboard there is no state API; many kinds of errors
         log.debug("Ray's state API: %s", error)
         return UNKNOWN
     return describe(actors, tasks, jobs, own=ray.get_runtime_context().get_job_id()) or UNKNOWN
@@ -39,7 +41,10 @@ def describe(
     jobs: Iterable[Mapping[str, Any]],
     own: str = "",
 ) -> str:
-    """Return a sentence about each holder of CPUs but the job `own`, the largest first; rows are of Ray's state API."""
+    """Return a sentence about each holder of CPUs except the job `own`, largest first.
+
+    Rows are from Ray's state API.
+    """
     services: dict[str, Counter[tuple[str, float]]] = defaultdict(Counter)
     held: dict[str, float] = defaultdict(float)
     for row in [*actors, *(task for task in tasks if task.get("type") != "ACTOR_TASK")]:
@@ -57,7 +62,7 @@ def describe(
 
 
 def _service(name: str, replicas: Mapping[tuple[str, float], int]) -> tuple[float, str]:
-    """Return the CPUs of a Serve application, and what to say of it."""
+    """Return the CPUs that a Serve application holds, and a sentence about it."""
     total = sum(cpus * count for (_, cpus), count in replicas.items())
     parts = ", ".join(f"{one} {count} × {cpus:g}" for (one, cpus), count in replicas.items() if count)
     return total, (
@@ -67,7 +72,7 @@ def _service(name: str, replicas: Mapping[tuple[str, float], int]) -> tuple[floa
 
 
 def _job(job: Mapping[str, Any], cpus: float) -> tuple[float, str]:
-    """Return the CPUs of a job, and what to say of it."""
+    """Return the CPUs that a job holds, and a sentence about it."""
     number, submitted = job.get("job_id"), job.get("submission_id")
     command = (job.get("metadata") or {}).get(COMMAND) or job.get("entrypoint")
     what = f"The job {submitted or number}" + (f" (`{command}`)" if command else "")
@@ -80,5 +85,5 @@ def _cpus(number: float) -> str:
 
 
 def _row(found: Any) -> Mapping[str, Any]:
-    """Return a row of Ray's state API as a mapping: by kind it is an object or a dictionary."""
+    """Return a row of Ray's state API as a mapping; some kinds of rows are objects, others dictionaries."""
     return found if isinstance(found, Mapping) else dict(vars(found))

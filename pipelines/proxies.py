@@ -1,7 +1,7 @@
-"""Says which servers are asked directly, whatever proxy the environment names.
+"""Decides which servers to reach directly, bypassing any proxy from the environment.
 
-Knows URLs; sends nothing. `HTTP_PROXY` without `NO_PROXY` is common, and a proxy can't reach this machine or its
-network: a call to a model beside us would fail there, with the API key in it.
+It reads URLs and sends nothing. `HTTP_PROXY` without `NO_PROXY` is common, but a proxy can't reach this machine or its
+network. A call to a local model would fail at the proxy, which would see the API key.
 """
 
 import ipaddress
@@ -12,7 +12,7 @@ LOCAL_SUFFIXES = (".localhost", ".local", ".home.arpa", ".internal", ".svc", ".l
 
 
 def is_near(url: str) -> bool:
-    """Return whether the host of a URL is this machine or one of its network, by its name or address."""
+    """Return whether the host of a URL is this machine or is on its network, judged by name or address."""
     host = (urlsplit(url).hostname or "").rstrip(".")
     try:
         address = ipaddress.ip_address(host.partition("%")[0])
@@ -23,7 +23,7 @@ def is_near(url: str) -> bool:
 
 
 def direct_mounts(url: str) -> dict[str, None]:
-    """Return the `mounts` of an httpx client that asks the server at `url` directly if it is near."""
+    """Return httpx `mounts` that bypass proxies for the server at `url` if it is near."""
     host = urlsplit(url).hostname or ""
     pattern = f"[{host}]" if ":" in host else host
     return {f"all://{pattern}": None} if is_near(url) else {}

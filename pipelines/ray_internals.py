@@ -1,7 +1,7 @@
-"""Ray's private names: all that the house uses, and what is lost with a Ray that has them no more.
+"""Lists every private name of Ray that Raydex uses, and what stops working if a Ray lacks it.
 
-Each use asks `find` first, and leaves Ray as it is where that returns None. `warn_of_missing` says so once, at the
-start. Knows nothing of what the names are used for, and imports Ray on use.
+Callers look up a name with `find`, and leave Ray unchanged if it returns None. `warn_of_missing` logs missing names
+once, at the start. This module doesn't know what the names are used for, and imports Ray on first use.
 """
 
 import contextlib
@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Internal:
-    """A private name of Ray, the parameters that it must have, and what is lost without it."""
+    """A private name of Ray, the parameters it must have, and what stops working without it."""
 
     module: str
     name: str
@@ -29,7 +29,7 @@ class Internal:
 
     @property
     def owner(self) -> Any:
-        """The module that holds the name, for those who replace it."""
+        """The module that contains the name, for callers that replace it."""
         return importlib.import_module(self.module)
 
     def __str__(self) -> str:
@@ -92,7 +92,7 @@ OF_SERVE = (CLIENT, HTTP_CONFIG, *OF_REPLICAS, *OF_ROUTES)
 
 
 def find(internal: Internal) -> Any:
-    """Return what has the name; None if this Ray has no such name, or its parameters are others."""
+    """Return the object with this name; None if this Ray has no such name or its parameters differ."""
     try:
         found = attrgetter(internal.name)(internal.owner)
         if internal.parameters and not set(internal.parameters) <= inspect.signature(found).parameters.keys():
@@ -104,9 +104,9 @@ def find(internal: Internal) -> Any:
 
 @contextlib.contextmanager
 def replaced(internal: Internal, value: Callable[..., Any]) -> Iterator[None]:
-    """Have Ray call `value` with what it has under the name, and the arguments, for as long as the body runs.
+    """While the body runs, have Ray call `value` with the original object and the call's arguments.
 
-    Nothing is replaced if this Ray has no such name.
+    Does nothing if this Ray has no such name.
     """
     own = find(internal)
     if own is None:
@@ -126,7 +126,7 @@ def has_all(internals: Sequence[Internal]) -> bool:
 
 @cache
 def warn_of_missing(internals: tuple[Internal, ...]) -> None:
-    """Say in one line which of `internals` this Ray has not, and what is lost; once in a process."""
+    """Log one line with the `internals` that this Ray lacks and what stops working; once per process."""
     missing = [internal for internal in internals if find(internal) is None]
     if missing:
         version = importlib.import_module("ray").__version__

@@ -1,7 +1,7 @@
-"""Finds where a Ray of this machine can work: a folder for its sockets and logs, one for its objects.
+"""Finds where Ray can work on this machine: a folder for sockets and logs, and one for its objects.
 
-By itself Ray takes /tmp/ray, or `ray` in the folder that RAY_TMPDIR or TMPDIR names, and ends without a reason where
-that can't be used. Imports no Ray; tries each folder by what Ray does there.
+By default, Ray uses /tmp/ray, or the folder `ray` under RAY_TMPDIR or TMPDIR. If that can't be used, Ray ends without a
+reason. This module does not import Ray. It tests each folder by doing what Ray does there.
 """
 
 import contextlib
@@ -18,19 +18,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-LONGEST_SOCKET = 103 if sys.platform == "darwin" else 107  # bytes of the whole path of one
+LONGEST_SOCKET = 103 if sys.platform == "darwin" else 107  # bytes of a socket's whole path
 SOCKET = "session_2026-12-31_23-59-59_123456_4194304/sockets/plasma_store.10"
-OF_LINUX = "TMPDIR"  # Ray reads it there alone
+OF_LINUX = "TMPDIR"  # Ray reads it on Linux only
 SHARED_MEMORY = Path("/dev/shm")
-LEAST_FREE = 64 << 20  # chosen: the folder of a head's session had 9 MB after three jobs
-# A raylet with one worker had 90 files open, and Ray started with a limit of 128; more workers need more.
+LEAST_FREE = 64 << 20  # chosen: a head's session folder had 9 MB after three jobs
+# A raylet with one worker had 90 open files, and Ray started with a limit of 128; more workers need more.
 LEAST_OPEN_FILES = 256
 LEAST_OBJECTS, MOST_OBJECTS_ON_DISK = 80 << 20, 1 << 30  # bytes; Ray refuses less than 75 MiB
 LOGS_TOLD = ("raylet.err", "gcs_server.err", "raylet.out", "gcs_server.out", "dashboard.err", "runtime_env_agent.err")
 
 
 class NoPlaceForRay(OSError):
-    """No folder of this machine can be used by a Ray, or it may not open enough files."""
+    """Ray can use no folder of this machine, or its processes may not open enough files."""
 
     def __init__(self, problem: str, remedy: str) -> None:
         super().__init__(f"{problem}: {remedy}")
@@ -39,9 +39,9 @@ class NoPlaceForRay(OSError):
 
 @dataclass(frozen=True, slots=True)
 class RayPlace:
-    """Where a Ray works; `objects` is None where shared memory can be used.
+    """The folder where Ray works; `objects` is None if shared memory can be used.
 
-    `warnings` say why what the user named, or what is fast, could not be taken.
+    `warnings` say why the folder that the user named, or shared memory, could not be used.
     """
 
     folder: Path
@@ -49,7 +49,7 @@ class RayPlace:
     warnings: tuple[str, ...]
 
     def options(self) -> dict[str, Any]:
-        """Return the options of `ray.init`."""
+        """Return the options for `ray.init`."""
         if self.objects is None:
             return {"_temp_dir": str(self.folder)}
         room = min(MOST_OBJECTS_ON_DISK, shutil.disk_usage(self.objects).free // 2)
@@ -61,7 +61,7 @@ class RayPlace:
 
 
 def find_place(given: Mapping[str, str], shared_memory: Path = SHARED_MEMORY) -> RayPlace:
-    """Return where a Ray can work by the variables `given`. Raises NoPlaceForRay."""
+    """Return where Ray can work, given the environment variables `given`. Raises NoPlaceForRay."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)  # Ray raises the soft limit to the hard one
     if most != resource.RLIM_INFINITY and most < LEAST_OPEN_FILES:
         raise NoPlaceForRay(
@@ -86,7 +86,7 @@ def find_place(given: Mapping[str, str], shared_memory: Path = SHARED_MEMORY) ->
 
 
 def folders_for_ray(given: Mapping[str, str]) -> Iterator[Path]:
-    """Yield the folders that a Ray may work in, the first one first: that which Ray itself would take."""
+    """Yield the folders to try, starting with the one that Ray itself would choose."""
     if named := folder_named(given):
         yield named
     yield Path("/tmp/ray")
@@ -95,23 +95,24 @@ def folders_for_ray(given: Mapping[str, str]) -> Iterator[Path]:
 
 
 def folder_named(given: Mapping[str, str]) -> Path | None:
-    """Return the folder of Ray that variables name."""
+    """Return the folder for Ray that the variables name, or None."""
     above = given.get("RAY_TMPDIR") or (given.get(OF_LINUX) if sys.platform == "linux" else None)
     return Path(above).expanduser().absolute() / "ray" if above else None
 
 
 def longest_path() -> int:
-    """Return the bytes that the path of RAY_TMPDIR may have."""
+    """Return the most bytes that RAY_TMPDIR's path may have."""
     return LONGEST_SOCKET - len(f"/ray/{SOCKET}")
 
 
 def why_unusable(folder: Path) -> str:
-    """Return why a Ray can't work in a folder, "" if it can; the folder is made."""
+    """Return why Ray can't work in a folder, "" if it can. Creates the folder."""
     if len(os.fsencode(folder / SOCKET)) > LONGEST_SOCKET:
         return f"{folder} is too long a path for Ray's sockets ({len(os.fsencode(folder))} bytes)"
     try:
         folder.mkdir(mode=0o700, parents=True)
-        if folder.name == "ray":  # the name that every Ray of this machine takes: others may make folders beside ours
+        # every Ray on this machine uses this name, so other accounts may create folders in it too
+        if folder.name == "ray":
             folder.chmod(0o1777)
     except FileExistsError:
         pass
@@ -121,14 +122,14 @@ def why_unusable(folder: Path) -> str:
         return problem
     found = folder.stat()
     if found.st_uid not in (0, os.geteuid()) and not found.st_mode & stat.S_ISVTX:
-        return f"{folder} belongs to another account"  # who could replace what lies there
+        return f"{folder} belongs to another account"  # that account could replace the files there
     if (free := shutil.disk_usage(folder).free) < LEAST_FREE:
         return f"{folder} has {free >> 20} MiB free"
     return why_no_socket(folder)
 
 
 def why_unwritable(folder: Path) -> str:
-    """Return why no file can be made in a folder, "" if one can."""
+    """Return why no file can be created in a folder, "" if one can."""
     try:
         with tempfile.TemporaryFile(dir=folder) as probe:
             probe.write(b"\0" * 4096)
@@ -139,7 +140,7 @@ def why_unwritable(folder: Path) -> str:
 
 
 def why_no_socket(folder: Path) -> str:
-    """Return why a Ray can't listen in a folder, "" if it can: some file systems have no sockets."""
+    """Return why Ray can't listen on a socket in a folder, "" if it can; some file systems have no sockets."""
     path = folder / secrets.token_hex(8)
     with socket.socket(socket.AF_UNIX) as probe:
         try:
@@ -153,7 +154,7 @@ def why_no_socket(folder: Path) -> str:
 
 
 def first_words(folder: Path, pid: int) -> str:
-    """Return the first line of trouble that a Ray said which process `pid` started, "" if none did."""
+    """Return the first problem in the logs of the Ray that process `pid` started, "" if there is none."""
     with contextlib.suppress(OSError, ValueError):
         newest = max(folder.glob(f"session_2*_{pid}"))
         for log in (newest / "logs" / name for name in LOGS_TOLD):
@@ -164,9 +165,10 @@ def first_words(folder: Path, pid: int) -> str:
 
 
 def trouble_in(line: str) -> str:
-    """Return what a line of a log says, without time and what Ray says of each failed check; "" if it is no trouble.
+    """Return the message of a log line, without its time and Ray's prefix for failed checks; "" if it reports no
+    problem.
 
-    Ray's lines begin with `[2026-12-31 23:59:59,123 C 42 42] (raylet) file.cc:7: `, the letter being the severity.
+    Ray's lines begin with `[2026-12-31 23:59:59,123 C 42 42] (raylet) file.cc:7: `; the letter is the severity.
     """
     head, closed, rest = line.partition("] ")
     words = head.split()

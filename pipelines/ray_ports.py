@@ -1,7 +1,8 @@
-"""Gives the ports of a node's agents to the Ray that starts, so that the node need not wait for them.
+"""Gives the agents of a starting Ray node their ports, so that the node need not wait for them.
 
-By default an agent chooses its port, and a node that is not told it within 15 s ends (ray#65983; no setting). On a busy
-or slow machine the agent's Python takes longer than that. Ray offers no way to tell its node the fourth of these ports.
+By default, an agent chooses its port. A node that doesn't learn the port within 15 s ends (ray#65983; there is no
+setting). On a busy or slow machine, the agent's Python takes longer than that to start. Ray has no public way to give
+its node the fourth of these ports.
 """
 
 import contextlib
@@ -16,14 +17,14 @@ from pipelines import ray_internals
 
 CHOSEN = ("metrics_agent_port", "runtime_env_agent_port", "metrics_export_port")
 LISTEN, RAYS_OWN_LISTEN = "dashboard_agent_listen_port", 52365
-AGENT_START_MS = 120_000  # what a node waits for its agents; Ray's 30 s are too few on a busy machine
-# Above the ports of a cluster's workers, below those that Linux gives to connections.
+AGENT_START_MS = 120_000  # how long a node waits for its agents; Ray's 30 s are too short on a busy machine
+# Above the ports of a cluster's workers, and below the ports that Linux gives to connections.
 PORTS = range(20000, 32768)
 
 
 @contextlib.contextmanager
 def given_ports() -> Iterator[None]:
-    """Have nodes that start in the body know the ports of their agents; those that are not given are chosen."""
+    """Give nodes that start in the body the ports of their agents; ports that the caller did not set are chosen."""
     with (
         ray_internals.replaced(ray_internals.NODE, with_ports),
         ray_internals.replaced(ray_internals.START_PROCESS, with_listen_port),
@@ -40,7 +41,7 @@ def with_ports(node: Any, **options: Any) -> Any:
 
 
 def with_listen_port(start: Any, command: Sequence[str], *rest: Any, **options: Any) -> Any:
-    """Start a process of Ray; a node hears of the port that its agent is told in the same command."""
+    """Start one of Ray's processes; if its command gives an agent a port, give the node the same port."""
     told = next(
         filter(None, (re.search(r"^--dashboard_agent_command=.* --listen-port=(\d+)", word) for word in command)), None
     )
@@ -55,7 +56,7 @@ def unused_ports() -> Iterator[int]:
 
 
 def is_free(port: int) -> bool:
-    """Return whether nothing of this machine listens on a port; a connection that has just ended holds none."""
+    """Return whether nothing on this machine listens on a port; recently closed connections don't count."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

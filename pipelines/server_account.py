@@ -1,9 +1,9 @@
-"""The account that runs the embedded Postgres: the user's own, for root one without rights.
+"""Chooses the account that runs the embedded Postgres: the user's, or for root one without privileges.
 
-Postgres refuses to run as root. The account that stands in has to pass through folders that only root may enter (a data
-folder, an environment below /root), and the rights of no folder are widened for it: it keeps one capability, and no
-other right. Postgres asks the kernel by access(2) whether it may run its own programs. That call ignores capabilities
-of an ordinary account, unless the secure bit `no_setuid_fixup` is set. Knows nothing of data and of ports.
+Postgres refuses to run as root. The replacement account has to pass through folders that only root may enter (the data
+folder, an environment below /root). No folder's permissions are widened for it; instead, it keeps one capability and no
+other privilege. Postgres checks by access(2) whether it may run its own programs. That call ignores the capabilities of
+an ordinary account, unless the secure bit `no_setuid_fixup` is set. This module knows nothing of data or ports.
 """
 
 import contextlib
@@ -17,19 +17,19 @@ from pathlib import Path
 
 # An unprivileged account that every Unix has.
 UNPRIVILEGED = "nobody"
-# Each lets an account enter any folder. A container's root often has the second alone, which lets it write too.
+# Either one lets an account enter any folder. A container's root often has only the second, which also lets it write.
 PASSING = ("dac_read_search", "dac_override")
-# What root needs to start a server as another account, to give it its folder, to stop it; their bits in the kernel.
+# The capabilities root needs to start a server as another account, give it its folder, and stop it; their kernel bits.
 BITS = {"chown": 0, "dac_override": 1, "dac_read_search": 2, "kill": 5, "setgid": 6, "setuid": 7, "setpcap": 8}
 NEEDED = ("chown", "kill", "setgid", "setuid")
 SECURE_BIT, DIES_WITH_PARENT = "--securebits=+no_setuid_fixup", "--pdeathsig=INT"
-# The programs of Postgres that are started here, and the rights that all accounts need to run one.
+# The Postgres programs that are started here, and the permissions that let every account run one.
 PROGRAMS, RUN_BY_ALL = ("initdb", "pg_ctl", "postgres"), 0o555
 OTHER_ACCOUNT = "use another account than root"
 
 
 class NoServerAccount(RuntimeError):
-    """Root can start the server under no other account; the message says why and what to do."""
+    """Root can start the server as no other account; the message says why and what to do."""
 
 
 @dataclass(frozen=True)
@@ -40,17 +40,17 @@ class ServerAccount:
     prefix: tuple[str, ...] = ()
 
     def command(self, *words: str | Path) -> list[str]:
-        """Return the command that runs `words` as this account, and ends with its parent where setpriv can do that."""
+        """Return the command that runs `words` as this account and, if setpriv supports it, ends with its parent."""
         return [*self.prefix, *map(str, words)]
 
     def own(self, path: Path) -> None:
-        """Give a file or folder to this account."""
+        """Make this account the owner of a file or folder."""
         if self.name:
             shutil.chown(path, self.name)
 
 
 def server_account(program: Path) -> ServerAccount:
-    """Return the account that can run `program`, by trying it. Raises NoServerAccount."""
+    """Return the account that can run `program`, found by trying. Raises NoServerAccount."""
     setpriv = shutil.which("setpriv")
     if os.geteuid() != 0:
         ends = (setpriv or "", DIES_WITH_PARENT)
@@ -65,16 +65,18 @@ def server_account(program: Path) -> ServerAccount:
 
 
 def _open(programs: Iterable[Path]) -> None:
-    """Let everybody run programs that an install under a umask such as 077 closed: the capability is for reading."""
+    """Let every account run programs that were installed under a umask such as 077; the capability only covers
+    reading.
+    """
     for program in programs:
-        with contextlib.suppress(OSError):  # on a file system for reading alone, of which the server's log tells
+        with contextlib.suppress(OSError):  # read-only file system: if the server fails, its log says so
             mode = program.stat().st_mode
             if mode & RUN_BY_ALL != RUN_BY_ALL:
                 program.chmod(mode | RUN_BY_ALL)
 
 
 def _try(setpriv: str, program: Path) -> ServerAccount:
-    """Return the first way that works: old releases of setpriv and some kernels lack one part or the other."""
+    """Return the first combination that works: old releases of setpriv and some kernels lack one part or the other."""
     who = [setpriv, f"--reuid={UNPRIVILEGED}", f"--regid={_group()}", "--clear-groups"]
     kept = f"-all,+{_passing()}"
     keeps = [f"--inh-caps={kept}", f"--ambient-caps={kept}"]
@@ -94,18 +96,18 @@ def _try(setpriv: str, program: Path) -> ServerAccount:
 
 
 def _reaches(who: list[str], program: Path) -> bool:
-    """Return whether the account may run `program` without any capability."""
+    """Return whether the account can run `program` without any capability."""
     return _fails(*who, "--inh-caps=-all", "test", "-x", str(program)) is None
 
 
 def _fails(*command: str) -> str | None:
-    """Run a command that prints nothing; return the last line of what it said if it failed."""
+    """Run a command that prints nothing; if it fails, return the last line of its error, otherwise None."""
     done = subprocess.run(command, cwd="/", capture_output=True, text=True, errors="replace", check=False)
     return ((done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]) if done.returncode else None
 
 
 def _capabilities() -> set[str]:
-    """Return those of BITS that this process has."""
+    """Return the capabilities in BITS that this process has."""
     status = Path("/proc/self/status").read_text()
     bits = next(int(line.split()[1], 16) for line in status.splitlines() if line.startswith("CapEff:"))
     return {name for name, bit in BITS.items() if bits >> bit & 1}

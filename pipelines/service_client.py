@@ -1,6 +1,6 @@
-"""Asks a Raydex service over HTTP: streamed answers, ratings, collections.
+"""Client of a Raydex service over HTTP: streamed answers, ratings, collections.
 
-The chat bots and `raydex ask` do. Knows no deployment and no command line.
+The chat bots and `raydex ask` use it. It knows no deployment and no command line.
 """
 
 import json
@@ -11,20 +11,20 @@ import httpx
 
 from pipelines.proxies import is_near
 
-# A model may write for as long as it takes; the service sends a heartbeat every 15 s.
+# A model may take any time to write; the service sends a heartbeat every 15 s.
 SILENCE_S = 60.0
 CONNECT_S = 5.0
 UNREACHABLE, CUT = "unreachable", "cut"
-# Of a refusal that comes from before the service, and names no kind.
+# Kinds for refusals that come from in front of the service and therefore name no kind.
 KINDS = {401: "no_key", 429: "rate", 503: "unavailable"}
 
 
 class AskFailed(RuntimeError):
     """The service did not answer. The message is for the log.
 
-    `kind` is what the service says of it (docs/api.md), UNREACHABLE or CUT. `seconds` is how long to wait before asking
-    again may help, None if it will not. `status` is that of a reply which refuses (0: none came), `said` what it says.
-    `limit` is how many characters the question may have, None where that is not why.
+    `kind` is the error kind from the service (docs/api.md), UNREACHABLE or CUT. `seconds` is how long to wait before a
+    retry, None if a retry won't help. `status` is the HTTP status of a refusal (0: no reply), and `said` its message.
+    `limit` is the most characters a question may have, None if the length was not the problem.
     """
 
     def __init__(
@@ -41,7 +41,7 @@ class AskFailed(RuntimeError):
 
 
 class ServiceClient:
-    """Speaks to the service at `url`; `key` is the API key that it may need. One `here` is asked without a proxy."""
+    """Talks to the service at `url` with the API key `key`. If the service is `here`, requests bypass any proxy."""
 
     def __init__(self, url: str, key: str = "", here: bool = False) -> None:
         self.url = url.rstrip("/")
@@ -54,7 +54,7 @@ class ServiceClient:
         await self._http.aclose()
 
     async def stream(self, question: Mapping[str, Any]) -> AsyncIterator[tuple[str, dict[str, Any]]]:
-        """Yield the name and the data of each event of an answer, `answer` last. Raises AskFailed."""
+        """Yield the name and data of each event of an answer, `answer` last. Raises AskFailed."""
         try:
             async with self._http.stream("POST", "/query/stream", json=question) as response:
                 if response.is_error:
@@ -103,7 +103,7 @@ async def _read_events(lines: AsyncIterator[str]) -> AsyncIterator[tuple[str, di
 
 
 def refusal(response: httpx.Response) -> AskFailed:
-    """Return the error that an HTTP status of 400 and above means."""
+    """Return the error for a response with status 400 or above."""
     try:
         body = response.json()
     except ValueError:

@@ -1,12 +1,13 @@
-"""Signs what is sent between machines, so that its receiver knows who sent it, and when.
+"""Signs messages between machines, so that the receiver knows who sent them, and when.
 
-HMAC-SHA-256, with a secret that both know, of the time, a dot and the body. Knows no HTTP and no clock of its own.
+The signature is HMAC-SHA-256, with a shared secret, over the time, a dot and the body. This module knows no HTTP, and
+callers pass the time.
 """
 
 import hmac
 
 SIGNATURE_HEADER, TIMESTAMP_HEADER, DELIVERY_HEADER = "X-Raydex-Signature", "X-Raydex-Timestamp", "X-Raydex-Delivery"
-# A request that is older or newer is refused: nobody can send it again later. Clocks differ by less.
+# Older or newer requests are refused, so that nobody can replay one later. Clocks differ by less than this.
 WINDOW_S = 300
 
 
@@ -16,7 +17,7 @@ def sign(secret: str, timestamp: int, body: bytes) -> str:
 
 
 def is_signed(secret: str, timestamp: str, body: bytes, signature: str, now: float) -> bool:
-    """Return whether `signature` is that of `body` at `timestamp`, and the time within the window around `now`."""
+    """Return whether `signature` fits `body` and `timestamp`, and the timestamp is within the window around `now`."""
     if not (timestamp.isascii() and timestamp.isdigit() and len(timestamp) < 20):
         return False
     right = sign(secret, int(timestamp), body)

@@ -1,7 +1,8 @@
-"""Spans of what a question or a run does, sent to a collector of OpenTelemetry (OTLP over HTTP).
+"""Records what a question or a run does as spans, sent to an OpenTelemetry collector (OTLP over HTTP).
 
-Off until `start` is told of a collector: then nothing is imported, and a span is a call that does nothing. No span
-holds the text of a question, a passage or an answer unless that is asked for. Knows no environment and no Ray.
+Tracing is off until `start` finds a collector. Until then, nothing is imported and a span is a call that does nothing.
+Spans leave out the text of questions, passages and answers unless a setting includes it. This module reads no
+environment and knows no Ray.
 """
 
 import json
@@ -10,21 +11,23 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from typing import Any, ClassVar
 
-# Where a collector is; the SDK reads these and all other variables of OpenTelemetry itself.
+# These name the collector; the SDK itself reads them and all other OpenTelemetry variables.
 ENDPOINTS = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
 CAPTURE = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 CAPTURED = {"true", "span_only", "span_and_event"}
-STOP_S = 3.0  # a collector that hangs keeps no command and no replica from ending
-GEN_AI = {"gen_ai.provider.name": "openai"}  # of calls by its protocol, whoever serves it
+STOP_S = 3.0  # a collector that hangs must not keep a command or a replica from ending
+GEN_AI = {"gen_ai.provider.name": "openai"}  # names the protocol of the calls, not the server
 
 Attributes = Mapping[str, Any]
 Headers = Mapping[str, str]
 NONE: Attributes = {}
-Span = Any  # of OpenTelemetry; None where none is recorded
+Span = Any  # an OpenTelemetry span; None if nothing is recorded
 
 
 class _Sending:
-    """What makes and sends the spans of this process, None where none are; and whether with texts."""
+    """The objects that make and send this process's spans (None while tracing is off), and whether spans include
+    texts.
+    """
 
     provider: ClassVar[Any] = None
     api: ClassVar[Any] = None
@@ -33,9 +36,9 @@ class _Sending:
 
 
 def start(variables: Headers) -> None:
-    """Send spans to the collector that `variables` name, if they name one, until `stop`.
+    """Send spans to the collector that `variables` name, if any, until `stop`.
 
-    The process's own environment must hold the variables too: the SDK reads the rest of them there.
+    The process's environment must contain the variables too, because the SDK reads the rest of them there.
     """
     named = any(variables.get(name) for name in ENDPOINTS) and variables.get("OTEL_TRACES_EXPORTER") != "none"
     if _Sending.provider is not None or not named or variables.get("OTEL_SDK_DISABLED", "").lower() == "true":
@@ -55,7 +58,7 @@ def start(variables: Headers) -> None:
 
 
 def stop(within_s: float = STOP_S) -> None:
-    """Send the spans that are left, for at most `within_s`, and record no more."""
+    """Send the remaining spans, for at most `within_s`, and record no more."""
     ended, _Sending.provider, _Sending.api = _Sending.provider, None, None
     if ended is not None:
         ending = threading.Thread(target=ended.shutdown, daemon=True)
@@ -65,9 +68,10 @@ def stop(within_s: float = STOP_S) -> None:
 
 @contextmanager
 def span(name: str, attributes: Attributes = NONE, *, current: bool = True, **options: Any) -> Iterator[Span]:
-    """Yield a span, with the options of `_begin`. Unless `current` is False, spans that begin within are its children.
+    """Yield a span with the options of `_begin`. Unless `current` is False, spans begun in the body become its
+    children.
 
-    An error is noted by its type alone: its message may quote a text.
+    For an error, only the type is recorded, because its message may quote a text.
     """
     begun, api = _begin(name, attributes, **options), _Sending.api
     if begun is None:
@@ -85,7 +89,7 @@ def span(name: str, attributes: Attributes = NONE, *, current: bool = True, **op
 
 
 def past(name: str, began: float, ended: float, attributes: Attributes = NONE) -> None:
-    """Record a span between two Unix times, under the current one."""
+    """Record a span between two Unix times, under the current span."""
     if begun := _begin(name, attributes, at=began):
         begun.end(int(ended * 1e9))
 
@@ -99,9 +103,10 @@ def _begin(
     parent: Headers | None = None,
     at: float | None = None,
 ) -> Span:
-    """Return a span: a child of the one that is current, or of that which the headers `parent` name.
+    """Return a child of the current span, or of the span that the headers `parent` name.
 
-    Without either it is recorded only if it may be the `root` of a trace. It begins now, or `at` a Unix time.
+    If there is no parent, the span is recorded only if it may be the `root` of a trace. It begins now, or at the Unix
+    time `at`.
     """
     if _Sending.api is None:
         return None
@@ -113,7 +118,7 @@ def _begin(
 
 
 def note(attributes: Attributes, name: str = "", of: Span = None) -> None:
-    """Add attributes to the span `of`, else to the current one, and give it another `name` if there is one."""
+    """Add attributes to the span `of`, or else to the current one, and rename it to `name` if given."""
     if _Sending.api is not None:
         noted = of or _Sending.api.get_current_span()
         noted.set_attributes(attributes)
@@ -122,14 +127,14 @@ def note(attributes: Attributes, name: str = "", of: Span = None) -> None:
 
 
 def note_messages(attribute: str, messages: Iterable[tuple[str, str]], of: Span = None) -> None:
-    """Note messages (role, text), in the form of GenAI's conventions, if texts are asked for."""
+    """If texts are included, record messages (role, text) in the format of the GenAI conventions."""
     if _Sending.texts:
         parts = [{"role": role, "parts": [{"type": "text", "content": text}]} for role, text in messages]
         note({attribute: json.dumps(parts, ensure_ascii=False)}, of=of)
 
 
 def headers(of: Span = None) -> dict[str, str]:
-    """Return the headers with which a call goes on with the span `of`, else with the current one; none without."""
+    """Return the headers that make a call a child of the span `of`, or else of the current one; empty without any."""
     carrier: dict[str, str] = {}
     if _Sending.api is not None:
         _Sending.propagator.inject(carrier, _Sending.api.set_span_in_context(of) if of else None)
@@ -137,6 +142,6 @@ def headers(of: Span = None) -> dict[str, str]:
 
 
 def trace_id() -> str:
-    """Return the id of the current trace, "" without one."""
+    """Return the id of the current trace, or "" if there is none."""
     found = _Sending.api.get_current_span().get_span_context() if _Sending.api is not None else None
     return f"{found.trace_id:032x}" if found and found.is_valid else ""

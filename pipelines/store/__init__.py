@@ -1,7 +1,8 @@
 """Stores everything in Postgres with pgvector: pages, indexes, questions, evaluations.
 
-The only package that uses psycopg. Statements lie by name in the .sql files beside the code, tables in migrations/.
-Every method is one transaction; loading staging tables may be repeated after any failure and stores nothing twice.
+This is the only package that uses psycopg. Named statements are in the .sql files next to the code, tables in
+migrations/. Every method is one transaction. Loading staging tables may be repeated after any failure and stores
+nothing twice.
 """
 
 from pipelines.store.clicks import Clicks, OpenedSource

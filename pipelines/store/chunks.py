@@ -1,7 +1,7 @@
-"""The columns of a chunk, declared once, and the chunk table that each index has.
+"""Declares the columns of a chunk once, and creates the chunk table of each index.
 
-To store one more thing of every chunk, add a Column to CHUNK_COLUMNS: the staging table, the chunk tables of old and
-new indexes, publishing, searching, dumps and restores take their columns from there. Opens no transaction.
+To store another value per chunk, add a Column to CHUNK_COLUMNS. The staging table, the chunk tables of old and new
+indexes, publishing, searching, dumps and restores get their columns from there. This module opens no transaction.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,9 +16,9 @@ from pipelines.text.cleaning import clean_value
 
 
 class RankableChunk(NamedTuple):
-    """What ranking reads of a chunk: all but its text.
+    """The fields of a chunk that ranking reads: all but its text.
 
-    `anchor` is the finest one, "" for the page itself, `heading` the first of the headings, None without any.
+    `anchor` is the finest one, "" for the page itself. `heading` is the first heading, None if there is none.
     """
 
     chunk_id: str
@@ -38,7 +38,7 @@ class RankableChunk(NamedTuple):
 
     @classmethod
     def of(cls, hit: Hit) -> "RankableChunk":
-        """Return what ranking reads of a hit."""
+        """Return the fields of a hit that ranking reads."""
         anchor, heading = hit.anchors[-1] if hit.anchors else "", hit.headings[0] if hit.headings else None
         return cls(hit.chunk_id, hit.url, anchor, hit.title, heading, hit.ordinal, hit.text_hash, hit.version,
                    hit.language)  # fmt: skip
@@ -48,10 +48,10 @@ class RankableChunk(NamedTuple):
 class Column:
     """One column of every chunk table.
 
-    Its value is the attribute `name` of the chunk or of its page (`of`). `hit` names the field of Hit that reads it;
-    "" if none does. `fixed` columns decide the chunk's id, so they never change in a stored chunk. `default` is SQL:
-    the value in chunks that were stored before the column was added. The columns of the first release have none;
-    every later column needs one ("null" will do if it is `nullable`).
+    Its value is the attribute `name` of the chunk or of its page (`of`). `hit` names the field of Hit that reads it; ""
+    if none does. `fixed` columns decide the chunk's id, so they never change in a stored chunk. `default` is SQL: the
+    value in chunks that were stored before the column was added. The columns of the first release have none; every
+    later column needs one ("null" will do if it is `nullable`).
     """
 
     name: str
@@ -64,30 +64,30 @@ class Column:
 
     @property
     def definition(self) -> sql.Composed:
-        """The column as `create table` and `alter table` take it."""
+        """The column definition for `create table` and `alter table`."""
         null: LiteralString = "" if self.nullable else " not null"
         default: LiteralString = "" if self.default is None else f" default {self.default}"
         return sql.Identifier(self.name) + sql.SQL(f" {self.type}{null}{default}")
 
 
 def _listed(names: Iterable[str], table: str = "") -> sql.Composed:
-    """Return column names as a list for SQL, qualified by `table` if it is given."""
+    """Return column names as an SQL list, qualified by `table` if given."""
     return sql.SQL(", ").join([sql.Identifier(table, name) if table else sql.Identifier(name) for name in names])
 
 
 def _defaults(columns: Iterable[Column]) -> sql.Composed:
-    """Return a JSON object of the values that columns have in rows that are older than they are."""
+    """Return an SQL expression for a JSON object with the default of each later column."""
     later = [(column.name, column.default) for column in columns if column.default is not None]
     parts = [sql.Literal(name) + sql.SQL(f", {default}") for name, default in later]
     return sql.SQL("jsonb_build_object({})").format(sql.SQL(", ").join(parts))
 
 
 class ChunkColumns:
-    """The columns of a chunk table but its embedding, and what statements take from them.
+    """The columns of a chunk table except its embedding, and the SQL parts made from them.
 
-    `parts` fills the placeholders of statements: {columns}, {definitions}, {hit} (what `read_hit` needs, of a chunk
-    table called c) and, to update a row in place, {variable}, {current} (of c) and {staged} (of a staged chunk s). To
-    make a row of its JSON again: {columns_of_old} (of a row o), and {defaults} of columns that it may lack.
+    `parts` fills the placeholders of statements: {columns}, {definitions} and {hit} (the columns for `read_hit`, of a
+    chunk table called c). Updating a row in place uses {variable}, {current} (of c) and {staged} (of a staged chunk s).
+    Restoring a row from its JSON uses {columns_of_old} (of a row o) and {defaults} for columns that it may lack.
     """
 
     def __init__(self, columns: Sequence[Column]) -> None:
@@ -106,34 +106,34 @@ class ChunkColumns:
         self._read = [(column.name, column.hit, column.type.endswith("[]")) for column in columns if column.hit]
 
     def extended(self, *columns: Column) -> "ChunkColumns":
-        """Return these columns and `columns`."""
+        """Return these columns followed by `columns`."""
         return ChunkColumns((*self._columns, *columns))
 
     @property
     def names(self) -> list[str]:
-        """The names, in the order of the columns."""
+        """The names, in column order."""
         return [column.name for column in self._columns]
 
     @property
     def types(self) -> list[str]:
-        """The SQL types, in the order of the columns."""
+        """The SQL types, in column order."""
         return [column.type for column in self._columns]
 
     @property
     def first_names(self) -> list[str]:
-        """The names of the columns of the first release, in the order of the columns."""
+        """The names of the first release's columns, in column order."""
         return [column.name for column in self._columns if column.default is None]
 
     def definition(self, name: str) -> sql.Composed:
-        """Return how the column `name` is defined."""
+        """Return the definition of the column `name`."""
         return next(column.definition for column in self._columns if column.name == name)
 
     def values(self, page: object, chunk: object) -> list[Any]:
-        """Return what is stored of a chunk of a page, in the order of the columns."""
+        """Return the stored values of a page's chunk, in column order."""
         return [clean_value(getattr(page if column.of == "page" else chunk, column.name)) for column in self._columns]
 
     def read_hit(self, row: Mapping[str, Any]) -> Hit:
-        """Return a row of {hit} as a Hit, which has no score."""
+        """Return a row of {hit} as a Hit without a score."""
         fields: dict[str, Any] = {field: tuple(row[name]) if many else row[name] for name, field, many in self._read}
         return Hit(score_kind="none", **fields)
 
@@ -178,7 +178,7 @@ def create_chunk_table(
 ) -> None:
     """Create the empty chunk table of an index, without keys and indexes.
 
-    Raises ValueError for another vector type than `vector` and `halfvec`: settings may come from a file.
+    Raises ValueError for a vector type other than `vector` and `halfvec`, since settings may come from a file.
     """
     if vector_type not in VECTOR_TYPES:
         raise ValueError(f"{vector_type!r} is no type of a vector: {' or '.join(VECTOR_TYPES)}")
@@ -187,21 +187,21 @@ def create_chunk_table(
 
 
 def missing_columns(connection: Connection, columns: ChunkColumns) -> list[tuple[str, str]]:
-    """Return (table, column) for every chunk table, and the staging table, that lacks one of `columns`."""
+    """Return (table, column) for each of `columns` that a chunk table or the staging table lacks."""
     rows = connection.execute(statement("missing_columns"), {"columns": columns.names}).fetchall()
     return [(row["table"], row["column"]) for row in rows]
 
 
 def add_missing_columns(connection: Connection, columns: ChunkColumns) -> None:
-    """Add to every chunk table, and the staging table, the columns that were declared after it was created."""
+    """Add columns to every chunk table and the staging table that were declared after the table was created."""
     for table, name in missing_columns(connection, columns):
         connection.execute(statement("add_column", table=sql.Identifier(table), definition=columns.definition(name)))
 
 
 def vectors_of(connection: Connection) -> sql.Composable:
-    """Return the query of all stored vectors by embed_hash: the staged ones and those of every index.
+    """Return the query for all stored vectors by embed_hash: the staged ones and those in every index.
 
-    Until the transaction ends none of these indexes can be dropped, whichever collection they belong to.
+    Until the transaction ends, none of these indexes can be dropped, even in other collections.
     """
     tables = [chunk_table(row["id"]) for row in connection.execute(statement("index_tables")).fetchall()]
     selects = [statement("vectors_of_index", chunk=table) for table in tables]
@@ -209,10 +209,10 @@ def vectors_of(connection: Connection) -> sql.Composable:
 
 
 def drop_index(connection: Connection, index: int) -> None:
-    """Drop an index; its row first, which waits for whoever reads its vectors (see vectors_of).
+    """Drop an index; its row goes first, which waits for transactions that read its vectors (see vectors_of).
 
-    Drop several in the order of their ids, in a transaction that has not called vectors_of itself: otherwise two
-    runs can wait for each other.
+    To drop several, go in the order of their ids, in a transaction that has not called vectors_of: otherwise two runs
+    can deadlock.
     """
     connection.execute(statement("delete_index"), {"index": index})
     connection.execute(statement("drop_chunks", chunk=chunk_table(index)))

@@ -1,6 +1,6 @@
-"""Evaluations with their questions, and judgements of answers.
+"""Stores evaluations with their questions, and judgments of answers.
 
-Knows no metric: the caller computes the scores.
+This module knows no metric: the caller computes the scores.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,10 +17,10 @@ from pipelines.store.database.jsonb import to_jsonb
 class EvaluatedQuestion:
     """One row of the table `evaluated_question`: the result of one example of a data set, whose id is `id`.
 
-    `sources` are the reference; `hits` are objects with `sources` (its own first), `anchors` (url#anchor), `title` and
-    `score`, best first; `timings` are seconds by step. `answer` is None if only hits were asked for; `scores` are
-    the answer's, None for a score that could not be computed. `error` is why the question failed, None if it did not.
-    `attempts` counts how often it was asked; the store counts.
+    `sources` are the reference. `hits` are objects with `sources` (the hit's own first), `anchors` (url#anchor),
+    `title` and `score`, best first. `timings` are seconds by step. `answer` is None if only hits were requested.
+    `scores` are the answer's, None for a score that could not be computed. `error` says why the question failed, None
+    if it did not. `attempts` counts how often the question was asked; the store does the counting.
     """
 
     id: str
@@ -38,10 +38,10 @@ class EvaluatedQuestion:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """The judgement of one answer in one dimension: a score of 1 to 5 with its reasoning, or an error.
+    """The judgment of one answer in one dimension: a score of 1 to 5 with its reasoning, or an error.
 
-    `hash` names everything that the `model` was shown. `usage` is what it cost now: nothing where it is `cached`, in
-    the table `judgement`.
+    `hash` identifies everything that the `model` was shown. `usage` is the cost of this call, nothing if the judgment
+    was `cached` in the table `judgement`.
     """
 
     dimension: str
@@ -55,12 +55,12 @@ class Judgement:
 
     @property
     def judgeable(self) -> bool:
-        """Whether the dimension had its reference answer or context; without it no model was asked."""
+        """Whether the dimension had its reference answer or context; without it, no model was called."""
         return bool(self.hash)
 
 
 class Evaluations(Database):
-    """Evaluations and judgements."""
+    """Evaluations and judgments."""
 
     def begin_evaluation(
         self,
@@ -89,7 +89,7 @@ class Evaluations(Database):
             self._run("record_evaluated_questions", {"rows": to_jsonb(written)})
 
     def evaluated_questions(self, evaluation: int) -> dict[str, EvaluatedQuestion]:
-        """Return the rows of an evaluation by the ids of their examples, in the order they were asked."""
+        """Return the rows of an evaluation by example id, in the order they were asked."""
         rows = self._all("evaluated_questions", {"evaluation": evaluation})
         return {row["id"]: EvaluatedQuestion(**row) for row in rows}
 
@@ -98,12 +98,12 @@ class Evaluations(Database):
         self._run("finish_evaluation", {"id": evaluation, "scores": to_jsonb(scores)})
 
     def get_judgements(self, hashes: Sequence[str]) -> dict[str, Judgement]:
-        """Return the stored judgements among `hashes` by hash, failed ones included."""
+        """Return the stored judgments among `hashes` by hash, including failed ones."""
         rows = self._all("get_judgements", {"hashes": list(hashes)}) if hashes else []
         return {row["hash"]: Judgement(**row, cached=True) for row in rows}
 
     def save_judgements(self, judgements: Sequence[Judgement]) -> None:
-        """Write `judgements` in one transaction; a failed one is replaced, a successful one stays as it is."""
+        """Write `judgements` in one transaction; a failed one is replaced, a successful one stays unchanged."""
         latest = {one.hash: one for one in judgements}
         if latest:
             self._run("save_judgements", {"rows": to_jsonb(list(map(asdict, latest.values())))})

@@ -1,6 +1,6 @@
-"""Reads indexes: the live one, searches in its chunks, its changes.
+"""Reads indexes: finds the live one, searches its chunks, and lists its changes.
 
-Every read is one snapshot, so that a publish is seen whole or not at all.
+Every read is one snapshot: it sees all of a publish or none of it.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -23,14 +23,14 @@ from pipelines.text.cleaning import clean_parameters
 T = TypeVar("T")
 
 # A search is exact if its filter keeps at most this share of the chunks, but never more than EXACT_MOST chunks.
-# Measured on 50,000 clustered chunks of 384 dimensions, k = 50, on two busy cores, by share kept: exactly, with the
-# filters' own indexes, 1 % 2.5 ms, 5 % 4 ms, 20 % 12 ms; through the graph 1 % 92 ms (recall 0.94), 5 % 33 ms (0.89),
-# 20 % 15 ms (0.91), 40 % 9 ms (0.98).
+# Measured on 50,000 clustered chunks of 384 dimensions, k = 50, on two busy cores, by share kept. Exact search, with
+# the filters' own indexes: 1 % 2.5 ms, 5 % 4 ms, 20 % 12 ms. Through the graph: 1 % 92 ms (recall 0.94), 5 % 33 ms
+# (0.89), 20 % 15 ms (0.91), 40 % 9 ms (0.98).
 EXACT_SHARE, EXACT_LEAST, EXACT_MOST = 0.05, 1_000, 20_000
 
-MOST_EF_SEARCH = 1000  # what pgvector allows
+MOST_EF_SEARCH = 1000  # pgvector's limit
 
-# The condition for each field of Filters.
+# The SQL condition for each field of Filters.
 CONDITIONS = {
     "tags": "kept_by_tags",
     "version": "kept_by_version",
@@ -51,7 +51,7 @@ class NoSuchIndex(LookupError):
 
 
 class ChangesPruned(LookupError):
-    """The changes since that revision are no longer stored: build from the whole index."""
+    """The changes since that revision are no longer stored; the replica must be rebuilt from the whole index."""
 
 
 ScoredChunk = tuple[float, RankableChunk]  # higher is better
@@ -59,10 +59,10 @@ ScoredChunk = tuple[float, RankableChunk]  # higher is better
 
 @dataclass(frozen=True, slots=True)
 class SearchResult:
-    """The result of one search: a list of chunks (by cosine, best first) per vector, and the chunks asked for by id.
+    """The result of one search: chunks per vector (by cosine, best first), and the chunks with the given ids.
 
-    `live` says what is live now: name, is_default, index and revision of each collection, or of the one asked for. With
-    `too_slow` the search for the nearest was given up, and their lists are empty.
+    `live` describes the present live index of each collection, or of the given one: name, is_default, index and
+    revision. If `too_slow`, the nearest-neighbor search timed out and its lists are empty.
     """
 
     revision: int
@@ -74,9 +74,9 @@ class SearchResult:
 
 @dataclass(frozen=True, slots=True)
 class IndexSnapshot:
-    """Reads one state of `index`, in the pipelined transaction of `connection`: what ranking needs, then hits.
+    """Reads one state of `index` in the pipelined transaction of `connection`: first the data for ranking, then hits.
 
-    A statement is given up after `timeout_s` (None: without limit).
+    A statement is canceled after `timeout_s` (None: no limit).
     """
 
     connection: Connection
@@ -93,9 +93,9 @@ class IndexSnapshot:
         *,
         collection: str | None = None,
     ) -> SearchResult:
-        """Return the `k` chunks nearest to each of `vectors` (cosine), and those with `ids`.
+        """Return the `k` chunks nearest to each of `vectors` (cosine), and the chunks with `ids`.
 
-        Only chunks that `filters` keep; `k` of them if they keep that many. A search that takes too long is done again
+        Only chunks that pass `filters` are returned, `k` of them if that many pass. A search that times out is repeated
         without vectors. Raises NoSuchIndex if the index was pruned.
         """
         kept = {name: value for name, value in asdict(filters).items() if value not in (None, (), [])}
@@ -107,7 +107,7 @@ class IndexSnapshot:
             return replace(found, nearest=[[] for _ in vectors], too_slow=True)
 
     def page(self, url: str) -> list[RankableChunk]:
-        """Return the chunks of a page in reading order. If that takes too long, what is read later is a newer state."""
+        """Return the chunks of a page in reading order. After a timeout, later reads see a newer state."""
         try:
             rows = self._send("page_rankable", {"url": url}).fetchall()
         except psycopg.errors.QueryCanceled:
@@ -123,7 +123,7 @@ class IndexSnapshot:
     def _search(
         self, vectors: Sequence[np.ndarray], ids: Sequence[str], k: int, kept: Mapping[str, Any], name: str | None
     ) -> SearchResult:
-        """Send all that can be sent, then read the results in the same order."""
+        """Send every statement that can be sent, then read the results in the same order."""
         self._tune(k)
         collections = self._send("live_revisions", {"index": self.index.id, "collection": name}, row_factory=dict_row)
         named = self._send("get_rankable", {"ids": list(ids)}, kept) if ids else None
@@ -136,20 +136,20 @@ class IndexSnapshot:
             raise NoSuchIndex(f"index {self.index.id} of collection {self.index.collection!r} was pruned")
         by_id = {row[0]: RankableChunk(*row) for row in named.fetchall()} if named else {}
         found = [_scored(cursor.fetchall()) for cursor in nearest]
-        if way == "search_chunks":  # the graph may end before the filter has kept enough
+        if way == "search_chunks":  # the graph may be exhausted before enough chunks pass the filter
             again = [self._send("search_exactly", {"vector": vector}, kept, k) if len(one) < k else None
                      for one, vector in zip(found, vectors, strict=True)]  # fmt: skip
             found = [_scored(more.fetchall()) if more else one for one, more in zip(found, again, strict=True)]
         return SearchResult(revision, found, by_id, live=live)
 
     def _break_off(self) -> None:
-        """End the transaction of a statement that took too long; those that were sent behind it have failed with it."""
+        """Roll back after a statement timed out; the statements sent after it have failed with it."""
         with suppress(psycopg.errors.PipelineAborted):
             self.connection.rollback()
         self.connection.rollback()
 
     def _tune(self, k: int) -> None:
-        """Until the transaction ends, visit enough of the graph for `k`, and give up a statement after some time."""
+        """For this transaction, make the graph search wide enough for `k` and set the statement timeout."""
         timeout_ms = max(1, int(self.timeout_s * 1000)) if self.timeout_s else 0
         lists = {"k": k, "most": MOST_EF_SEARCH, "ef": EF_SEARCH, "huge_ef": HUGE_EF_SEARCH, "huge": HUGE_GRAPH}
         self._send("tune_search", {**lists, "table": self._table, "timeout_ms": str(timeout_ms)})
@@ -171,7 +171,7 @@ class IndexSnapshot:
         k: int = 0,
         row_factory: RowFactory[Any] = tuple_row,
     ) -> psycopg.Cursor[Any]:
-        """Send a statement. Its plan is kept, unless the values of filters decide what is best."""
+        """Send a statement. Its plan is reused unless there are filters, whose values decide the best plan."""
         text = _search_statement(name, self.index.id, self.index.settings.vector_type, tuple(kept), k, self.columns)
         cursor = self.connection.cursor(binary=True, row_factory=row_factory)
         return cursor.execute(text, clean_parameters({**kept, **values}), prepare=not kept)
@@ -181,7 +181,7 @@ class IndexSnapshot:
 def _search_statement(
     name: str, index: int, vector_type: str, kept: tuple[str, ...], k: int, columns: ChunkColumns
 ) -> bytes:
-    """Return the text of a statement: putting it together takes as long as a look-up."""
+    """Return the text of a statement. Composing it takes as long as a lookup, so it is cached."""
     parts: dict[str, sql.Composable] = {
         **columns.parts,
         "chunk": chunk_table(index),
@@ -195,25 +195,25 @@ def _search_statement(
 
 
 def _scored(rows: Sequence[Sequence[Any]]) -> list[ScoredChunk]:
-    """Return rows of {ranked}, distance and score, best first: an iterative scan's order is slightly wrong."""
+    """Sort rows of {ranked}, distance and score, best first: the order of an iterative scan is slightly wrong."""
     scored = [(float(row[-1]), RankableChunk(*row[:-2])) for row in rows]
     return sorted(scored, key=lambda one: (-one[0], one[1].chunk_id))
 
 
-# Whether a publish deletes pages that have vanished, or those of them that are named here.
+# Whether a publish deletes vanished pages; a sequence limits that to the pages named in it.
 Deleting = bool | Sequence[str]
-# What becomes of a page's text when the page is gone: another page has most of it ("moved"; "copied" if the page was a
-# copy anyway), it had none ("empty"), or no other page has it.
+# Where the text of a vanished page went: another page has most of it ("moved"; "copied" if the page was a copy anyway),
+# the page had no text ("empty"), or no other page has it ("lost").
 Fate = Literal["moved", "copied", "empty", "lost"]
 
 
 def deleting(delete: Deleting) -> dict[str, Any]:
-    """Return the values of statements that delete pages, or count what they would delete."""
+    """Return the values for statements that delete pages, or that count the pages they would delete."""
     return {"delete": bool(delete), "only": None if isinstance(delete, bool) else list(delete)}
 
 
 def _replacing(index: int) -> dict[str, sql.Composable]:
-    """Return the parts of statements about the chunks of `index` and the pages that a run replaces in it."""
+    """Return the parts for statements about the chunks of `index` and the pages that a run replaces in it."""
     return {"chunk": chunk_table(index), "replaced": statement("replaced_urls")}
 
 
@@ -228,25 +228,25 @@ class Indexes(ChunkTables):
         return _index(row)
 
     def candidate_index(self, collection: str) -> Index | None:
-        """Return the newest built index that was not published, if there is one."""
+        """Return the newest index that is built but not published, or None."""
         row = self._one("candidate_index", {"collection": collection}, rules=statement("answering_rules"))
         return _index(row) if row else None
 
     def publications(self, index: int) -> list[DictRow]:
-        """Return what each publish into an index replaced, as counts, newest first; older ones are forgotten."""
+        """Return the counts of each publish into an index, newest first; old publications are deleted."""
         return self._all("publications", {"index": index})
 
     def retired_indexes(self, collection: str) -> list[Index]:
-        """Return the indexes that were live before and are not pruned, the last one first."""
+        """Return the indexes that were live before and are not pruned, latest first."""
         return [_index(row) for row in self._all("retired_indexes", {"collection": collection})]
 
     def deletable_pages(self, collection: str, index: int, only: Sequence[str] | None = None) -> dict[str, int]:
-        """Count the `pages` of `index`, and as `deletable` those (of `only` these) that a publish would delete."""
+        """Count the `pages` of `index`, and the `deletable` ones (limited to `only`) that a publish would delete."""
         values = {"collection": collection, "index": index, "only": None if only is None else list(only)}
         return dict(self._one("deletable_pages", values) or {})
 
     def leaves_text(self, collection: str, run: int, base: int | None, delete: Deleting) -> bool:
-        """Return whether the index holds any text that `run` makes of `base`."""
+        """Return whether the index that `run` makes from `base` has any text."""
         values: dict[str, Any] = {"collection": collection, "run": run, "index": base, **deleting(delete)}
         if (self._one("stages_text", values) or {})["found"]:
             return True
@@ -255,9 +255,9 @@ class Indexes(ChunkTables):
     def vanished_pages(
         self, collection: str, run: int, index: int, base: int | None, only: Sequence[str] | None = None
     ) -> dict[str, Fate]:
-        """Return the pages of `index` that are gone (`only` these), and what becomes of the text of each.
+        """Return the pages of `index` that are gone (limited to `only`), each with where its text went.
 
-        `base` is the index that `run` changes, None if it builds one of what it has staged alone.
+        `base` is the index that `run` changes, or None if it builds an index from its staged pages only.
         """
         values = {"collection": collection, "run": run, "index": index, "base": base,
                   "only": None if only is None else list(only)}  # fmt: skip
@@ -267,9 +267,9 @@ class Indexes(ChunkTables):
     def text_sizes(
         self, collection: str, run: int, live: int | None, base: int | None, delete: Deleting
     ) -> tuple[int, int]:
-        """Return how many bytes of text the index `live` has, and how many one has that `run` makes of `base`.
+        """Return the bytes of text in the index `live`, and in the index that `run` makes from `base`.
 
-        If `base` is live and loses no text, only what the run replaces and stages is read, and counted.
+        If `base` is live and loses no text, only the text that the run replaces and stages is read and counted.
         """
         values: dict[str, Any] = {"collection": collection, "run": run, "index": base, **deleting(delete)}
         staged = (self._one("staged_text", values) or {})["size"]
@@ -287,17 +287,21 @@ class Indexes(ChunkTables):
     def staged_changes(self, run: int, index: int) -> int:
         """Return how many chunks of `index` a publish of `run` would change.
 
-        Those that it inserts or re-embeds, or those that it deletes, if these are more: an edited one is both.
+        This is the number of inserts and new embeddings, or of deletions if that is larger: an edited chunk is one of
+        each.
         """
         row = self._one("staged_changes", {"run": run}, chunk=chunk_table(index)) or {}
         return int(row["chunks"])
 
     def index_stats(self, index: int) -> dict[str, int]:
-        """Return how many chunks, pages, sections and listings (pages without a section) `index` holds."""
+        """Return how many chunks, pages, sections and listings (pages without a section) `index` has."""
         return dict(self._one("index_counts", {"index": index}, chunk=chunk_table(index)) or {})
 
     def prune(self, collection: str, keep: int = 0) -> list[int]:
-        """Drop all retired indexes but the `keep` newest; return their ids. With none kept no update can be undone."""
+        """Drop all retired indexes except the `keep` newest; return their ids.
+
+        With `keep` 0, no update can be undone.
+        """
 
         values = {"collection": collection, "keep": keep}
 
@@ -312,7 +316,7 @@ class Indexes(ChunkTables):
         return self._do(work)
 
     def read_index(self, index: Index, read: Callable[[IndexSnapshot], T], timeout_s: float | None = None) -> T:
-        """Return what `read` makes of one state of `index`; `timeout_s` bounds each statement.
+        """Return the result of `read` on one state of `index`; `timeout_s` limits each statement.
 
         Raises NoSuchIndex if the index was pruned.
         """
@@ -324,10 +328,10 @@ class Indexes(ChunkTables):
         return self._do(work)
 
     def neighbours(self, index: int, ids: Sequence[str], reach: int) -> dict[str, list[Hit]]:
-        """Return for each chunk those of its section at most `reach` places away and itself, in reading order.
+        """Return for each chunk itself and the chunks of its section within `reach` places, in reading order.
 
-        One more of its section, in which a listing may go on, is among them. Behind them stand those of the sections
-        below its own, at most twice as far away.
+        One more chunk of the section is included, because a listing may continue there. Chunks of its subsections
+        follow, at most twice as far away.
         """
         values = {"ids": list(ids), "reach": reach}
         with _existing(index):
@@ -355,14 +359,14 @@ class Indexes(ChunkTables):
                 yield row["revision"], map(self.columns.read_hit, cursor)
 
     def vectors(self, index: int) -> dict[str, np.ndarray]:
-        """Return the vector of each chunk of an index (float32) by chunk id. Raises NoSuchIndex."""
+        """Return the vectors of an index (float32) by chunk id. Raises NoSuchIndex."""
         with self._connection() as connection, _existing(index), connection.cursor("scan", binary=True) as cursor:
             cursor.itersize = 2_000
             cursor.execute(statement("scan_vectors", chunk=chunk_table(index)))
             return {row["id"]: np.asarray(row["embedding"].to_numpy(), np.float32) for row in cursor}
 
     def changes_since(self, index: int, revision: int) -> tuple[int, list[tuple[str, Hit | None]]]:
-        """Return the newest revision, and each chunk changed since `revision` as it is now (None: deleted).
+        """Return the newest revision, and the present state of each chunk changed since `revision` (None: deleted).
 
         Raises ChangesPruned if changes that old are no longer stored, NoSuchIndex if the index was pruned.
         """
@@ -386,7 +390,7 @@ class Indexes(ChunkTables):
 
 @contextmanager
 def _existing(index: int) -> Iterator[None]:
-    """Raise NoSuchIndex if the body finds the chunk table of `index` dropped, which no snapshot prevents."""
+    """Raise NoSuchIndex if the body finds the chunk table of `index` dropped, which a snapshot does not prevent."""
     try:
         yield
     except psycopg.errors.UndefinedTable as error:
@@ -402,7 +406,7 @@ def index_row(connection: Connection, index: int) -> DictRow:
 
 
 def _index(row: Mapping[str, Any]) -> Index:
-    """Return the index of a row. Raises UnusableDatabase for one of a newer version: how to search it is not known."""
+    """Return the index of a row. Raises UnusableDatabase if a newer version built it: this one can't search it."""
     if unknown := sorted(set(row["settings"]) - {field.name for field in fields(IndexSettings)}):
         raise UnusableDatabase(
             f"a newer version of Raydex built the index of collection {row['collection']!r} "

@@ -1,6 +1,6 @@
-"""API keys, secret and publishable ones, and the token buckets that limit their rate.
+"""Stores API keys, secret and publishable ones, and the token buckets that limit their rate.
 
-Only hashes of keys are stored. Knows no HTTP.
+Only hashes of keys are stored. This module knows no HTTP.
 """
 
 import hashlib
@@ -17,17 +17,17 @@ from psycopg.rows import DictRow
 from pipelines.store.database.connection import Database
 from pipelines.text.cleaning import clean_for_storage
 
-# The scope of publishable keys, and of readers without a key: to ask, and no more.
+# The scope of publishable keys, and of readers without a key: it only allows asking.
 ASK = "ask"
-# The scope of keys that announce changes of pages, and do no more.
+# The scope of keys that may only announce changes of pages.
 CHANGES = "changes"
-# What each scope includes.
+# The scopes that each scope includes.
 GRANTS = {ASK: (ASK,), "query": (ASK, "query"), CHANGES: (CHANGES,), "admin": (ASK, "query", CHANGES, "admin")}
 SCOPES = ("query", CHANGES, "admin")
 KEY_PREFIX, PUBLISHABLE_PREFIX = "rdx_", "pk_"
 PORTS = {"http": 80, "https": 443}
 DAY_S = 86_400
-# A bucket holds a minute's worth, so it is full again after a minute.
+# A bucket has a minute's worth of tokens, so it is full again after a minute.
 IDLE_BUCKET_S = 120
 
 
@@ -54,10 +54,10 @@ class BadKey(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """An API key without its secret; with `rate_per_minute` None the service's own rate applies.
+    """An API key without its secret; if `rate_per_minute` is None, the service's own rate applies.
 
-    `origins` are those of the pages that may hold it, none for a secret key. `collections` are those that it may ask,
-    or announce changes of, none for all. `session` is the id of the session that a request belongs to, "" outside one.
+    `origins` are the origins of pages that may contain the key, none for a secret key. `collections` are the ones that
+    it may query, or announce changes of, none for all. `session` is the id of the request's session, "" if it has none.
     """
 
     name: str
@@ -73,20 +73,20 @@ class Key:
 
     @property
     def publishable(self) -> bool:
-        """Whether pages hold the key, so that everyone can read it."""
+        """Whether pages contain the key, so that everyone can read it."""
         return bool(self.origins)
 
     @property
     def owner(self) -> str:
-        """Whom conversations, answers and feedback belong to: the key, or one session of it."""
+        """The owner of conversations, answers and feedback: the key, or one session of it."""
         return f"{self.name}/{self.session}" if self.session else self.name
 
     def may(self, scope: str) -> bool:
-        """Return whether the key grants `scope`; admin includes all, and query includes ask."""
+        """Return whether the key grants `scope`; admin includes all scopes, and query includes ask."""
         return any(scope in GRANTS[own] for own in self.scopes)
 
     def sees(self, collection: str) -> bool:
-        """Return whether the key may ask `collection`."""
+        """Return whether the key may query `collection`."""
         return not self.collections or collection in self.collections
 
 
@@ -101,8 +101,8 @@ class TokenGrant(NamedTuple):
 def key_hash(token: str) -> bytes:
     """Return the hash under which a key is stored.
 
-    SHA-256 without salt or stretching: a key is 256 random bits, which no one guesses however fast the hash is. Slow
-    hashes protect passwords that people chose; here they would slow down every request instead of an attacker.
+    It is SHA-256 without salt or stretching: a key is 256 random bits, which nobody can guess even with a fast hash.
+    Slow hashes protect passwords that people chose. Here they would slow down every request and stop no attacker.
     """
     return hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest()
 
@@ -110,8 +110,8 @@ def key_hash(token: str) -> bytes:
 def normal_origin(text: str) -> str:
     """Return an origin as browsers send it: `https://docs.example.com`. Raises BadKey.
 
-    The scheme and host are lowercase, a host of another script is in punycode, the scheme's own port is left out
-    (RFC 6454, section 6.2).
+    The scheme and host are lowercase, a non-ASCII host is in punycode, and the scheme's default port is left out (RFC
+    6454, section 6.2).
     """
     wrong = BadKey(
         f"the origin is {text[:200]!r}: write it as the browser shows it before the path, as https://docs.example.com"
@@ -129,7 +129,7 @@ def normal_origin(text: str) -> str:
 
 
 class Keys(Database):
-    """API keys, their rate, and the secret of the service."""
+    """API keys, their rate limits, and the secret of the service."""
 
     def create_key(
         self,
@@ -143,8 +143,8 @@ class Keys(Database):
     ) -> tuple[Key, str]:
         """Create a key; return it and its token, which can't be shown again. Raises KeyNameTaken, BadKey.
 
-        With `origins` it is publishable: it may only ask, `collections` alone if there are any. With the scope CHANGES
-        it only announces changes of pages of its `collections`.
+        With `origins`, the key is publishable: it may only ask, and only `collections` if any are given. With the scope
+        CHANGES, it may only announce page changes of its `collections`.
         """
         _check_key(name, scopes, rate_per_minute, expires_days)
         announces = CHANGES in scopes
@@ -170,7 +170,7 @@ class Keys(Database):
         return _key(row), token
 
     def list_keys(self) -> list[Key]:
-        """Return all keys, revoked and expired ones included, oldest first."""
+        """Return all keys, including revoked and expired ones, oldest first."""
         return [_key(row) for row in self._all("list_keys")]
 
     def revoke_key(self, name: str) -> Key:
@@ -181,7 +181,7 @@ class Keys(Database):
         return _key(row)
 
     def find_key(self, hash: bytes) -> Key | None:
-        """Return the key with this hash if it is neither revoked nor expired, and record that it was used."""
+        """Return the key with this hash if it is neither revoked nor expired, and record its use."""
         row = self._one("find_key", {"hash": hash})
         return _key(row) if row else None
 
@@ -190,7 +190,7 @@ class Keys(Database):
         return frozenset(row["origin"] for row in self._all("bound_origins"))
 
     def service_secret(self) -> bytes:
-        """Return the secret that all replicas share, 32 bytes; it is made again where it was deleted."""
+        """Return the secret of 32 bytes that all replicas share; it is generated if it is missing."""
         row = self._one("service_secret", {})
         if row is None:
             self._run("make_service_secret", {})
@@ -198,10 +198,10 @@ class Keys(Database):
         return bytes((row or {})["value"])
 
     def take_token(self, key: str, rate_per_minute: float, burst: float) -> TokenGrant:
-        """Take one token from the bucket of `key`, which holds `burst` (≥ 1) and gains `rate_per_minute` (> 0).
+        """Take one token from the bucket of `key`, which has room for `burst` (≥ 1) and gains `rate_per_minute` (> 0).
 
-        A token bucket (RFC 2697 calls its depth the committed burst size): over any time t at most burst + rate · t
-        requests pass, whatever the number of replicas. A refused request takes nothing.
+        This is a token bucket (RFC 2697 calls its depth the committed burst size): over any time t, at most burst +
+        rate · t requests pass, with any number of replicas. A refused request takes nothing.
         """
         per_second = rate_per_minute / 60
         row = self._one("take_token", {"key": key, "burst": burst, "per_second": per_second}) or {}
@@ -209,7 +209,7 @@ class Keys(Database):
         return TokenGrant(row["allowed"], 0.0 if row["allowed"] else missing / per_second, max(0.0, row["tokens"]))
 
     def forget_buckets(self) -> None:
-        """Delete the buckets that nothing was taken from for IDLE_BUCKET_S: they are full again."""
+        """Delete the buckets that were not used for IDLE_BUCKET_S; they are full again."""
         self._run("forget_buckets", {"seconds": IDLE_BUCKET_S})
 
 

@@ -1,6 +1,6 @@
-"""The pages of a collection: the crawl frontier and the state of each page.
+"""Stores the pages of a collection: the crawl frontier and the state of each page.
 
-Knows neither chunks nor indexes, except to find the pages that an index does not hold yet.
+This module knows neither chunks nor indexes, except to find the pages that an index does not have yet.
 """
 
 import zlib
@@ -21,7 +21,7 @@ READ_ATTEMPTS = 3
 
 @dataclass(frozen=True, slots=True)
 class PageToIndex:
-    """A stored page whose current input (`input_hash`: body and metadata rules) an index does not hold yet."""
+    """A stored page whose present input (`input_hash`: body and metadata rules) is not in the index yet."""
 
     page: Page
     input_hash: str
@@ -37,17 +37,17 @@ class Pages(Database):
         self._do(lambda connection: self._for_each(connection, save, rows))
 
     def see_files(self, collection: str, run: int, stamps: Sequence[str]) -> dict[str, str]:
-        """Commit that `run` has found files unchanged; return the URLs of their pages by stamp."""
+        """Commit that `run` found files unchanged; return the URLs of their pages by stamp."""
         rows = self._all("see_files", {"collection": collection, "run": run, "stamps": list(stamps)})
         return {row["file_stamp"]: row["url"] for row in rows}
 
     def known_page(self, collection: str, url: str, run: int = 0) -> KnownPage | None:
-        """Return what is stored about `url`, and whether `run` need not fetch it."""
+        """Return the stored record of `url`, including whether `run` can skip fetching it."""
         row = self._one("known_page", {"collection": collection, "url": url, "run": run})
         return KnownPage(**(row | {"links": tuple(row["links"])})) if row else None
 
     def content_hashes(self, collection: str, urls: Sequence[str]) -> dict[str, str | None]:
-        """Return the stored content hash of each of `urls` that is known."""
+        """Return the stored content hash of each known URL in `urls`."""
         rows = self._all("content_hashes", {"collection": collection, "urls": list(urls)})
         return {row["url"]: row["content_hash"] for row in rows}
 
@@ -60,17 +60,17 @@ class Pages(Database):
         return [row["url"] for row in self._all("failed_urls", {"collection": collection})]
 
     def gone_pages(self, collection: str, urls: Collection[str]) -> set[str]:
-        """Return those of `urls` that are no longer pages of the site: gone, moved, or copies of others."""
+        """Return the URLs in `urls` that are no longer pages of the site: gone, moved, or copies of other pages."""
         return {row["url"] for row in self._all("gone_pages", {"collection": collection, "urls": list(urls)})}
 
     def fail_pages(self, collection: str, failures: Iterable[tuple[str, str]]) -> None:
-        """Record (url, reason) of pages that could not be read; what an index holds of them stays."""
+        """Record (url, reason) of pages that could not be read; their chunks in an index stay."""
         rows = [{"collection": collection, "url": url, "error": reason} for url, reason in failures]
         if rows:
             self._do(lambda connection: self._for_each(connection, statement("fail_page"), rows))
 
     def mark_unseen(self, collection: str, run: int, prefix: str, reason: str, kept: Sequence[str] = ()) -> int:
-        """Mark pages under `prefix` that `run` did not see as gone, but those at the URLs `kept`; return how many."""
+        """Mark pages under `prefix` that `run` did not see as gone, except the URLs `kept`; return how many."""
         values = {"collection": collection, "run": run, "prefix": prefix, "error": reason}
         return self._run("mark_unseen", values | {"kept": list(kept)})
 
@@ -79,28 +79,28 @@ class Pages(Database):
         return self._run("mark_unclaimed", {"collection": collection, "run": run, "urls": list(urls)})
 
     def mark_deleted(self, collection: str, run: int, urls: Sequence[str]) -> int:
-        """Mark the pages at `urls` as gone; return how many there are."""
+        """Mark the pages at `urls` as gone; return how many exist."""
         return self._run("mark_deleted", {"collection": collection, "run": run, "urls": list(urls)})
 
     def page_names(self, collection: str) -> list[DictRow]:
-        """Return of every stored page that exists: url, canonical, content_hash, is_html."""
+        """Return a row for each stored page that exists: url, canonical, content_hash, is_html."""
         return self._all("page_names", {"collection": collection})
 
     def page_sketches(self, collection: str, urls: Sequence[str]) -> dict[str, str]:
-        """Return the sketches that are kept of the texts that pages have now, by URL."""
+        """Return the stored sketches of the present texts of pages, by URL."""
         rows = self._all("page_sketches", {"collection": collection, "urls": list(urls)})
         return {row["url"]: row["sketch"] for row in rows}
 
     def save_sketches(self, collection: str, sketches: Mapping[str, str]) -> None:
-        """Keep the sketches of the texts that pages have now, by URL."""
+        """Store the sketches of the present texts of pages, given by URL."""
         rows = [{"collection": collection, "url": url, "sketch": sketch} for url, sketch in sketches.items()]
         if rows:
             self._do(lambda connection: self._for_each(connection, statement("save_sketch"), rows))
 
     def mark_duplicates(self, collection: str, run: int, copies: Mapping[str, str]) -> None:
-        """Leave out `copies` (URLs of their originals by URL), and what `run` has staged of them.
+        """Mark `copies` (the original's URL by the copy's) as duplicates, and drop their staged rows of `run`.
 
-        No other page is a duplicate any more.
+        Every other page loses its mark.
         """
         values = {"collection": collection, "run": run, "copies": list(copies), "originals": list(copies.values())}
 
@@ -111,7 +111,7 @@ class Pages(Database):
         self._do(work)
 
     def left_out(self, collection: str, run: int) -> list[DictRow]:
-        """Return why pages that `run` saw are not indexed: state, pages, and url and error of the first one."""
+        """Return why pages that `run` saw are not indexed: state, number of pages, and url and error of the first."""
         return self._all("left_out", {"collection": collection, "run": run})
 
     def ranges_to_index(
@@ -124,10 +124,10 @@ class Pages(Database):
         attempts: int = READ_ATTEMPTS,
         seen: bool = False,
     ) -> list[DictRow]:
-        """Return URL ranges {first, last, pages, bytes} of about `size` pages that neither `index` nor `run` holds yet.
+        """Return URL ranges {first, last, pages, bytes} of about `size` pages that neither `index` nor `run` has yet.
 
-        Those are among them that `run` has staged and whose texts it has claimed but not embedded.
-        Pages that could not be read `attempts` times are left out; with `seen` all that `run` has not seen.
+        Pages whose texts `run` has staged and claimed but not embedded are included. Pages that could not be read
+        `attempts` times are left out; with `seen`, so are all pages that `run` has not seen.
         """
         values = {"collection": collection, "run": run, "index": index, "rules": rules, "size": size}
         return self._all("ranges_to_index", values | {"attempts": attempts, "seen": seen})
@@ -146,13 +146,16 @@ class Pages(Database):
         urls: Sequence[str],
         attempts: int = READ_ATTEMPTS,
     ) -> list[PageToIndex]:
-        """Return those of `urls` whose current input `index` (None: a new one) does not hold, with their bodies."""
+        """Return the pages at `urls` whose present input is not in `index` (None: a new index), with their bodies."""
         values = {"collection": collection, "run": run, "index": index, "rules": rules, "urls": list(urls)}
         rows = self._all("pages_to_index", values | {"attempts": attempts})
         return [PageToIndex(page_of(row), row["input_hash"]) for row in rows]
 
     def layout_sample(self, collection: str, least: int, most: int) -> dict[str, str]:
-        """Return `most` HTML pages of each site that has `least` of them: content hashes by URL, the same each time."""
+        """Return `most` HTML pages of each site that has at least `least`: content hashes by URL.
+
+        The sample is deterministic.
+        """
         rows = self._all("layout_sample", {"collection": collection, "least": least, "most": most})
         return {row["url"]: row["content_hash"] for row in rows}
 
@@ -162,21 +165,21 @@ class Pages(Database):
         return [page_of(row) for row in rows]
 
     def layouts(self, collection: str) -> tuple[str, dict[str, Any]]:
-        """Return the layouts of a collection's sites as they were saved, and the hash of what they were learnt from."""
+        """Return the saved layouts of a collection's sites, and the hash of the sample they were learned from."""
         row = self._one("get_layouts", {"collection": collection})
         return (row["sample"], dict(row["sites"])) if row else ("", {})
 
     def save_layouts(self, collection: str, sample: str, sites: Mapping[str, Any]) -> None:
-        """Keep the layouts of a collection's sites, and the hash of what they were learnt from."""
+        """Store the layouts of a collection's sites, and the hash of the sample they were learned from."""
         self._run("save_layouts", {"collection": collection, "sample": sample, "sites": Jsonb(dict(sites))})
 
     def listing(self, collection: str, base_url: str) -> list[str]:
-        """Return the URLs that the site at `base_url` listed when it last answered."""
+        """Return the URLs that the site at `base_url` listed when it last responded."""
         row = self._one("get_listing", {"collection": collection, "base_url": base_url})
         return list(row["urls"]) if row else []
 
     def save_listing(self, collection: str, base_url: str, urls: Sequence[str]) -> None:
-        """Keep the URLs that the site at `base_url` lists."""
+        """Store the URLs that the site at `base_url` lists."""
         self._run("save_listing", {"collection": collection, "base_url": base_url, "urls": list(urls)})
 
     def save_crawl(self, run: int, host: str, complete: bool, stopped_by: str, counts: Mapping[str, Any]) -> None:
@@ -189,7 +192,7 @@ class Pages(Database):
         return self._all("crawls", {"run": run})
 
     def seen_pages(self, collection: str, run: int) -> dict[str, int]:
-        """Return how many pages `run` has seen so far, and the bytes of their bodies, as stored."""
+        """Return how many pages `run` has seen so far, and the stored bytes of their bodies."""
         return dict(self._one("seen_pages", {"collection": collection, "run": run}) or {})
 
     def page_counts(self, collection: str, run: int) -> dict[str, int]:
@@ -197,11 +200,11 @@ class Pages(Database):
         return dict(self._one("page_counts", {"collection": collection, "run": run}) or {})
 
     def page_dates(self, collection: str, urls: Sequence[str]) -> dict[str, DictRow]:
-        """Return when pages were last `checked`, and when their content `changed`, by URL; None where it is unknown."""
+        """Return by URL when pages were last `checked`, and when their content last `changed`; None if unknown."""
         return {row["url"]: row for row in self._all("page_dates", {"collection": collection, "urls": list(urls)})}
 
     def unread(self, collection: str, run: int, urls: Sequence[str]) -> dict[str, str]:
-        """Return those of `urls` that `run` could not read, with the reason."""
+        """Return the URLs in `urls` that `run` could not read, with the reasons."""
         rows = self._all("unread", {"collection": collection, "run": run, "urls": list(urls)})
         return {row["url"]: row["reason"] for row in rows}
 
@@ -212,7 +215,7 @@ class Pages(Database):
 
 
 def page_of(row: Mapping[str, Any]) -> Page:
-    """Return the page of a row with its body, as stored."""
+    """Return the page of a row, with its body as fetched."""
     return Page(row["url"], zlib.decompress(row["body"]), row["content_type"], row["charset"])
 
 

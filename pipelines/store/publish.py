@@ -1,7 +1,7 @@
-"""The transactions that change an index: publish in place, build a new one, make one live.
+"""Transactions that change an index: publish in place, build a new index, make an index live.
 
-Each runs in the session that holds the collection's lock, so a run that has lost its collection changes nothing, and
-once in a run, so that it can be repeated after the database went away.
+Each runs in the session that has the collection's lock, so a run that lost its collection changes nothing. Each step
+runs once per run, so it can be repeated after the database was unavailable.
 """
 
 import logging
@@ -21,19 +21,20 @@ from pipelines.store.runs import RunLock
 
 log = logging.getLogger(__name__)
 
-# pgvector's limits of an HNSW index: 2,000 dimensions of `vector`, 4,000 of `halfvec`.
+# pgvector's limits for an HNSW index: 2,000 dimensions of `vector`, 4,000 of `halfvec`.
 MOST_VECTOR_DIMENSIONS, MOST_HALFVEC_DIMENSIONS = 2_000, 4_000
-# halfvec needs half the memory per vector at the same recall (measured by others on 1 M vectors): worth it for large
-# graphs.
+# halfvec needs half the memory per vector at the same recall (measured by others on 1 M vectors), which pays off for
+# large graphs.
 LARGE_INDEX_CHUNKS = 1_000_000
-# pgvector's `ef_construction`, and that of graphs of more than LARGE_GRAPH chunks: connection.py says what each finds.
+# pgvector's default `ef_construction`, and the value for graphs of more than LARGE_GRAPH chunks; connection.py has
+# their recall.
 EF_CONSTRUCTION, LARGE_EF_CONSTRUCTION, LARGE_GRAPH = 64, 128, 50_000
 
 
-# What the last publishes into an index replaced is kept so long: each is at most a third of its rows (see
-# `is_cheaper_in_place`), in nightly runs a few of a thousand.
+# How many publications of an index can be undone, and for how many days. Each stores the rows it replaced: at most a
+# third of the index (see `is_cheaper_in_place`), in nightly runs a few in a thousand.
 PUBLICATIONS_KEPT, PUBLICATION_DAYS = 10, 30
-# The statements that make the rows of an index what they were, in their order.
+# The statements that restore the rows of an index, in order.
 UNDOING = (
     "begin_publication", "returned_chunks", "keep_chunks", "clear_returned", "put_returned", "note_returned",
     "returned_pages", "keep_returned_pages", "clear_returned_pages", "put_returned_pages", "describe_returned",
@@ -41,7 +42,7 @@ UNDOING = (
 
 
 class NoSuchRevision(LookupError):
-    """An index can't return to a revision."""
+    """An index can't return to the given revision."""
 
     def __init__(self, collection: str, revision: int) -> None:
         super().__init__(
@@ -68,12 +69,12 @@ class Publication:
     in_place: bool
 
 
-# What an HNSW build holds of a chunk besides its vector, by the number of vectors of 384 dimensions that fit into 16 MB
-# (7,452, with workers 5,675 in 13 MB), and what it needs for itself.
+# Bytes per chunk that an HNSW build needs besides the vector, derived from the number of 384-dimensional vectors that
+# fit into 16 MB (7,452; with workers, 5,675 in 13 MB), and its fixed overhead.
 GRAPH_BYTES, BUILD_BYTES = 900, 64 << 20
-# The most that a build takes of a server whose own limit for maintenance is lower, and no flag of its command line.
+# The most memory for a build if the server's own maintenance limit is lower and was not set on its command line.
 LEAST_LIMIT = 1 << 30
-# The file of Postgres that raises errors of memory that processes share.
+# The Postgres source file that raises errors about shared memory.
 SHARED_MEMORY = "dsm_impl.c"
 
 
@@ -81,9 +82,9 @@ SHARED_MEMORY = "dsm_impl.c"
 class BuildResources:
     """The memory for the graph of one HNSW build, and its worker processes besides the leader.
 
-    "auto" is what the graph needs, at most the server's `maintenance_work_mem` (or 1 GB, if that is less and no flag of
-    the server's command line, as the embedded one has it): a graph that does not fit is built several times slower.
-    None is as many processes as the server allows.
+    "auto" is the memory that the graph needs, up to the server's `maintenance_work_mem`. If that is below 1 GB and was
+    not set on the server's command line (as for the embedded server), the limit is 1 GB. A graph that doesn't fit takes
+    several times longer to build. `parallel_workers` None allows as many processes as the server does.
     """
 
     maintenance_work_mem: str = "auto"
@@ -91,9 +92,9 @@ class BuildResources:
 
 
 def publish_in_place(lock: RunLock, run: int, index: Index, delete: Deleting) -> Publication:
-    """Bring what `run` has staged into `index`, and delete vanished pages as `delete` says, in one transaction.
+    """Publish the staged pages of `run` into `index` and delete vanished pages as `delete` says, in one transaction.
 
-    Readers see all of it or nothing. If nothing is staged and nothing to delete, no row and no revision changes.
+    Readers see all of it or nothing. If nothing is staged and nothing is to be deleted, no row or revision changes.
     Raises LostCollection, VectorsMissing.
     """
 
@@ -131,11 +132,11 @@ def publish_in_place(lock: RunLock, run: int, index: Index, delete: Deleting) ->
 def build_index(
     lock: RunLock, run: int, settings: IndexSettings, base: Index | None, delete: Deleting, resources: BuildResources
 ) -> Publication:
-    """Create a candidate beside the live index: the chunks of `base` that `run` has not replaced, and the staged ones.
+    """Build a candidate index from the chunks of `base` that `run` has not replaced, and the staged ones.
 
-    The HNSW graph is built after the load. One transaction: an index is visible only when complete. An older candidate
-    of the collection is dropped afterwards, since the build may need its vectors. Raises LostCollection,
-    VectorsMissing, ValueError for too many dimensions.
+    The HNSW graph is built after the load. It is all one transaction, so an index is visible only when complete. An
+    older candidate of the collection is dropped afterwards, since the build may need its vectors. Raises
+    LostCollection, VectorsMissing, ValueError for too many dimensions.
     """
 
     def build(connection: Connection) -> dict[str, Any]:
@@ -172,7 +173,7 @@ def build_index(
 
 
 def promote_index(lock: RunLock, run: int, index: int) -> int:
-    """Make `index` live and retire the one that was live; return its new revision.
+    """Make `index` live and retire the index that was live; return the new revision.
 
     Raises LostCollection, NoSuchIndex.
     """
@@ -197,9 +198,9 @@ def promote_index(lock: RunLock, run: int, index: int) -> int:
 
 
 def return_to_revision(lock: RunLock, run: int, index: Index, revision: int) -> Publication:
-    """Make the rows of `index` what they were at an earlier revision, as a publish of its own, which can be undone too.
+    """Restore the rows of `index` to an earlier revision, as a new publish, which can be undone too.
 
-    One transaction. Raises LostCollection, and NoSuchRevision if what replaced that revision is no longer stored.
+    It is one transaction. Raises LostCollection, and NoSuchRevision if the replaced rows are no longer stored.
     """
 
     def undo(connection: Connection) -> dict[str, Any]:
@@ -222,7 +223,7 @@ def return_to_revision(lock: RunLock, run: int, index: Index, revision: int) -> 
 
 
 def returnable(publications: Sequence[Mapping[str, Any]], newest: int) -> set[int]:
-    """Return the revisions that an index can return to: each whose successors all have their publication."""
+    """Return the revisions that an index can return to: those after which every publication is stored."""
     found, known = set[int](), {row["revision"] for row in publications}
     while newest in known:
         newest -= 1
@@ -231,7 +232,7 @@ def returnable(publications: Sequence[Mapping[str, Any]], newest: int) -> set[in
 
 
 def _announce(connection: Connection, values: Mapping[str, Any]) -> None:
-    """Raise the revision of an index that was changed, tell readers, and forget what is too old to be followed."""
+    """Raise the revision of a changed index, notify readers, and delete changes and publications that are too old."""
     revision = values["revision"]
     connection.execute(statement("raise_revision"), values)
     connection.execute(statement("forget_changes"), {**values, "revision": revision - CHANGES_KEPT})
@@ -242,7 +243,7 @@ def _announce(connection: Connection, values: Mapping[str, Any]) -> None:
 
 
 def _drop_superseded(connection: Connection, collection: str, candidate: int) -> list[int]:
-    """Drop the candidates of a collection other than this one; return their ids."""
+    """Drop all candidates of a collection except `candidate`; return their ids."""
     rows = connection.execute(statement("superseded_candidates"), {"collection": collection, "index": candidate})
     superseded = [row["id"] for row in rows]
     for index in superseded:
@@ -259,7 +260,7 @@ def _require_vectors(connection: Connection, run: int, vectors: sql.Composable) 
 
 
 def index_chunks(connection: Connection, chunk: sql.Identifier, vector_type: str, resources: BuildResources) -> None:
-    """Create the indexes of a loaded chunk table, HNSW last, and analyse it."""
+    """Create the indexes of a loaded chunk table, HNSW last, and analyze it."""
     memory, workers = resources.maintenance_work_mem, resources.parallel_workers
     graph = connection.execute(statement("graph_size", chunk=chunk)).fetchone() or {}
     if memory == "auto":
@@ -276,7 +277,10 @@ def index_chunks(connection: Connection, chunk: sql.Identifier, vector_type: str
 
 
 def _build_graph(connection: Connection, create: sql.Composed) -> None:
-    """Run `create`: by one process if the server has no room for memory that several share (64 MB in a container)."""
+    """Run `create`; use one process if the server has too little shared memory for several.
+
+    A container has 64 MB of it by default.
+    """
     try:
         with connection.transaction():
             connection.execute(create)
@@ -289,13 +293,13 @@ def _build_graph(connection: Connection, create: sql.Composed) -> None:
 
 
 def _memory_of_build(chunks: int, vector_bytes: int, allowed: int, strict: bool) -> str:
-    """Return the memory that the graph of a loaded chunk table needs, within what the server allows."""
+    """Return the memory that the graph of a loaded chunk table needs, within the server's limit."""
     needed = BUILD_BYTES + chunks * (vector_bytes + GRAPH_BYTES)
     return f"{min(needed, allowed if strict else max(allowed, LEAST_LIMIT)) >> 10}kB"
 
 
 def _expected_chunks(connection: Connection, run: int, base: Index | None) -> int:
-    """Return the most chunks that an index built from `base` and what `run` has staged can hold."""
+    """Return the most chunks that an index of `base` and the staged pages of `run` can have."""
     staged = connection.execute(statement("staged_counts"), {"run": run}).fetchone() or {}
     if base is None:
         return int(staged["chunks"])
@@ -305,7 +309,7 @@ def _expected_chunks(connection: Connection, run: int, base: Index | None) -> in
 
 
 def _count_left_behind(connection: Connection, base: Index | None, values: Mapping[str, Any]) -> tuple[int, int]:
-    """Count the chunks and pages of `base` that the new index does not hold."""
+    """Count the chunks and pages of `base` that the new index does not have."""
     if base is None:
         return 0, 0
     tables = {"chunk": chunk_table(values["index"]), "base": chunk_table(base.id)}
@@ -321,13 +325,13 @@ def save_stats(connection: Connection, index: int) -> dict[str, int]:
 
 
 def _clear_staged(connection: Connection, values: Mapping[str, Any]) -> None:
-    """Clear what a run has staged; a run of all pages has used what runs before it left, too."""
+    """Delete the staged rows of a run; after a run over all pages, also delete rows that earlier runs left."""
     for name in ("clear_staged_chunks", "clear_staged_pages", "clear_claims", "clear_staged_vectors"):
         connection.execute(statement(name), {**values, "first": 0 if values["only"] is None else values["run"]})
 
 
 def choose_vector_type(settings: IndexSettings, chunks: int) -> Literal["vector", "halfvec"]:
-    """Return the column type of an index: as set, or halfvec above 2,000 dimensions and for large indexes.
+    """Return the column type of an index: the configured one, or halfvec above 2,000 dimensions and for large indexes.
 
     Raises ValueError for more dimensions than HNSW supports.
     """

@@ -1,6 +1,6 @@
-"""Questions with their answers, conversations and feedback.
+"""Stores questions with their answers, conversations and feedback.
 
-Knows no HTTP and nothing about how an answer is made.
+This module knows no HTTP, and nothing about how an answer is made.
 """
 
 import re
@@ -15,24 +15,24 @@ from pipelines.store.database.jsonb import to_jsonb
 from pipelines.text.cleaning import clean_for_storage
 
 RATINGS = (-1, 0, 1)
-# Why an answer was rated down.
+# Reasons for rating an answer down.
 REASONS = ("wrong", "incomplete", "outdated", "not_asked")
 DAY_S = 86_400
-# The fields of a question that are columns as they are.
+# The fields of a question that are stored unchanged, a column each.
 WRITTEN = (
     "id", "question", "collection", "conversation", "asked_at", "mode", "key_name", "error", "channel", "page",
     "language",
 )  # fmt: skip
-# What pipelines.insights.masking writes for what it masks.
+# The placeholders that pipelines.insights.masking writes.
 MASK = re.compile(r"\[(?:e-mail|address|phone|user|login|secret|key|private key)\]")
 
 
 class BadRating(ValueError):
-    """A rating is not one of -1, 0 and 1, or its reason is none of REASONS."""
+    """A rating is not one of -1, 0 and 1, or its reason is not in REASONS."""
 
 
 class NoSuchQuestion(LookupError):
-    """No recorded question has that id, or those words."""
+    """No recorded question has that id or wording."""
 
     def __init__(self, name: str) -> None:
         hint = "`raydex insights` shows what is asked"
@@ -41,10 +41,11 @@ class NoSuchQuestion(LookupError):
 
 @dataclass(frozen=True, slots=True)
 class RecordedQuestion:
-    """A question as it is recorded, with its `answer`, or with the `error` why it has none.
+    """A recorded question with its `answer`, or with the `error` that prevented one.
 
-    `answer` holds the first words of its hits. `page` is what the reader had open, `language` is BCP 47, "" if not
-    certain. `shared_at` is since when others may read it; `rating` is what a read asked for. Both are not written.
+    `answer` contains the first words of its hits. `page` is the page that the reader had open. `language` is BCP 47, ""
+    if not certain. `shared_at` is when others were first allowed to read it. `rating` is filled in by some reads. The
+    last two fields are not written.
     """
 
     id: str
@@ -64,13 +65,13 @@ class RecordedQuestion:
 
     @property
     def standalone(self) -> str:
-        """The question condensed with its conversation; "" if that was not needed."""
+        """The question rewritten to include its conversation; "" if that was not needed."""
         first = self.answer.queries[0] if self.answer and self.answer.queries else self.question
         return "" if first == self.question else first
 
     @property
     def alone(self) -> str:
-        """The question as it reads without its conversation."""
+        """The question in a form that makes sense without its conversation."""
         return self.standalone or self.question
 
 
@@ -87,7 +88,7 @@ class Questions(Database):
     """Questions and feedback."""
 
     def record_questions(self, questions: Sequence[RecordedQuestion]) -> None:
-        """Write `questions` in one transaction; one whose id exists stays as it is."""
+        """Write `questions` in one transaction; an existing id stays unchanged."""
         if questions:
             self._run("record_questions", {"rows": to_jsonb(list(map(_to_row, questions)))})
 
@@ -97,10 +98,11 @@ class Questions(Database):
         return _from_row(row) if row else None
 
     def named_question(self, name: str, collection: str | None = None) -> RecordedQuestion:
-        """Return the question with this id, or with these words. Raises NoSuchQuestion.
+        """Return the question with this id or wording. Raises NoSuchQuestion.
 
-        Case and blanks make no difference; what insights mask ("[e-mail]"), or cut off ("…" at the end), is any text.
-        Of several askings it is one that did not fail, of `collection`, the one rated worst, then the newest.
+        Case and blanks make no difference. Text that insights mask ("[e-mail]") or cut off ("…" at the end) matches
+        anything. If the question was asked several times, one that did not fail is preferred, then one to `collection`,
+        then the worst-rated, then the newest.
         """
         words = _as_pattern(clean_for_storage(name))
         row = self._one("named_question", {"name": name, "words": words, "collection": collection})
@@ -113,7 +115,8 @@ class Questions(Database):
     ) -> list[Turn]:
         """Return the last `most` answered turns of a conversation, newest last; `among` are the ids to choose from.
 
-        Only turns asked with the key `key_name` ("": without a key): guessing an id shows nobody else's turns.
+        Only turns asked with the key `key_name` are returned ("": without a key), so guessing an id shows nobody else's
+        turns.
         """
         ids = None if among is None else list(among)
         values = {"conversation": id, "key_name": key_name, "among": ids, "most": most}
@@ -123,16 +126,16 @@ class Questions(Database):
     def readable_answer(self, id: str, key_name: str | None, all: bool = False) -> RecordedQuestion | None:
         """Return an answered question, with the `rating` that `key_name` gave it, if any.
 
-        Only one that was asked with the key `key_name` (None: by nobody who can be known again) or is shared, or any
-        one (`all`); None for any other, and for a question that failed.
+        The question must have been asked with the key `key_name` (None: the asker can't be recognized) or be shared,
+        unless `all` is true. Otherwise, and for a question that failed, return None.
         """
         row = self._one("readable_answer", {"id": id, "key_name": key_name, "all": all})
         return _from_row(row) if row else None
 
     def share_answer(self, id: str, key_name: str | None, shared: bool = True, all: bool = False) -> bool:
-        """Let all who may ask read an answer, or no longer; return whether it is one that `key_name` asked (or `all`).
+        """Share an answer with everyone who may ask, or stop sharing; return whether `key_name` asked it (or `all`).
 
-        One that is shared already stays shared since then.
+        An answer that is already shared keeps its date.
         """
         values = {"id": id, "key_name": key_name, "shared": shared, "all": all}
         return self._run("share_answer", values) > 0
@@ -157,7 +160,7 @@ class Questions(Database):
         return [dict(row) for row in self._all("feedback_of", {"question_id": question_id})]
 
     def rated_questions(self, collection: str) -> list[RecordedQuestion]:
-        """Return the answered questions to a collection that were rated, oldest first, with their ratings' sum."""
+        """Return a collection's answered questions that were rated, oldest first, with the sum of their ratings."""
         return [_from_row(row) for row in self._all("rated_questions", {"collection": collection})]
 
     def recent_questions(
@@ -165,15 +168,16 @@ class Questions(Database):
     ) -> list[dict[str, Any]]:
         """Return the last `most` questions, newest first, with the sum of their ratings, their reasons and comments.
 
-        Only those to `collection`, asked `before`, and (`unknown`) without an answer from the sources, if given.
+        If given, limit them to `collection`, to those asked `before`, and with `unknown` to those that the sources did
+        not answer.
         """
         values = {"collection": collection, "before": before, "unknown": unknown, "most": most}
         return [dict(row) for row in self._all("recent_questions", values, answer=statement("answer_fields"))]
 
     def forget_questions(self, days: float, collection: str | None = None) -> int:
-        """Delete questions asked more than `days` ago, to `collection` if one is named; return how many.
+        """Delete questions asked more than `days` ago, of `collection` if given; return how many.
 
-        Their feedback goes with them: a comment is as personal as the question and means nothing without it. Feedback
+        Their feedback is deleted too: a comment is as personal as the question and means nothing without it. Feedback
         whose question never arrived is deleted by its own age.
         """
         values = {"seconds": days * DAY_S, "names": collection and [collection]}
@@ -182,7 +186,7 @@ class Questions(Database):
 
 
 def _to_row(question: RecordedQuestion) -> dict[str, Any]:
-    """Return the columns of a question: its fields, and what is sought of its answer."""
+    """Return the columns of a question: its fields, and the values of its answer that queries search by."""
     answer = question.answer
     columns = {name: getattr(question, name) for name in (*WRITTEN, "standalone")}
     if answer is None:
@@ -192,7 +196,7 @@ def _to_row(question: RecordedQuestion) -> dict[str, Any]:
 
 
 def _from_row(row: Mapping[str, Any]) -> RecordedQuestion:
-    """Return a question as it was recorded, also by a version that wrote no document but the answer's text."""
+    """Return a recorded question; rows of an early version contain only the answer's text."""
     answer = row["answer"]
     if answer is not None:
         written = {"text": answer} if isinstance(answer, str) else answer
@@ -202,6 +206,6 @@ def _from_row(row: Mapping[str, Any]) -> RecordedQuestion:
 
 
 def _as_pattern(words: str) -> str:
-    """Return the pattern of LIKE for a question as insights show it: masks, and "…" at the end, are any text."""
+    """Return the LIKE pattern for a question as insights show it; masks, and "…" at the end, match anything."""
     words = re.sub(r"([\\%_])", r"\\\1", " ".join(words.split()))
     return re.sub(r"…$", "%", MASK.sub("%", words))

@@ -1,7 +1,7 @@
 """Runs, and the lock on a collection that allows one run at a time to change it.
 
-A run that loses its lock is fenced off: everything it publishes happens in a transaction that first locks the row of
-the run, which the next run marks as abandoned before it begins.
+A run that loses its lock is fenced off. Every publishing transaction first locks the run's row, and the next run marks
+that row as abandoned before it begins.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -21,15 +21,15 @@ T = TypeVar("T")
 
 
 class CollectionBusy(RuntimeError):
-    """Another run holds the collection."""
+    """Another run has locked the collection."""
 
 
 class LostCollection(RuntimeError):
-    """The run no longer holds its collection, and another run may have changed it: it must not publish."""
+    """The run has lost its collection, and another run may have changed it; it must not publish."""
 
 
 def run_began(store: ChunkTables, run: int) -> datetime:
-    """Return when a run began, to the microsecond: it tells runs of two databases apart."""
+    """Return when a run began, to the microsecond; this distinguishes runs of two databases."""
     row = store._one("run_began", {"run": run})
     assert row is not None
     began: datetime = row["started"]
@@ -37,11 +37,11 @@ def run_began(store: ChunkTables, run: int) -> datetime:
 
 
 class RunLock:
-    """The lock of one collection: an advisory lock on a connection of its own.
+    """The lock of one collection: an advisory lock on a dedicated connection.
 
-    Postgres releases the lock when the session ends, so a killed run never blocks the next one. Behind a pooler, which
-    gives out a session for one transaction, a transaction that stays open holds the lock; it reads nothing, so it
-    keeps no old rows from being vacuumed.
+    Postgres releases the lock when the session ends, so a killed run never blocks the next one. A pooler gives out
+    sessions per transaction; there, an open transaction keeps the lock. It reads nothing, so it doesn't block
+    vacuuming.
     """
 
     def __init__(self, store: ChunkTables, collection: str) -> None:
@@ -50,7 +50,7 @@ class RunLock:
         self._connection: Connection | None = None
 
     def try_acquire(self) -> bool:
-        """Take the lock if it is free; return whether it is taken. Raises StoreUnavailable."""
+        """Take the lock if it is free; return whether that worked. Raises StoreUnavailable."""
         connection = self.store.connect(keepalives_idle=10, keepalives_interval=5, keepalives_count=3)
         pooled = is_pooled(connection)
         with translate_errors():
@@ -68,14 +68,14 @@ class RunLock:
         return True
 
     def holder(self) -> str:
-        """Describe the run that holds the collection."""
+        """Describe the run that has the collection's lock."""
         row = self.store._one("running_run", {"collection": self.collection})
         return f"run {row['id']} ({row['kind']}, started {row['started']:%Y-%m-%d %H:%M:%S})" if row else "another run"
 
     def release(self) -> None:
-        """End the session, and the lock with it."""
+        """End the session, which releases the lock."""
         if self._connection is not None:
-            with suppress(psycopg.Error):  # a dead session holds no lock; a closed one releases it a little later
+            with suppress(psycopg.Error):  # a dead session has no lock; a closed one releases it a little later
                 if is_pooled(self._connection):
                     self._connection.rollback()
                 else:
@@ -104,17 +104,17 @@ class RunLock:
         error: str | None,
         wait: bool = True,
     ) -> None:
-        """Record how the run ended; `wait` for a database that is away."""
+        """Record how the run ended; with `wait`, retry while the database is unavailable."""
         values = {"run": run, "state": state, "counts": Jsonb(dict(counts)), "error": error}
         transact = self.store._do if wait else self.store.in_transaction
         transact(lambda connection: connection.execute(statement("finish_run"), values))
 
     @contextmanager
     def transaction(self, run: int) -> Iterator[Connection]:
-        """Yield a transaction, after checking that `run` still holds the lock; nobody can take its place meanwhile.
+        """Check that `run` still has the lock, then yield a transaction during which no other run can take it.
 
-        A session that died (the server was restarted) is replaced if no other run had the collection meanwhile.
-        Raises LostCollection.
+        A dead session (the server was restarted) is replaced if no other run had the collection meanwhile. Raises
+        LostCollection.
         """
         if self._connection is None or not is_alive(self._connection):
             self.release()
@@ -130,10 +130,10 @@ class RunLock:
             yield connection
 
     def once(self, run: int, step: str, work: Callable[[Connection], T]) -> T:
-        """Do `work` in one such transaction, once in a run: repeated if the database goes away (see Database.repeat).
+        """Do `work` once per run, in a `transaction`; repeat it if the database is unavailable (see Database.repeat).
 
-        Its result, JSON, is committed with it and returned if the step was done before: so it is after a commit whose
-        confirmation was lost.
+        The result, which is JSON, is committed with the work. If the step was done before, for example in a commit
+        whose confirmation was lost, its stored result is returned.
         """
 
         def attempt() -> T:
@@ -149,12 +149,18 @@ class RunLock:
         return self.store.repeat(attempt)
 
     def unfinished_steps(self, run: int, kind: str, hours: float) -> dict[str, Any]:
-        """Return the steps of the run before `run`; none unless it is of `kind`, so young, and without an end."""
+        """Return the steps of the run before `run`, or none.
+
+        That run must be of `kind`, at most `hours` old, and never have ended.
+        """
         values = {"collection": self.collection, "run": run, "kind": kind, "seconds": hours * 3600}
         return dict((self.store._one("unfinished_steps", values) or {}).get("steps") or {})
 
     def _acquire_again(self, run: int) -> None:
-        """Take the lock that a dead session of `run` had. Raises LostCollection, StoreUnavailable to be repeated."""
+        """Take the lock that a dead session of `run` had.
+
+        Raises LostCollection, or StoreUnavailable if a retry may help.
+        """
         if self.try_acquire():
             return
         row = self.store._one("running_run", {"collection": self.collection})
@@ -174,5 +180,5 @@ class RunLock:
                 yield self._connection
             return
         with translate_errors(), self.store._connection() as connection:
-            connection.execute(statement("no_time_limits"), {"local": True})  # a build takes as long as it takes
+            connection.execute(statement("no_time_limits"), {"local": True})  # a build may take any time
             yield connection

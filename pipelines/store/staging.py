@@ -1,6 +1,6 @@
 """Loads the pages, chunks and vectors of a run into staging tables until they are published.
 
-Tasks may run twice: every row is keyed by its content, so loading it again adds nothing.
+Tasks may run twice. Every row is keyed by its content, so loading it again adds nothing.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,7 +17,7 @@ from pipelines.store.database.connection import Connection, is_pooled, statement
 
 @dataclass(frozen=True, slots=True)
 class StagedPage:
-    """A page as a run has read it, with its chunks and the metadata of its URL."""
+    """A page as a run has read it, with its chunks and the metadata from its URL."""
 
     url: str
     input_hash: str
@@ -55,10 +55,10 @@ class Staging(ChunkTables):
         self._do(work)
 
     def claim(self, run: int, wanted: Mapping[str, str]) -> set[str]:
-        """Return those of the embed hashes `wanted` (hash → page that needs it) that this caller must embed.
+        """Return the embed hashes in `wanted` (hash → page that needs it) that this caller must embed.
 
-        A hash is left out if its vector is stored already or another page of `run` has claimed it before. The same
-        page gets the same result again, so that a repeated task loses nothing.
+        A hash is left out if its vector is already stored or another page of `run` has claimed it. The same page gets
+        the same result again, so a repeated task loses nothing.
         """
 
         def work(connection: Connection) -> set[str]:
@@ -73,7 +73,7 @@ class Staging(ChunkTables):
         return self._do(work) if wanted else set()
 
     def stage_vectors(self, run: int, hashes: Sequence[str], vectors: np.ndarray) -> None:
-        """Load vectors (float32, one row per hash); a stored vector stays as it is. Raises ValueError."""
+        """Load vectors (float32, one row per hash); stored vectors stay unchanged. Raises ValueError."""
         if not np.isfinite(vectors).all():
             raise ValueError("a vector holds NaN or infinity, none was stored: check the embedding model")
 
@@ -93,16 +93,16 @@ class Staging(ChunkTables):
         return dict(self._one("staged_counts", {"run": run}) or {})
 
     def staging_progress(self, collection: str, run: int, rules: str) -> dict[str, int]:
-        """Return what `run` has staged of pages that were read with `rules`, for an expected end.
+        """Return counts of the staged pages of `run` that were read with `rules`, to predict when it ends.
 
-        Pages, their `bytes` (as stored), chunks; the `tokens` of texts that the run embeds itself, and of these
-        `embedded_tokens`; `embedded` counts all vectors of the run.
+        They are the pages, their stored `bytes` and chunks, the `tokens` of texts that the run itself embeds, the
+        `embedded_tokens` among them, and as `embedded` all vectors of the run.
         """
         values = {"collection": collection, "run": run, "rules": rules}
         return dict(self._one("staging_progress", values) or {})
 
     def reused_chunks(self, run: int) -> int:
-        """Return how many staged chunks of `run` it did not have to embed: texts known before, or staged twice."""
+        """Return how many staged chunks of `run` needed no embedding: known texts, or texts staged twice."""
         return int((self._one("reused_chunks", {"run": run}) or {})["chunks"])
 
 
@@ -112,5 +112,5 @@ def _staged_page_row(run: int, page: StagedPage) -> dict[str, Any]:
 
 
 def _ending(connection: Connection) -> sql.SQL:
-    """Return what becomes of a temporary table at the end of a transaction: in a session of our own it is kept."""
+    """Return the `on commit` action for temporary tables: a session that is not pooled keeps the table."""
     return sql.SQL("drop" if is_pooled(connection) else "delete rows")

@@ -1,7 +1,7 @@
 """Dumps an index with its pages to one file, and restores it.
 
-The file is a zip of a manifest, the verified answers and three streams of Postgres' binary COPY, of which neither side
-ever holds more than a piece in memory. A restore is one transaction: all of it or nothing.
+The file is a zip of a manifest, the verified answers and three streams of Postgres' binary COPY. Both directions stream
+in pieces, so memory stays small. A restore is one transaction: all of it or nothing.
 """
 
 import json
@@ -31,14 +31,14 @@ from pipelines.text.mistakes import describe_mistakes
 FORMAT = "raydex index 1"
 MOST_MANIFEST_BYTES = 1 << 20
 VERIFIED, MOST_VERIFIED_BYTES = "verified_answers.json", 1 << 26
-ENCRYPTED = 1  # a bit of a member's flags
-# What a file raises that is no zip, was cut or damaged, or is packed in a way that is not known here.
+ENCRYPTED = 1  # a bit in the flags of a zip member
+# Errors from a file that is not a zip, is cut off or damaged, or uses an unsupported compression.
 _UNREADABLE = (zipfile.BadZipFile, zlib.error, KeyError, EOFError, NotImplementedError)
 PIECE = 1 << 20
 
 
 class DumpNotWritten(OSError):
-    """A dump could not be written; nothing is left of it."""
+    """A dump could not be written; nothing of it remains."""
 
 
 class NotADump(ValueError):
@@ -47,7 +47,7 @@ class NotADump(ValueError):
 
 @dataclass(frozen=True)
 class Manifest:
-    """What a dump says of itself; `columns` None: those of the first release."""
+    """The description in a dump; `columns` None means the columns of the first release."""
 
     collection: str
     fingerprint: str
@@ -97,7 +97,7 @@ def restore(lock: RunLock, run: int, path: Path, resources: BuildResources) -> t
 
 
 def read_manifest(path: Path) -> Manifest:
-    """Return what a dump says of itself, checked: whoever wrote it may be a stranger. Raises NotADump, OSError."""
+    """Return a dump's manifest, validated because the file may come from a stranger. Raises NotADump, OSError."""
     try:
         with zipfile.ZipFile(path) as archive:
             if any(info.flag_bits & ENCRYPTED for info in archive.infolist()):
@@ -128,7 +128,7 @@ def _incomplete(path: Path, reason: object) -> NotADump:
 
 
 def _check_counts(counts: Mapping[str, int], manifest: Manifest, path: Path) -> None:
-    """Raise NotADump unless the counts that the manifest has (an older one has fewer) are those of what was loaded."""
+    """Raise NotADump unless the loaded counts match the manifest, which has fewer counts in older dumps."""
     if not {"chunks", "pages"} <= manifest.counts.keys() or not manifest.counts.items() <= counts.items():
         raise _incomplete(path, f"it holds {dict(counts)}, its manifest says {manifest.counts}")
 
@@ -147,12 +147,13 @@ def _write(connection: Connection, index: Index, columns: ChunkColumns, archive:
                 for piece in copy:
                     member.write(piece)
         archive.writestr(VERIFIED, dump_answers(connection, index.collection))
-    archive.writestr("manifest.json", json.dumps({"format": FORMAT, **asdict(manifest)}))  # last: else it is incomplete
+    # written last, so that a dump without it is incomplete
+    archive.writestr("manifest.json", json.dumps({"format": FORMAT, **asdict(manifest)}))
     return manifest
 
 
 def _column_names(manifest: Manifest, columns: ChunkColumns, path: Path) -> list[str]:
-    """Return the chunk columns that a dump holds; one without a list of them holds those of the first release."""
+    """Return the chunk columns in a dump; without a list, the columns of the first release."""
     names = columns.first_names if manifest.columns is None else manifest.columns
     if not names:
         raise _incomplete(path, "it has no columns")
@@ -167,7 +168,7 @@ def _column_names(manifest: Manifest, columns: ChunkColumns, path: Path) -> list
 def _read_pages(
     connection: Connection, collection: str, run: int, archive: zipfile.ZipFile, manifest: Manifest
 ) -> Index:
-    """Load the pages; return a new index of them, without chunks."""
+    """Load the pages; return a new index for them, without chunks."""
     settings = replace(
         manifest.settings, vector_type=choose_vector_type(manifest.settings, manifest.counts.get("chunks", 0))
     )

@@ -1,6 +1,6 @@
-"""Tidies the database: tables with many dead rows, evaluations that nobody looks at again.
+"""Tidies the database: vacuums tables with many dead rows, deletes old evaluations, runs and pages.
 
-Knows tables and their statistics; not when it is time.
+This module knows tables and their statistics, but not when to run.
 """
 
 from collections.abc import Sequence
@@ -9,30 +9,36 @@ from psycopg import sql
 
 from pipelines.store.database.connection import Database, autocommit, statement
 
-# Postgres' own autovacuum begins at the same share, but a crowded or switched off one does not.
+# Postgres' autovacuum starts at the same share, unless it is overloaded or switched off.
 DEAD_LEAST, DEAD_SHARE = 1_000, 0.2
-PAST_DAYS = 30  # as long as an update can be undone
+PAST_DAYS = 30  # an update can be undone for this long
 
 
 class Upkeep(Database):
-    """What is done now and then."""
+    """Periodic maintenance."""
 
     def tables_to_vacuum(self, indexes: Sequence[int], least: int = DEAD_LEAST) -> list[str]:
-        """Return the tables of which a fifth, and more than `least` rows, is dead; chunk tables of `indexes` alone."""
+        """Return the tables in which a fifth of the rows, and more than `least`, are dead.
+
+        Only the chunk tables of `indexes` are included.
+        """
         own = [f"chunk_{index}" for index in indexes]
         rows = self._all("tables_to_vacuum", {"least": least, "share": DEAD_SHARE, "own": own})
         return [row["name"] for row in rows]
 
     def vacuum(self, table: str) -> None:
-        """Vacuum and analyse a table; readers and writers go on."""
-        with self._connection() as connection, autocommit(connection):  # no transaction may vacuum
+        """Vacuum and analyze a table; readers and writers continue meanwhile."""
+        with self._connection() as connection, autocommit(connection):  # vacuum can't run in a transaction
             connection.execute(statement("vacuum_table", table=sql.Identifier(table)))
 
     def forget_evaluations(self, collection: str, dataset: str, kept: Sequence[int]) -> int:
-        """Delete the evaluations of a collection on a data set, but for those with the ids `kept`; return how many."""
+        """Delete the evaluations of a collection on a data set, except the ids in `kept`; return how many."""
         return self._run("forget_evaluations", {"collection": collection, "dataset": dataset, "kept": list(kept)})
 
     def forget_past(self, collection: str) -> tuple[int, int]:
-        """Delete runs that began PAST_DAYS ago, and pages that left the site as long ago; return how many of each."""
+        """Delete runs that began over PAST_DAYS ago, and pages that left the site that long ago.
+
+        Return how many of each.
+        """
         values = {"collection": collection, "days": PAST_DAYS}
         return self._run("forget_runs", values), self._run("forget_gone_pages", values)

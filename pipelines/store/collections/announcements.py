@@ -1,6 +1,6 @@
-"""Changes of pages that were announced to the service, and what their senders sign with.
+"""Stores announced page changes, and the secrets that their senders sign with.
 
-Knows no HTTP and no run: who takes announcements holds their collection.
+This module knows no HTTP and no run: the caller of `take_announcements` has locked the collection.
 """
 
 import secrets
@@ -13,7 +13,7 @@ from psycopg.rows import DictRow
 from pipelines.store.database.connection import Connection, Database, statement
 from pipelines.text.cleaning import clean_for_storage
 
-KEPT_DAYS = 30  # what a repeated delivery may come after
+KEPT_DAYS = 30  # a repeated delivery may come this much later
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class Announcements(Database):
     def announce(
         self, collection: str, changed: Sequence[str], deleted: Sequence[str], delivery: str | None = None
     ) -> int:
-        """Record changes of pages; return their id, the same one for a `delivery` that came before."""
+        """Record page changes; return their id, which is the old one if this `delivery` came before."""
         values: dict[str, Any] = {"collection": collection, "delivery": delivery and clean_for_storage(delivery)}
         values |= {"changed": list(changed), "deleted": list(deleted), "days": KEPT_DAYS}
 
@@ -47,24 +47,26 @@ class Announcements(Database):
         return self._one("announcement", {"collection": collection, "id": id})
 
     def announced_collections(self) -> list[DictRow]:
-        """Return the collections with announcements to come: whether one is `due`, and whether a run has it `held`."""
+        """Return the collections with open announcements: whether one is `due`, and whether a run has the lock
+        (`held`).
+        """
         return self._all("announced_collections")
 
     def take_announcements(self, collection: str, run: int) -> list[Announced]:
-        """Give the announcements that are due to `run`, which holds the collection; the oldest is the first."""
+        """Assign the due announcements to `run`, which has locked the collection; return them, oldest first."""
         rows = self._all("take_announcements", {"collection": collection, "run": run})
         return [Announced(**(row | {key: tuple(row[key]) for key in ("changed", "deleted")})) for row in rows]
 
     def end_announcement(self, id: int, error: str | None, again_s: float | None = None) -> None:
-        """Note how a run over an announcement ended: that is its end, unless it is due again in so many seconds."""
+        """Record how a run over an announcement ended. It is done, unless `again_s` makes it due again later."""
         self._run("end_announcement", {"id": id, "error": error and clean_for_storage(error), "again_s": again_s})
 
     def announcing_secret(self, collection: str) -> str | None:
-        """Return what announcements to a collection are signed with, None without such a secret or collection."""
+        """Return the secret that signs announcements to a collection, None if there is no secret or collection."""
         row = self._one("announcing_secret", {"collection": collection})
         return row["secret"] if row else None
 
     def make_announcing_secret(self, collection: str) -> str | None:
-        """Make a new secret in place of the one before and return it; None if there is no such collection."""
+        """Replace the secret by a new one and return it; return None if there is no such collection."""
         values = {"collection": collection, "secret": f"rdw_{secrets.token_urlsafe(32)}"}
         return values["secret"] if self._run("set_announcing_secret", values) else None

@@ -1,4 +1,4 @@
-"""The collections of a database and their copies, the state of each, and which is the default."""
+"""Manages the collections of a database and their copies, the state of each, and the default."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
@@ -13,12 +13,12 @@ from pipelines.store.collections.freshness import FAILING, Freshness
 from pipelines.store.database.connection import Connection, Database, statement
 from pipelines.text.mistakes import nearest
 
-SHOWN = 5  # runs and failed pages of a collection, unless more are asked for
+SHOWN = 5  # runs and failed pages of a collection, unless the caller wants more
 
-# What was asked of a collection, in the order of deletion.
+# Statements that delete a collection's questions and evaluations, in order.
 DELETE_QUESTIONS = ("delete_feedback", "delete_search_clicks", "delete_questions", "delete_evaluations")
 
-# Marks the name of a copy; no collection file can give a name with it.
+# Marks the name of a copy; no collection file can give a name that contains it.
 COPY_MARK = "@"
 
 
@@ -33,7 +33,7 @@ def copy_name(collection: str, fingerprint: str) -> str:
 
 
 class NoSuchCollection(LookupError):
-    """There is no collection with that name; there are `names`, of which one may have been meant."""
+    """There is no collection with that name; the message lists `names` and suggests a similar one."""
 
     def __init__(self, collection: str, names: Iterable[str]) -> None:
         names = list(names)
@@ -50,18 +50,24 @@ class Catalog(Database):
     """Collections and their copies."""
 
     def collections(self) -> list[DictRow]:
-        """Return every collection: name, is_default; of its live index: id, revision, stats, settings, published_at."""
+        """Return every collection: name, is_default, and its live index's id, revision, stats, settings, date.
+
+        A collection without a live index has None in these columns; the date is `published_at`.
+        """
         return self._all("collections")
 
     def find_collection(self, collection: str) -> DictRow:
-        """Return the row that `collections` has of a collection. Raises NoSuchCollection."""
+        """Return a collection's row, as in `collections`. Raises NoSuchCollection."""
         rows = {row["name"]: row for row in self.collections()}
         if collection not in rows:
             raise NoSuchCollection(collection, (name for name in rows if not is_copy(name)))
         return rows[collection]
 
     def find_run(self, run: int) -> DictRow:
-        """Return id, collection, kind, state, started, ended, error of a run, whether it is alive. Raises NoSuchRun."""
+        """Return id, collection, kind, state, started, ended and error of a run, and whether it is alive.
+
+        Raises NoSuchRun.
+        """
         row = self._one("find_run", {"run": run})
         if row is None:
             raise NoSuchRun(f"there is no run {run}: `raydex status NAME` lists those of a collection")
@@ -85,11 +91,11 @@ class Catalog(Database):
         }
 
     def last_runs(self, collection: str, most: int) -> list[DictRow]:
-        """Return the last runs of a collection, the newest first; `alive` says whether a running one lives."""
+        """Return the last runs of a collection, newest first; `alive` says whether a running one lives."""
         return self._all("last_runs", {"collection": collection, "most": most})
 
     def last_run_with(self, collection: str, steps: Mapping[str, Any], days: float) -> datetime | None:
-        """Return when the last run began, in so many days, whose steps hold these values."""
+        """Return when the last run began, within `days`, whose steps contain these values."""
         values = {"collection": collection, "steps": Jsonb(dict(steps)), "seconds": days * 86_400}
         return (self._one("last_run_with", values) or {}).get("started")
 
@@ -99,11 +105,11 @@ class Catalog(Database):
         return Freshness(**self._one("freshness", values) or {})
 
     def failed_pages(self, collection: str, most: int | None = None, since: int = 0) -> list[DictRow]:
-        """Return the first failed pages that a run not older than `since` saw: url, http_status, error, attempts."""
+        """Return the first failed pages seen by run `since` or a later one: url, http_status, error, attempts."""
         return self._all("page_failures", {"collection": collection, "most": most, "since": since})
 
     def set_default(self, collection: str | None) -> None:
-        """Make `collection` the one that answers questions which name none; None: no collection is.
+        """Make `collection` answer questions that name no collection; None leaves no default.
 
         Raises NoSuchCollection.
         """
@@ -119,9 +125,9 @@ class Catalog(Database):
         self._do(work)
 
     def forget_empty_run(self, collection: str, run: int, settings: Mapping[str, Any]) -> None:
-        """Leave the collection as it was before `run`, with these settings, if that run read no page and is the last.
+        """If `run` is the last one and read no page, restore the collection's state before it, with these settings.
 
-        A collection that has neither the body of a page nor an index goes away.
+        A collection that has neither a page body nor an index is deleted.
         """
         values = {"collection": collection, "run": run, "settings": Jsonb(dict(settings))}
 
@@ -133,14 +139,14 @@ class Catalog(Database):
         self._do(work)
 
     def contents(self, collections: Sequence[str]) -> dict[str, int]:
-        """Count what the database holds of these collections: pages, indexes, chunks, runs, and what was asked."""
+        """Count the contents of these collections: pages, indexes, chunks, runs, and questions with their feedback."""
         asked = statement("asked_of_collections")
         return dict(self._one("collection_contents", {"names": list(collections)}, asked=asked) or {})
 
     def drop(self, collections: Sequence[str], with_questions: bool = False) -> list[int]:
         """Delete collections with their pages, indexes and runs; return the ids of the indexes.
 
-        Questions, feedback and evaluations are kept, unless `with_questions`. The caller holds the collections.
+        Questions, feedback and evaluations are kept, unless `with_questions`. The caller has locked the collections.
         """
         values: dict[str, Any] = {"names": list(collections)}
 
@@ -159,7 +165,7 @@ class Catalog(Database):
     # -- copies: the pages of a collection under another name, to be indexed with other settings
 
     def copy_pages(self, collection: str, copy: str, run: int) -> int:
-        """Give `copy` the current pages of `collection`, as if `run` had seen them; return how many."""
+        """Copy the current pages of `collection` to `copy`, as if `run` had seen them; return how many."""
         values = {"collection": collection, "copy": copy, "run": run}
 
         def work(connection: Connection) -> int:

@@ -1,18 +1,18 @@
-"""How fresh a collection is, and what about that needs a look."""
+"""Tells how fresh a collection is, and what needs attention."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from pipelines.text.progress import describe_seconds
 
-# A site is looked at every night, or after each release: a week without is forgotten rather than meant. A page that
-# fails for less may be back after the next night.
+# Sites are updated every night or after each release, so a week without an update is probably an oversight. A page that
+# fails for a shorter time may be back after the next night.
 STALE, FAILING = timedelta(days=7), timedelta(days=3)
 
 
 @dataclass(frozen=True, slots=True)
 class Freshness:
-    """When the page of the live index that waits longest was checked, and when the last full run ended well.
+    """When the longest-unchecked page of the live index was checked, and when the last full run succeeded.
 
     `failing` counts the pages that could not be read for longer than FAILING.
     """
@@ -22,19 +22,19 @@ class Freshness:
     failing: int = 0
 
     def seconds_since(self, now: datetime | None = None) -> dict[str, float]:
-        """Return the seconds since each of the times that are known, by name."""
+        """Return the seconds since each known time, by name."""
         now = now or datetime.now(UTC)
         times = {"oldest_check": self.oldest_check, "last_run": self.last_run}
         return {name: (now - time).total_seconds() for name, time in times.items() if time}
 
     def describe(self, now: datetime | None = None) -> str:
-        """Return it in a few words, "" where nothing is known."""
+        """Return a description in a few words, "" if nothing is known."""
         since = self.seconds_since(now)
         names = {"oldest_check": "every page was checked in the last {}", "last_run": "last full run {} ago"}
         return "; ".join(names[name].format(_shown(seconds)) for name, seconds in since.items())
 
     def warnings(self, now: datetime | None = None) -> list[str]:
-        """Return what needs a look."""
+        """Return a warning for each thing that needs attention."""
         since, stale = self.seconds_since(now), STALE.total_seconds()
         found = []
         if since.get("last_run", 0.0) > stale:

@@ -1,6 +1,6 @@
-"""Reads what a live index is about: its title, versions, languages, beginnings of its sections.
+"""Summarizes a live index: its title, versions, languages, and the beginnings of its sections.
 
-Every read is bounded, so that a large collection costs no more than a middle one.
+Every read is bounded, so a large collection costs no more than a medium one.
 """
 
 import re
@@ -12,11 +12,11 @@ from pipelines.records import Index
 from pipelines.store.chunks import chunk_table
 from pipelines.store.collections.documents import Documents
 
-# Pages whose links are counted, pages whose sections are read, characters of each. Of 3,310 pages with 6,411 sections
-# these are read in 0.1 s.
+# Limits: pages whose links are counted, pages whose sections are read, and characters per section. For 3,310 pages with
+# 6,411 sections, the reads take 0.1 s.
 _SAMPLED, _PAGES, _CHARACTERS = 2_000, 800, 600
-_MARKDOWN = 3  # characters of Markdown with its targets of links, for one of its plain text
-# Versions that mean the newest one, whatever its number.
+_MARKDOWN = 3  # characters of Markdown, which includes link targets, per character of plain text
+# Versions that mean the newest one, regardless of numbers.
 _NEWEST = ("latest", "stable", "current")
 
 
@@ -24,7 +24,7 @@ _NEWEST = ("latest", "stable", "current")
 class SectionStart:
     """The beginning of a section; `links` is how many of the sampled pages link to its page.
 
-    `language` is what the page declares, "" if nothing.
+    `language` is the language that the page declares, "" if it declares none.
     """
 
     url: str
@@ -39,7 +39,7 @@ class SectionStart:
 class Place:
     """A page of an index that a reader has open: its URL there, title, version and language.
 
-    `heading` is that of the section that the reader's URL names, "" for none.
+    `heading` belongs to the section that the reader's URL names, "" if it names none.
     """
 
     url: str
@@ -50,15 +50,15 @@ class Place:
 
     @property
     def subject(self) -> str:
-        """What is open: the section, or the page."""
+        """The subject on the reader's screen: the section, or the page."""
         return self.heading or self.title
 
 
 @dataclass(frozen=True, slots=True)
 class Outline:
-    """What a collection is about: title and URL of its root page ("" if none is), versions (newest first), languages.
+    """A summary of a collection: title and URL of its root page ("" if none), versions (newest first), languages.
 
-    `examples` are questions that a new reader may ask, `logo` a picture as a `data:` URL.
+    `examples` are questions that a new reader may ask, `logo` is a picture as a `data:` URL.
     """
 
     title: str = ""
@@ -70,17 +70,17 @@ class Outline:
 
 
 class Outlines(Documents):
-    """What indexes are about."""
+    """Summaries of indexes."""
 
     def outline(self, collection: str, index: int) -> Outline:
-        """Return what an index is about, without examples."""
+        """Return the summary of an index, without examples."""
         root = self._one("collection_root", {"collection": collection, "index": index})
         versions, languages = order_versions(self.versions(index)), self.languages(index)
         title = re.sub(r"^Welcome to |!$", "", root["title"]) if root else ""
         return Outline(title, tuple(versions), tuple(languages), root=root["url"] if root else "")
 
     def find_place(self, index: Index, urls: Sequence[str], anchor: str = "") -> Place | None:
-        """Return the first of `urls` that the index holds, with its section `anchor`; None if it holds none."""
+        """Return the first of `urls` that is in the index, with its section `anchor`; None if none is."""
         found = self.find_pages(index, urls)
         if not found:
             return None
@@ -92,7 +92,7 @@ class Outlines(Documents):
         return Place(url, row["title"], row["version"], row["language"], heading)
 
     def section_starts(self, collection: str, index: int) -> list[SectionStart]:
-        """Return the beginnings of the sections of those pages of an index that are linked to most."""
+        """Return the beginnings of the sections of the most linked pages of an index."""
         bounds = {"sampled": _SAMPLED, "pages": _PAGES, "characters": _CHARACTERS * _MARKDOWN}
         values = {"collection": collection, "index": index, **bounds}
         rows = self._all("section_starts", values, chunk=chunk_table(index))
@@ -106,7 +106,7 @@ class Outlines(Documents):
 
 
 def order_versions(versions: Sequence[str]) -> list[str]:
-    """Return versions, the newest first: `latest` and `stable`, then by their numbers, then those without a number."""
+    """Sort versions, newest first: `latest` and `stable`, then by number, then versions without a number."""
 
     def rank(version: str) -> tuple[bool, bool, list[int], bool, str]:
         release, *early = re.split(r"(?<=\d)[\W_]*(?=[a-z])", version.lower(), maxsplit=1)  # 10.0rc1 comes before 10.0

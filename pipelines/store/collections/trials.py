@@ -1,4 +1,4 @@
-"""Trials of language models: how good one is for a collection, and what that recommends."""
+"""Stores trials of language models: how well one works for a collection, and the recommendation."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
@@ -12,7 +12,7 @@ from pipelines.store.database.jsonb import to_jsonb
 
 @dataclass(frozen=True, slots=True)
 class ModelTrial:
-    """The trial of `model`, which `endpoint` serves, on a collection; the last one counts."""
+    """The trial of `model`, served by `endpoint`, on a collection; only the last one counts."""
 
     collection: str
     endpoint: str
@@ -30,11 +30,11 @@ class ModelTrials(Database):
         return [ModelTrial(**row) for row in self._all("model_trials")]
 
     def model_trial(self, collection: str, endpoint: str, model: str) -> ModelTrial | None:
-        """Return the last trial of a model on a collection, of a copy that on its original; None without one."""
+        """Return the last trial of a model on a collection, or on a copy's original; None if there is none."""
         values = {"collection": collection, "endpoint": endpoint, "model": model}
         row = self._one("model_trial", values, original=statement("original"))
         return ModelTrial(**row) if row else None
 
     def record_model_trial(self, trial: ModelTrial) -> None:
-        """Store a trial in the place of the one before it."""
+        """Store a trial, replacing the one before it."""
         self._run("record_model_trial", asdict(trial) | {"scores": to_jsonb(trial.scores)})

@@ -1,6 +1,6 @@
-"""Answers that a person wrote, and the sections that each rests on.
+"""Stores answers written by a person, and the sections that each relies on.
 
-Knows no question and no index: whether a section is still the same is not its concern.
+This module knows no question and no index, and does not check whether a section is still the same.
 """
 
 import json
@@ -24,7 +24,7 @@ class NoSuchAnswer(LookupError):
 
 @dataclass(frozen=True, slots=True)
 class PinnedSection:
-    """A section as it was when a person relied on it; `text_hash` tells whether it has changed."""
+    """A section as it was when a person relied on it; `text_hash` shows whether it has changed."""
 
     source: str
     text_hash: str
@@ -33,9 +33,9 @@ class PinnedSection:
 
 @dataclass(frozen=True, slots=True)
 class VerifiedAnswer:
-    """An answer that a person wrote to `questions`, wordings of one question.
+    """An answer that a person wrote to `questions`, which are wordings of one question.
 
-    `answer` is Markdown in which `[n]` is the n-th of `sections`. A retired one is kept and never given.
+    `answer` is Markdown in which `[n]` is the n-th of `sections`. A retired answer is kept but not given to readers.
     """
 
     collection: str
@@ -50,7 +50,7 @@ class VerifiedAnswer:
 
 @dataclass(frozen=True, slots=True)
 class VerifiedMark:
-    """How many verified answers a collection has, and when one was last changed: equal marks, equal answers."""
+    """How many verified answers a collection has, and when one last changed: equal marks mean equal answers."""
 
     answers: int = 0
     changed: datetime | None = None
@@ -63,12 +63,12 @@ class VerifiedAnswers(Database):
     """Verified answers."""
 
     def verified_answers(self, collection: str) -> list[VerifiedAnswer]:
-        """Return the verified answers of a collection, the retired ones too; of a copy those of its original."""
+        """Return the verified answers of a collection, including retired ones; a copy has its original's."""
         rows = self._all("verified_answers", {"collection": collection}, original=statement("original"))
         return _ANSWERS.validate_python(rows)
 
     def verified_mark(self, collection: str) -> VerifiedMark:
-        """Return what changes whenever a verified answer of a collection does."""
+        """Return a mark that changes when a verified answer of a collection does."""
         row = self._one("verified_mark", {"collection": collection}, original=statement("original")) or {}
         return VerifiedMark(row["answers"], row["changed"])
 
@@ -84,7 +84,7 @@ class VerifiedAnswers(Database):
         return int((self._one("add_verified_answer", _values(answer)) or {})["id"])
 
     def accept_verified_answer(self, answer: VerifiedAnswer) -> None:
-        """Replace questions, text and sections of the answer with this id, which is given from now on.
+        """Replace the questions, text and sections of the answer with this id, and give it to readers from now on.
 
         Raises NoSuchAnswer.
         """
@@ -92,7 +92,7 @@ class VerifiedAnswers(Database):
             raise NoSuchAnswer(answer.id)
 
     def retire_verified_answer(self, id: int) -> None:
-        """Give an answer no more. Raises NoSuchAnswer."""
+        """Stop giving an answer to readers. Raises NoSuchAnswer."""
         if not self._run("retire_verified_answer", {"id": id}):
             raise NoSuchAnswer(id)
 
@@ -104,7 +104,7 @@ def dump_answers(connection: Connection, collection: str) -> str:
 
 
 def restore_answers(connection: Connection, collection: str, dumped: bytes) -> None:
-    """Add the answers that `dump_answers` wrote, but for those whose questions are answered already.
+    """Add the answers written by `dump_answers`, except answers to questions that already have one.
 
     Raises pydantic's ValidationError for anything else.
     """

@@ -1,4 +1,4 @@
 """The base of the store: a database's address, its connections, its errors, its JSON.
 
-Knows no table.
+This package knows no table.
 """

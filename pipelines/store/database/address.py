@@ -1,6 +1,6 @@
-"""Where a database is: checks its URL before anything connects, and waits until it answers.
+"""Checks a database's URL before anything connects, and waits until the database answers.
 
-Knows no pool and no statement.
+This module knows no pool and no statement.
 """
 
 import queue
@@ -19,37 +19,37 @@ from pipelines.text.progress import TELL_S, describe_wait
 URL_FORM = (
     "It is written postgresql://USER:PASSWORD@HOST:5432/DATABASE, with %40 for @, %2F for / and %25 for % in a password"
 )
-# Long enough for a restart of Postgres with recovery, or a fail-over; what takes longer needs a person.
+# Long enough for a restart of Postgres with recovery, or a failover; longer outages need a person.
 DATABASE_PATIENCE_S = 60.0
-# Longer than a handshake with TLS takes across the world; a URL may name another `connect_timeout`.
+# Longer than a TLS handshake across the world; a URL may set another `connect_timeout`.
 CONNECT_S = 5
-# Between a loss and the next attempt: Postgres may accept sessions for a moment while it goes down.
+# Pause between a lost connection and the next attempt: while shutting down, Postgres may accept sessions for a moment.
 PAUSE_S = 0.5
-# A server or a pooler that answers so (it starts, ends, recovers, or is out of connections) may have us in a while.
+# Replies of a server or pooler that starts, stops, recovers, or is out of connections. It may accept us later.
 TEMPORARY = ("the database system is", "connection slots", "too many", "max client conn", "max_client_conn",
              "no more connections", "cannot connect to server", "server_login", "query_wait_timeout")  # fmt: skip
-# A refusal of the server, or of the driver: no time changes it.
+# Refusals by the server or the driver that waiting won't change.
 REFUSALS = ("FATAL", "SSL was required", "certificate", "no password supplied", "channel binding", "requirement",
             "GSSAPI", "invalid ")  # fmt: skip
 
 
 class BadDatabaseUrl(UnusableDatabase):
-    """The URL of a database can't be used; no part of its password is in the message, nor in a cause of it."""
+    """A database URL can't be used. Neither the message nor a cause contains any part of its password."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(f"DATABASE_URL can't be used: {reason}. {URL_FORM}")
 
 
 def check_url(url: str) -> str:
-    """Return where the database of a URL (or of libpq's keys and values) is, as HOST:PORT. Raises BadDatabaseUrl.
+    """Return the HOST:PORT of a database URL (or of libpq's keys and values). Raises BadDatabaseUrl.
 
-    It is checked before anything connects: the driver's own messages quote what they could not read, password and all,
-    or take a part of a password for the host.
+    The URL is checked before anything connects. The driver's own messages quote the text that it could not parse,
+    including the password, or take a part of the password for the host.
     """
     if url and not re.match(r"postgres(ql)?://|\s*\w+\s*=", url):
         raise BadDatabaseUrl("it does not begin with postgresql://")
     user, _, rest = url.partition("://")[2].rpartition("@")
-    # Parameters, which follow a database's name, may hold any @.
+    # Parameters, which follow the database's name, may contain any @.
     named, at, _ = re.sub(r"/[^@/?]*\?\w+=.*", "", url.partition("://")[2]).rpartition("@")
     if re.search(r"[@/?]", named) or (at and not named):
         raise BadDatabaseUrl("user or password holds a character that must be escaped")
@@ -66,16 +66,17 @@ def check_url(url: str) -> str:
 
 
 def conninfo(url: str) -> str:
-    """Return a URL as the driver takes it, with a time in which to connect.
+    """Return a URL in the driver's form, with a connect timeout.
 
-    Texts travel as UTF-8, whatever the URL or PGCLIENTENCODING ask for: others can't hold all that pages hold.
+    The client encoding is always UTF-8, even if the URL or PGCLIENTENCODING set another one: others can't encode every
+    page.
     """
     timeout_s = conninfo_to_dict(url).get("connect_timeout", CONNECT_S)
     return make_conninfo(url, connect_timeout=timeout_s, client_encoding="utf8")
 
 
 def can_connect(url: str) -> bool:
-    """Return whether a Postgres answers at `url` right now."""
+    """Return whether a Postgres answers at `url` now."""
     try:
         psycopg.connect(url, connect_timeout=2).close()
     except psycopg.Error:
@@ -84,10 +85,10 @@ def can_connect(url: str) -> bool:
 
 
 def wait_for_database(url: str, tell: Callable[[str], None], patience_s: float = DATABASE_PATIENCE_S) -> None:
-    """Return when the database of `url` answers; `tell` hears after TELL_S that it is waited for.
+    """Wait until the database of `url` answers; after TELL_S, call `tell` once with a message about the wait.
 
-    What interrupts the caller's thread is heard at once, whatever the driver is at. Raises BadDatabaseUrl, and
-    StoreUnavailable after `patience_s`, or when a server answers that it will never have us.
+    Interrupts of the caller's thread take effect at once, even while the driver is connecting. Raises BadDatabaseUrl.
+    Raises StoreUnavailable after `patience_s`, or when a server refuses for good.
     """
     place, answered = check_url(url), queue.SimpleQueue[psycopg.Error | None]()
     threading.Thread(target=_try_to_connect, args=(url, answered), daemon=True, name="wait-for-database").start()
@@ -107,7 +108,7 @@ def wait_for_database(url: str, tell: Callable[[str], None], patience_s: float =
 
 
 def _try_to_connect(url: str, answered: "queue.SimpleQueue[psycopg.Error | None]") -> None:
-    """Connect until that succeeds or a minute is over, and pass each outcome on."""
+    """Try to connect until that succeeds or a minute has passed, and report each result."""
     deadline = time.monotonic() + DATABASE_PATIENCE_S
     while time.monotonic() < deadline:
         try:

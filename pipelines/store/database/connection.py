@@ -1,6 +1,6 @@
 """Connects to Postgres: a pool that survives an outage, and named statements.
 
-The base of the store's parts; knows none of their tables.
+This is the base of the store's parts; it knows none of their tables.
 """
 
 import functools
@@ -37,14 +37,15 @@ T = TypeVar("T")
 ENCODING = "UTF8"
 Connection = psycopg.Connection[DictRow]
 
-# A build that ends the server each time (out of memory) must not go on for ever.
+# A build that crashes the server each time (out of memory) must not repeat forever.
 REPETITIONS = 5
-# An attempt that is repeated waits no longer for a connection: the pool tries to connect once in that time.
+# A repeated attempt waits this long for a connection, in which the pool tries to connect once.
 ATTEMPT_S = 1.0
-# pgvector's `hnsw.ef_search`, and that for more than HUGE_GRAPH chunks; publish.py has the `ef_construction` of graphs,
-# 64 and for large ones 128. Found of the 10 nearest to 200 questions by 64 and 100: 0.999 among 10,000 chunks, 0.968
-# among 100,000, 0.86 among 1,000,000; there 0.93 with 200, 0.95 with 300, and by 128 0.94 with 100, 0.96 with 150, 0.97
-# with 200. A build by 128 takes twice as long, a search as long as its list.
+# pgvector's `hnsw.ef_search`, and its value for more than HUGE_GRAPH chunks; publish.py sets the `ef_construction` of
+# graphs, 64, and 128 for large ones. Recall of the 10 nearest over 200 questions, with ef_construction 64 and ef_search
+# 100: 0.999 among 10,000 chunks, 0.968 among 100,000, 0.86 among 1,000,000. Among 1,000,000: 0.93 with 200, 0.95 with
+# 300; with ef_construction 128, 0.94 with 100, 0.96 with 150, 0.97 with 200. A build with 128 takes twice as long; the
+# time of a search is proportional to ef_search.
 EF_SEARCH, HUGE_EF_SEARCH, HUGE_GRAPH = 100, 220, 300_000
 
 
@@ -55,7 +56,7 @@ def own_sql(text: str) -> LiteralString:
 
 @functools.cache
 def statements() -> dict[str, LiteralString]:
-    """Return the text of every statement in the .sql files by its name."""
+    """Return the text of every statement in the .sql files, by name."""
     named: dict[str, LiteralString] = {}
     for path in Path(__file__).parents[1].rglob("*.sql"):
         parts = re.split(r"^-- name: (\w+)\n", path.read_text(), flags=re.MULTILINE)[1:]
@@ -64,15 +65,15 @@ def statements() -> dict[str, LiteralString]:
 
 
 def statement(name: str, **parts: sql.Composable) -> sql.Composed:
-    """Return the statement `name` with its {placeholders} filled; `parts` may hold more than it needs."""
+    """Return the statement `name` with its {placeholders} filled; unused `parts` are ignored."""
     return sql.SQL(statements()[name]).format(**parts)
 
 
 class Database:
     """A database. Thread-safe and synchronous: call it through `asyncio.to_thread`.
 
-    A call is repeated for `retry_s` seconds while the database is away (0: one attempt, which waits `timeout_s` seconds
-    for a connection). After that every method raises StoreUnavailable. `place` is its HOST:PORT.
+    A call is repeated for `retry_s` seconds while the database is unavailable (0: one attempt, which waits `timeout_s`
+    seconds for a connection). After that, every method raises StoreUnavailable. `place` is its HOST:PORT.
     """
 
     def __init__(self, url: str, pool_size: int = 8, retry_s: float = 0.0, timeout_s: float = 5.0) -> None:
@@ -104,7 +105,7 @@ class Database:
 
     @contextmanager
     def _connection(self) -> Iterator[Connection]:
-        """Yield a pooled connection in one transaction; lost connections become StoreUnavailable."""
+        """Yield a pooled connection in one transaction; lost connections raise StoreUnavailable."""
         with self._opening:
             if self._pool.closed:
                 self._pool.open()
@@ -117,7 +118,7 @@ class Database:
             return work(connection)
 
     def repeat(self, work: Callable[[], T]) -> T:
-        """Do `work`, of any length; do it again from the start if the database went away and is back in `retry_s`.
+        """Do `work` of any length; if the database was unavailable and is back within `retry_s`, start over.
 
         Raises StoreUnavailable.
         """
@@ -133,7 +134,7 @@ class Database:
         return work()
 
     def connect(self, **options: Any) -> Connection:
-        """Return a connection beside those of the pool, which the caller closes; it is waited for like every call.
+        """Return a connection outside the pool, which the caller closes; like every call, wait for the database.
 
         Raises UnusableDatabase for a database that is not UTF8, or a pooler without transactions.
         """
@@ -152,9 +153,9 @@ class Database:
         return self._while_away(attempt)
 
     def _do(self, work: Callable[[Connection], T]) -> T:
-        """Run `work` in one transaction; repeat it from the start while the database is away (see `retry_s`).
+        """Run `work` in one transaction; repeat it from the start while the database is unavailable (see `retry_s`).
 
-        A transaction that Postgres broke off for another one is repeated at once.
+        A transaction that Postgres aborted because of a conflict is repeated at once.
         """
         return self._while_away(lambda: self._despite_conflicts(work))
 
@@ -169,7 +170,7 @@ class Database:
         return attempts(work)
 
     def _tell_once(self) -> Callable[[tenacity.RetryCallState], None]:
-        """Return what is done before each pause of a wait: after TELL_S seconds it says, once, what is waited for."""
+        """Return a function to call before each pause: after TELL_S seconds, it logs the wait once."""
         told = False
 
         def tell(state: tenacity.RetryCallState) -> None:
@@ -187,7 +188,7 @@ class Database:
         return self.in_transaction(work)
 
     def _for_each(self, connection: Connection, statement: sql.Composed, rows: Iterable[dict[str, Any]]) -> None:
-        """Run `statement` once for each row, in the order of their URLs: tasks that do so at once can't deadlock."""
+        """Run `statement` once for each row, ordered by URL, so that concurrent tasks can't deadlock."""
         with connection.cursor() as cursor:
             cursor.executemany(statement, sorted(map(clean_parameters, rows), key=itemgetter("url")))
 
@@ -209,19 +210,19 @@ class Database:
 
 
 def _configure(connection: Connection) -> None:
-    """Make a new connection of the pool ready."""
+    """Prepare a new connection of the pool."""
     with autocommit(connection):
         open_session(connection)
     register_vector(connection)
 
 
 def open_session(connection: Connection) -> None:
-    """Look at a new connection in autocommit mode, and make it ready.
+    """Check a new connection in autocommit mode, and prepare it.
 
     A pooler (pgbouncer, Supavisor, ...) may run each transaction in another session of the server, and lends that
-    session to other clients in between: behind one, nothing is left in a session. A pooler is known by the number of
-    our process on the server, which is another one than we were told when we connected. In a session of our own,
-    `options` of the connection would replace those that the URL has, so its settings are made here.
+    session to other clients in between. Behind a pooler, nothing may remain in a session. A pooler shows by a different
+    backend process id than the one announced at connect time. In a direct session, `options` of the connection would
+    replace the ones in the URL, so the settings are made here.
 
     Raises UnusableDatabase for a database that is not UTF8.
     """
@@ -237,12 +238,12 @@ def open_session(connection: Connection) -> None:
 
 
 def is_pooled(connection: Connection) -> bool:
-    """Return whether `open_session` found a pooler, so that nothing may be left in a session: no statement either."""
+    """Return whether `open_session` found a pooler, so that nothing, not even a statement, may remain in a session."""
     return connection.prepare_threshold is None
 
 
 def _check_transactions(connection: Connection) -> None:
-    """Raise UnusableDatabase if a pooler lets no transaction have several statements (`pool_mode = statement`)."""
+    """Raise UnusableDatabase if a pooler allows only one statement per transaction (`pool_mode = statement`)."""
     if not is_pooled(connection):
         return
     try:
@@ -271,9 +272,9 @@ def autocommit(connection: Connection) -> Iterator[None]:
 
 @contextmanager
 def snapshot(connection: Connection, *, pipelined: bool = False) -> Iterator[None]:
-    """Run the body in a read-only transaction of its own, in which all statements see the same state.
+    """Run the body in a read-only transaction in which all statements see the same state.
 
-    If it is `pipelined`, a statement is sent without waiting for those before it: only reading results waits.
+    If `pipelined`, a statement is sent without waiting for earlier ones; only reading results waits.
     """
     connection.isolation_level, connection.read_only = psycopg.IsolationLevel.REPEATABLE_READ, True
     try:
@@ -287,7 +288,7 @@ def snapshot(connection: Connection, *, pipelined: bool = False) -> Iterator[Non
 
 @contextmanager
 def _pipeline(connection: Connection) -> Iterator[None]:
-    """Run the body in a pipeline, whose first statement begins a transaction. `transaction()` would wait for that."""
+    """Run the body in a pipeline, whose first statement begins a transaction; `transaction()` would wait for that."""
     with connection.pipeline():
         yield
         connection.commit()

@@ -1,4 +1,4 @@
-"""How a database fails: its driver's errors, translated once."""
+"""Defines how a database fails, and translates its driver's errors in one place."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,40 +12,40 @@ class StoreUnavailable(ConnectionError):
 
 
 class TransactionConflict(StoreUnavailable):
-    """Postgres broke a transaction off in favour of another one; nothing was changed."""
+    """Postgres aborted a transaction because of another one; nothing was changed."""
 
 
 class DatabaseFull(StoreUnavailable):
-    """The database has no room; nothing was changed. To wait does not help."""
+    """The database is out of space; nothing was changed. Waiting does not help."""
 
 
 class StatementBrokenOff(StoreUnavailable):
-    """Postgres broke a statement off, mostly for a time-out; nothing was changed. To wait does not help."""
+    """Postgres canceled a statement, usually for a timeout; nothing was changed. Waiting does not help."""
 
 
 class UnusableDatabase(RuntimeError):
-    """The database can be reached but not used: pgvector is missing or too old, or the schema does not fit."""
+    """The database can be reached but not used: pgvector is missing or too old, or the schema does not match."""
 
 
 class NotAllowed(UnusableDatabase):
-    """The database can be read, but the role or the server does not let us do what was asked."""
+    """The database can be read, but the role or the server does not allow the action."""
 
 
 def is_worth_waiting(error: BaseException) -> bool:
-    """Return whether the same call may succeed in a while."""
+    """Return whether the same call may succeed later."""
     return isinstance(error, StoreUnavailable) and not isinstance(error, DatabaseFull | StatementBrokenOff)
 
 
 @contextmanager
 def translate_errors() -> Iterator[None]:
-    """Raise StoreUnavailable, or the kind of it that fits, for what a database could not do now.
+    """Turn the driver's errors into StoreUnavailable or the subclass that fits.
 
-    Raises NotAllowed for what it does not let us do.
+    Raises NotAllowed for actions that the database forbids.
     """
     try:
         yield
     except psycopg.errors.ProgramLimitExceeded:
-        raise  # it would be exceeded again
+        raise  # a retry would exceed it again
     except psycopg.errors.DiskFull as error:
         raise DatabaseFull(
             f"the disk of the database is full: {error.diag.message_primary}. Nothing is lost: free space there "

@@ -1,4 +1,4 @@
-"""Makes JSON that Postgres takes of any value."""
+"""Turns any value into JSON that Postgres accepts."""
 
 import json
 import math
@@ -14,7 +14,8 @@ from pipelines.text.cleaning import clean_for_storage
 def to_jsonb(value: Any) -> Jsonb:
     """Return `value` as a parameter of type jsonb.
 
-    Texts are cleaned for storage, NaN and infinities become null, times ISO 8601, numpy's numbers plain ones.
+    Strings are cleaned for storage, NaN and infinities become null, times become ISO 8601, and numpy numbers plain
+    numbers.
     """
     return Jsonb(_storable(value), dumps=_to_json)
 

@@ -1,1 +1,1 @@
-"""What insights read of the database: questions without names, pages and sections of an index."""
+"""Reads what insights need from the database: anonymous questions, pages and sections of an index."""

@@ -1,6 +1,6 @@
 """Reads questions with their ratings, and the pages and sections that they could have cited.
 
-Reads no name of a key, no session, no conversation and no id: nothing that leads from a question to a person.
+It reads no key name, session, conversation or id: nothing that leads from a question to a person.
 """
 
 import sys
@@ -16,19 +16,18 @@ from pipelines.store.chunks import chunk_table
 from pipelines.store.database.connection import Database, statement
 from pipelines.text.cleaning import clean_for_storage
 
-# Hits of a question that are read: those whose sections tell what it is about (insights/clustering.py).
+# How many hits of a question are read; their sections show its subject (insights/clustering.py).
 FOUND = 5
 ROWS_AT_ONCE = 1_000
 
 
 @dataclass(frozen=True, slots=True)
 class AskedQuestion:
-    """A question as it reads alone, and how its answer went; nothing about who asked.
+    """A question as it reads without its conversation, and how its answer went; nothing about who asked.
 
-    `cited` are the sources of its answer, `found` those of its first hits, `cosines` what the vector search gave these;
-    `passages` are their beginnings, if the question was not answered.
-    `confidence` is "" where none was recorded; `answer` is "" unless a reader rated it down; seconds are None where
-    they were not measured.
+    `cited` are the sources of its answer, `found` the sources of its first hits, and `cosines` their scores from the
+    vector search. `passages` are the beginnings of these hits, if the question was not answered. `confidence` is "" if
+    none was recorded; `answer` is "" unless a reader rated it down; seconds are None if they were not measured.
     """
 
     question: str
@@ -75,7 +74,7 @@ class AskedQuestions(Database):
     ) -> Iterator[Iterator[AskedQuestion]]:
         """Yield the last `most` questions, newest first, streamed through a server-side cursor.
 
-        Only those to `collection`, asked from `since` on and before `until`, if given.
+        If given, only those to `collection`, asked from `since` on and before `until`.
         """
         values = {"collection": collection, "since": since, "until": until, "most": most}
         with self._connection() as connection, connection.cursor("asked") as cursor:
@@ -88,9 +87,10 @@ class AskedQuestions(Database):
     def changed_sections(
         self, collection: str, index: int, since: datetime | None, until: datetime | None, most: int
     ) -> list[DictRow]:
-        """Return the sections that recorded answers cited and that `index` has otherwise now, or not at all (`gone`).
+        """Return the sections cited by recorded answers that have changed in `index` or are no longer there (`gone`).
 
-        With how many `answers` cited each, when one was asked `last`, and the last few `questions`.
+        Each row has how many `answers` cited the section, when the `last` of them was asked, and the last few
+        `questions`.
         """
         values = {"collection": collection, "index": index, "since": since, "until": until, "most": most}
         return self._all("changed_sections", values, chunk=chunk_table(index), answer=statement("answer_fields"))
@@ -100,7 +100,7 @@ class AskedQuestions(Database):
         return {row["url"]: row["title"] for row in self._all("indexed_pages", chunk=chunk_table(index))}
 
     def indexed_sections(self, index: int, sources: Sequence[str]) -> dict[str, str]:
-        """Return the headings of those of `sources` that an index has, outermost first, by source."""
+        """Return by source the headings, outermost first, of each of `sources` that is in the index."""
         wanted = {
             (url, anchor): source for source in sources for url, _, anchor in [clean_for_storage(source).partition("#")]
         }
@@ -116,7 +116,7 @@ def _heading(row: Mapping[str, Any]) -> str:
 
 
 def _asked(row: Mapping[str, Any]) -> AskedQuestion:
-    """Return a row; names and addresses that many rows share are kept once."""
+    """Return the question of a row; strings that many rows share are stored once."""
     values: dict[str, Any] = {**row}
     values |= {name: tuple(map(_shared, row[name])) for name in ("cited", "found", "reasons")}
     values |= {name: _shared(row[name] or "") for name in ("collection", "confidence", "channel", "agent")}

@@ -1,8 +1,8 @@
 """Brings the schema of a database up to date.
 
-Each migration runs in a transaction of its own that also records it, under one advisory lock: processes that migrate
-at once apply each migration once, and a migration that fails leaves no trace. A database that is up to date is only
-read, so a role without the right to create tables can use it.
+Each migration runs and is recorded in one transaction, under one advisory lock. So processes that migrate at the same
+time apply each migration once, and a failed migration leaves no trace. A database that is up to date is only read, so a
+role without the right to create tables can use it.
 """
 
 import re
@@ -50,7 +50,7 @@ class Schema(ChunkTables):
     """The schema of a database."""
 
     def migrate(self, folder: Path = FOLDER) -> None:
-        """Apply the migrations of `folder` that the database lacks, in order, and add columns new to chunks.
+        """Apply the migrations of `folder` that the database lacks, in order, and add new chunk columns.
 
         Raises UnusableDatabase without pgvector ≥ 0.8.2 or if a newer Raydex has changed the schema, MigrationFailed.
         """
@@ -98,7 +98,7 @@ def _create_pgvector(connection: Connection) -> None:
             connection.execute(statement("schema_lock"))
             connection.execute(statement("create_extension"))
     except psycopg.Error as error:
-        if connection.closed:  # the database went away
+        if connection.closed:  # the database became unavailable
             raise
         raise UnusableDatabase(
             f"the database has no pgvector extension and it can't be created: {error}. "
@@ -109,7 +109,7 @@ def _create_pgvector(connection: Connection) -> None:
 
 
 def pending(connection: Connection, migrations: Sequence[Migration]) -> list[Migration]:
-    """Return the migrations not yet applied. Raises UnusableDatabase if the database has one that is unknown here."""
+    """Return the migrations not yet applied. Raises UnusableDatabase if the database has newer ones."""
     exist = connection.execute(statement("migrations_exist")).fetchone()
     if not (exist and exist["exist"]):
         return list(migrations)
@@ -125,7 +125,7 @@ def pending(connection: Connection, migrations: Sequence[Migration]) -> list[Mig
 
 
 def _apply(connection: Connection, migration: Migration, migrations: Sequence[Migration]) -> None:
-    """Apply and record `migration` unless it is applied already."""
+    """Apply and record `migration`, unless it is already applied."""
     with _step(connection, f"migration {migration}"):
         if migration in pending(connection, migrations):
             connection.execute(statement("create_migrations"))
@@ -140,13 +140,13 @@ def _add_columns(connection: Connection, columns: ChunkColumns) -> None:
 
 @contextmanager
 def _step(connection: Connection, name: str) -> Iterator[None]:
-    """Run the body in one transaction, alone among all that migrate. Raises MigrationFailed."""
+    """Run the body in one transaction that excludes all other migrating processes. Raises MigrationFailed."""
     try:
         with connection.transaction():
             connection.execute(statement("schema_lock"))
             yield
     except psycopg.Error as error:
-        if connection.closed:  # the database went away
+        if connection.closed:  # the database became unavailable
             raise
         cause = error.diag.message_primary or error
         raise MigrationFailed(

@@ -1,6 +1,6 @@
-"""Gives a database to a role that owns its tables and no more.
+"""Gives a database to a role that owns its tables and has no other rights.
 
-Such a role can neither run programs on the database's machine (`copy … to program`) nor read its files.
+That role can neither run programs on the database's machine (`copy … to program`) nor read its files.
 """
 
 from psycopg import sql
@@ -12,10 +12,10 @@ from pipelines.store.database.errors import translate_errors
 
 
 def give_database(superuser_url: str, owner: str, password: str) -> None:
-    """Make the role `owner` the owner of the database of a superuser's URL, and of every table in it.
+    """Make the role `owner` the owner of the database in a superuser's URL, and of every table in it.
 
-    The role is created if it does not exist, and loses what else it may do. pgvector is created, or brought up to date.
-    One transaction. Raises StoreUnavailable.
+    The role is created if it does not exist, and loses all other rights. pgvector is created or updated. It is all one
+    transaction. Raises StoreUnavailable.
     """
     role = {"owner": sql.Identifier(owner), "password": sql.Literal(password)}
     with translate_errors(), Connection.connect(conninfo(superuser_url), row_factory=dict_row) as connection:

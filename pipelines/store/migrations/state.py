@@ -7,15 +7,15 @@ from pipelines.store.database.connection import Database, is_pooled, statement
 from pipelines.store.database.errors import translate_errors
 from pipelines.store.migrations.migrate import OLDEST_PGVECTOR, pending, read_migrations
 
-RECORD = "schema_migration"  # the table of the migrations that were applied
+RECORD = "schema_migration"  # the table of applied migrations
 
 
 @dataclass(frozen=True, slots=True)
 class DatabaseState:
-    """A database as a role sees it. `pgvector` is the version in the database, `pgvector_offered` the server's newest.
+    """A database as a role sees it. `pgvector` is the installed version, `pgvector_offered` the server's newest.
 
-    `pending` are the migrations to come, all of them in an empty database; `closed` the tables that the role may not
-    read and write. `pooled`: the URL is that of a connection pooler.
+    `pending` are the migrations not yet applied, all of them in an empty database. `closed` are the tables that the
+    role may not read and write. `pooled` says that the URL leads to a connection pooler.
     """
 
     version: str
@@ -37,7 +37,7 @@ class DatabaseState:
 
     @property
     def pgvector_suffices(self) -> bool:
-        """Whether the database's pgvector is new enough; the server's newest, where the database has none yet."""
+        """Whether pgvector is new enough: the installed one, or the server's newest if none is installed."""
         return version_of(self.pgvector or self.pgvector_offered or "0") >= OLDEST_PGVECTOR
 
 
@@ -49,7 +49,7 @@ def version_of(text: str) -> tuple[int, ...]:
 def read_state(url: str) -> DatabaseState:
     """Return the state of the database at `url`.
 
-    Raises BadDatabaseUrl, StoreUnavailable, and UnusableDatabase if it is a newer one.
+    Raises BadDatabaseUrl, StoreUnavailable, and UnusableDatabase if a newer Raydex has changed it.
     """
     migrations = read_migrations()
     tables = [
