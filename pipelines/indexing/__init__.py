@@ -1,8 +1,8 @@
 """Indexing: pages become an index.
 
 `reindex` does all of it: crawl or read, cut, embed, store (`building`, a Ray Data chain), publish. `read_page` and
-`Chunker` are its first two steps, on one page. A name is loaded when it is used: a process that only reads pages
-needs no crawler.
+`Chunker` are its first two steps, on one page. Names are loaded on first use, so a process that only reads pages needs
+no crawler.
 """
 
 from importlib import import_module

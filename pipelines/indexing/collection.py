@@ -1,7 +1,7 @@
-"""A collection: which sites and folders make it up, and how it is indexed.
+"""Defines a collection: its sites and folders, and how it is indexed.
 
-Read from a YAML file, given by flags, or written in Python: `Collection(name="docs", folders=[Folder(…)])`. Every
-key is validated; defaults come from the settings that the values end in. Knows no database and no Ray.
+It comes from a YAML file, from flags, or from Python: `Collection(name="docs", folders=[Folder(…)])`. Every key is
+validated. Defaults come from the settings objects that the values end up in. This module knows no database and no Ray.
 """
 
 import glob
@@ -40,13 +40,13 @@ Words = Annotated[str, Field(pattern=r"\w", max_length=200)]
 Weight = Annotated[float, Field(gt=0, le=100)]
 Selector = Annotated[str, AfterValidator(check_selector)]
 
-# Instances that carry the defaults of a crawl and of an index; only they do.
+# Instances that define the defaults of a crawl and of an index, in one place.
 AUTO = "auto"
 CRAWL, INDEX = Site(start_urls=("http://localhost/",)), IndexSettings()
-# Share of an index's pages that may vanish at once: beyond it a broken site is likelier than a tidied one.
+# Share of an index's pages that may vanish at once; if more do, a broken site is likelier than a cleanup.
 MAX_DELETE_RATIO = 0.2
 COLLECTION_FILES = (".yaml", ".yml")
-# Pictures that readers' browsers show, and how many characters one may have: it comes with the collection's title.
+# Image types that readers' browsers show. A logo's length in characters is limited because it is sent with the title.
 LOGOS = {".svg": "image/svg+xml", ".png": "image/png", ".jpg": "image/jpeg", ".webp": "image/webp", ".gif": "image/gif"}
 MAX_LOGO = 100_000
 # A host with a dot or a port, perhaps with a path.
@@ -58,11 +58,11 @@ class InvalidCollection(ValueError):
 
 
 class InvalidLogo(ValueError):
-    """A logo is no picture, or too large."""
+    """A logo is not an image, or is too large."""
 
 
 def check_logo(logo: str) -> str:
-    """Return `logo`, a picture in itself ("" for none). Raises InvalidLogo."""
+    """Return `logo`, a `data:` URL of an image ("" for none). Raises InvalidLogo."""
     kinds = ", ".join(LOGOS)
     if logo and not re.fullmatch(rf"data:(?:{'|'.join(map(re.escape, LOGOS.values()))});base64,[\w+/]+=*", logo):
         raise InvalidLogo(f"{logo[:100]!r} is no picture: give a file ({kinds}) next to the collection file, not a URL")
@@ -76,9 +76,10 @@ class _Strict(BaseModel):
 
 
 class HtmlSelectors(_Strict):
-    """CSS selectors of what a site's pages hold; what they leave open is found as on any other site.
+    """CSS selectors for the parts of a site's pages; parts without a selector are found as on any other site.
 
-    `content` is what is read, `title` the title of a page, `noise` is left out, `boxes` stand beside the text.
+    `content` selects the text to read, `title` a page's title, `noise` parts to leave out, and `boxes` asides to the
+    text.
     """
 
     content: Selector | None = None
@@ -88,12 +89,12 @@ class HtmlSelectors(_Strict):
 
     @property
     def chosen(self) -> dict[str, Any]:
-        """What is given, as the settings of an index hold it."""
+        """The selectors that are set, as the settings of an index store them."""
         return self.model_dump(exclude_defaults=True)
 
 
 class PinnedQuestion(_Strict):
-    """The section at `url` (`page#anchor`) is the first hit for `question`, and for questions that mean the same."""
+    """Makes the section at `url` (`page#anchor`) the first hit for `question`, and for questions that mean the same."""
 
     question: Words
     url: Annotated[str, Field(pattern=r"^https?://[^\s]+$")]
@@ -102,8 +103,9 @@ class PinnedQuestion(_Strict):
 class IndexChoices(_Strict):
     """The settings of a collection's index; a change builds a new index from the stored pages.
 
-    `model` "auto" is the model of the live index, or of a new one what suits the machine (see index_settings). The
-    prefixes stand before what the model reads; without them it has those that its files say or its family needs.
+    `model` "auto" is the model of the live index. For a new index, it is the one that suits the machine (see
+    index_settings). The prefixes are put before the text that the model reads. By default, they come from the model's
+    files or are the ones its family needs.
     """
 
     model: str = AUTO
@@ -116,14 +118,14 @@ class IndexChoices(_Strict):
     chunk_prefix: str | None = INDEX.chunk_prefix
 
     def settings(self) -> IndexSettings:
-        """Return the settings of an index, still without the model's identity."""
+        """Return the settings of an index, without the model's identity."""
         return IndexSettings(**self.model_dump())
 
 
 class Collection(_Strict):
-    """A named body of documents, indexed and asked together. Readers see its `title`, by default that of its site.
+    """A named body of documents that is indexed and queried together.
 
-    Its pages come from `sites`, `folders` and `sources` of other kinds.
+    Readers see its `title`, by default its site's title. Its pages come from `sites`, `folders` and other `sources`.
     """
 
     name: Name
@@ -149,10 +151,11 @@ class Collection(_Strict):
         return self
 
     def rules(self) -> UrlRules:
+        """Return the rules that tell tags and versions from URLs."""
         return UrlRules(self.tags, self.version)
 
     def as_stored(self) -> dict[str, Any]:
-        """Return what the database keeps of it, for a later run: folders by their whole path, wherever that starts."""
+        """Return the values that the database keeps for a later run; folders have absolute paths."""
         values = self.model_dump(mode="json")
         for folder in values["folders"]:
             for name in ("path", "sitemap"):
@@ -161,7 +164,7 @@ class Collection(_Strict):
         return values
 
     def page_sources(self, retry_failed: bool = False) -> list[PageSource]:
-        """Return where its pages come from; with `retry_failed` sites are asked only for pages that failed."""
+        """Return the sources of its pages; with `retry_failed`, sites are only asked for pages that failed."""
         hosts = [host for each in self.sites for host in each.hosts(retry_failed)]
         return [*map(SiteSource, hosts), *map(FolderSource, self.folders), *self.sources]
 
@@ -170,12 +173,12 @@ class Collection(_Strict):
 
 
 def is_collection_file(given: str) -> bool:
-    """Return whether what was given for a collection is a file, there or not, and no name."""
+    """Return whether `given` is a collection file, existing or not, rather than a name."""
     return Path(given).suffix in COLLECTION_FILES or Path(given).is_file()
 
 
 def load_collection(path: Path) -> Collection:
-    """Read a collection file; its name is the default of `name`. Raises InvalidCollection."""
+    """Read a collection file, whose name is the default of `name`. Raises InvalidCollection."""
     return collection_from(_read_yaml(path), str(path))
 
 
@@ -191,12 +194,12 @@ def compose_collection(
     sitemap: str | None = None,
     **top: Any,
 ) -> Collection:
-    """Return the collection of a file, of start URLs or of the files under `path`, with single keys replaced.
+    """Return the collection of a file, of start URLs or of the files under `path`, with some keys replaced.
 
-    `target` is any of the three: a URL, a folder (glob, bucket, document), else a collection file. Without any of them
-    it is the `stored` one, as its last run had it. `crawl` replaces keys of every site and folder that have them,
-    `sitemap` that of every folder, `index` keys of the index, `top` keys of the collection, unless None; the default of
-    `name` is the file's name or the host. Raises InvalidCollection.
+    `target` is any of the three: a URL, a folder (glob, bucket, document), or else a collection file. Without any of
+    them, the `stored` collection of the last run is used. `crawl` replaces keys of every site and folder that has them,
+    `sitemap` the sitemap of every folder, `index` keys of the index, and `top` keys of the collection, unless None. The
+    default of `name` is the file's name or the host. Raises InvalidCollection.
     """
     origin = target or ("flags" if stored is None else "stored settings")
     file, start_urls, path = _place(target, start_urls, path)
@@ -238,7 +241,7 @@ def _place(
 
 
 def _check_exists(target: str) -> None:
-    """Raise InvalidCollection for a target that is not there: a URL without its beginning, or a mistyped path."""
+    """Raise InvalidCollection if `target` does not exist: a URL without its scheme, or a mistyped path."""
     if Path(target).exists() or Path(target).suffix in COLLECTION_FILES:
         return
     said = f"there is no file or folder {target!r}"
@@ -282,7 +285,7 @@ def _read_yaml(path: Path) -> dict[str, Any]:
 
 
 def _embedded(picture: Path) -> str:
-    """Return a picture as a `data:` URL, "" if there is none at that path."""
+    """Return an image file as a `data:` URL, "" if there is no image at that path."""
     kind = LOGOS.get(picture.suffix.lower())
     return f"data:{kind};base64,{b64encode(picture.read_bytes()).decode()}" if kind and picture.is_file() else ""
 

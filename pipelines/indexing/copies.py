@@ -1,7 +1,7 @@
-"""Finds pages with the same text: what one names as canonical, and other spellings of one URL.
+"""Finds pages with the same text, by their canonical URLs and by other spellings of one URL.
 
-A page with a text of its own is a page of its own, whatever it names as canonical: themes name the front page on every
-page.
+A page with different text is never a copy, even if it names another page as canonical: some themes name the front page
+on every page.
 """
 
 import math
@@ -23,19 +23,19 @@ from pipelines.records import Page
 from pipelines.store import Store
 from pipelines.text.progress import Passing, Progress
 
-UNREAD = "-"  # stands for the sketch of a page that can't be read
-SKETCHED = 64  # pages whose sketches are saved at once
-MOST_CHILDREN = 8  # processes that read pages at once: each may take as much memory as a page needs
+UNREAD = "-"  # the sketch of a page that can't be read
+SKETCHED = 64  # sketches are saved in batches of this many pages
+MOST_CHILDREN = 8  # processes that read pages at once: each may take as much memory as one page needs
 # Default documents, and suffixes that servers add by themselves or that mark a Markdown version.
 _DEFAULT = re.compile(r"/(?:index|default|README)(?:\.(?:html?|xhtml|php|aspx?|jsp|mdx?))*\Z")
 _SUFFIX = re.compile(r"(?:\.(?:html?|mdx?))+\Z")
 
-SameText = Callable[[str, str], bool]  # whether the pages at two URLs have one text
+SameText = Callable[[str, str], bool]  # whether the pages at two URLs have the same text
 
 
 @dataclass(frozen=True, slots=True)
 class NamedPage:
-    """A stored page: its URL, the one that it names as canonical, the hash of its bytes, whether it is HTML."""
+    """A stored page: its URL, its canonical URL, the hash of its bytes, and whether it is HTML."""
 
     url: str
     canonical: str | None
@@ -46,7 +46,7 @@ class NamedPage:
 def find_copies(store: Store, collection: str, child: Child, tell: Progress) -> dict[str, str]:
     """Return the pages of a collection that are copies, with the URLs of their originals.
 
-    Pages that may be are read once for each text that they have: few in `child`, many in several processes.
+    Candidates are read once for each version of their text: a few in `child`, many in several processes.
     """
     candidates = CopyCandidates.among(NamedPage(**row) for row in store.page_names(collection))
     sketches = _sketches(store, collection, candidates.to_sketch(), child, tell)
@@ -82,7 +82,7 @@ def _sketches(store: Store, collection: str, urls: Sequence[str], child: Child, 
 
 
 def _sketch(page: Page, readers: "SimpleQueue[PageReader[str]]") -> str:
-    """Return the sketch of a page that one of `readers` makes, UNREAD if it can't be read."""
+    """Return the sketch of a page, made by one of `readers`; UNREAD if the page can't be read."""
     read = readers.get()
     try:
         return read(page)
@@ -94,10 +94,10 @@ def _sketch(page: Page, readers: "SimpleQueue[PageReader[str]]") -> str:
 
 @dataclass(frozen=True)
 class CopyCandidates:
-    """Pages by their URLs, and which of them may have one text.
+    """Pages by URL, and the groups among them that may have the same text.
 
-    `named` are pages with those that they name as canonical, `plain` pages with those at their URLs without the query
-    that have the same bytes, `spelt` groups whose URLs differ only in how they are spelt, the best URL first.
+    `named` maps pages to the page that they name as canonical. `plain` maps pages to the page at their URL without the
+    query, if it has the same bytes. `spelt` are groups whose URLs differ only in spelling, the best URL first.
     """
 
     pages: Mapping[str, NamedPage]
@@ -132,13 +132,13 @@ class CopyCandidates:
     def copies(self, same: SameText) -> dict[str, str]:
         """Return the originals of the pages that are copies, by URL.
 
-        Of pages that lead to each other, the original is the one that names no other; where all do, the best URL of
-        those that are named.
+        Among linked pages, the original is the one that names no other page. If all do, it is the best URL among the
+        named ones.
         """
         named = {url: to for url, to in self.named.items() if same(url, to)}
         texts = [text for group in self.spelt for text in _texts(group, same)]
         copies = {*named, *self.plain}
-        for text in texts:  # a page with the text of one that is a copy is a copy, too
+        for text in texts:  # a page with the same text as a copy is a copy, too
             if any(named.get(url, url) not in text for url in text):
                 copies.update(text)
         links = [*named.items(), *self.plain.items(), *((text[0], url) for text in texts for url in text)]
@@ -152,7 +152,7 @@ class CopyCandidates:
 
 
 def _texts(urls: Iterable[str], same: SameText) -> list[list[str]]:
-    """Return `urls` in groups of one text each."""
+    """Group `urls` by text."""
     texts: list[list[str]] = []
     for url in urls:
         text = next((text for text in texts if same(text[0], url)), None)
@@ -164,7 +164,7 @@ def _texts(urls: Iterable[str], same: SameText) -> list[list[str]]:
 
 
 def _joined(links: Iterable[tuple[str, str]]) -> list[list[str]]:
-    """Return all that `links` join, directly or through others, as groups."""
+    """Return the groups of URLs that `links` connect, directly or through others."""
     groups: dict[str, list[str]] = {}
     for pair in links:
         smaller, larger = sorted((groups.setdefault(url, [url]) for url in pair), key=len)
@@ -175,13 +175,13 @@ def _joined(links: Iterable[tuple[str, str]]) -> list[list[str]]:
 
 
 def _rank(page: NamedPage) -> tuple[bool, bool, bool, int, str]:
-    """Return what sorts the better URL first: HTML, for its anchors; https; without empty parts; short."""
+    """Return a sort key that puts the better URL first: HTML, for its anchors; https; without empty parts; short."""
     parts = urlsplit(page.url)
     return not page.is_html, parts.scheme != "https", "//" in parts.path, len(page.url), page.url
 
 
 def spelling_key(url: str) -> str:
-    """Return the same key for URLs that differ only in how they are spelt. It is never shown or stored."""
+    """Return a key that is equal for URLs that differ only in spelling. It is never shown or stored."""
     parts = urlsplit(url)
     path = re.sub(r"/{2,}", "/", unquote(parts.path))
     path = _SUFFIX.sub("", _DEFAULT.sub("/", path)).rstrip("/")

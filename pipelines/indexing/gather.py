@@ -1,7 +1,7 @@
-"""Gathers the pages of a run: crawls or reads them, embeds and stages every new text.
+"""Gathers the pages of a run: crawls or reads them, then embeds and stages every new text.
 
-Decides where pages are embedded: in this process or on Ray, which is started once it is needed. Publishing is left to
-run.py.
+It decides where pages are embedded: in this process or on Ray, which is started when needed. run.py does the
+publishing.
 """
 
 import math
@@ -53,26 +53,27 @@ from pipelines.text.progress import Passing
 if TYPE_CHECKING:
     from pipelines.indexing.building.ray_builder import RayBuilder
 
-# Stored pages that are given out at once, how many times as many a task of Ray takes, and how many such parts this
-# process embeds from the moment when Ray is up until its actors are: 100 pages are 15 s of work (Ray docs, 2 threads).
+# Stored pages per range, ranges per Ray task, and ranges that this process embeds between the start of Ray and the
+# start of its actors: 100 pages are 15 s of work (Ray docs, 2 threads).
 PAGES_PER_RANGE, RANGES_PER_TASK, WHILE_ACTORS_START = 50, 4, 2
-# An actor that dies has embedded at most a task's texts for nobody: this share of a large run.
+# If an actor dies, at most one task's work is lost: this share of an actor's work in a large run.
 LOSS = 1 / 20
-# A run that loses more nodes than that is left to the next one.
+# A run that loses more nodes than this is left to the next run.
 ATTEMPTS = 4
-# A node of a cloud is up within this time; one that has work may end it.
+# A cloud node starts within this time; the work of a busy node may end within it, too.
 NODE_STARTS_S, A_NODE = 300.0, {"CPU": 1.0}
-# Pages that took too long and are tried once more: a machine was busy for a few, a site of more of them is hostile.
+# Pages that took too long and are tried again: a few mean that the machine was busy, more mean a hostile site.
 MOST_RETRIED = 16
-# Runs that are looked at for what a text takes: the first one embedded all, and nights after it perhaps none.
+# Runs in which the costs of a text are looked up: the first one embedded every text, and later nights perhaps none.
 RUNS_OF_COSTS = 100
 
 
 class Gatherer:
     """Stages the pages of a collection that `base` lacks.
 
-    `base` is the index that the run brings up to date, None if it builds a new one. `sources` are those that it reads,
-    `early` are afterwards the reasons why some ended before they were complete, `layouts` what is left out of pages.
+    `base` is the index that the run updates, None if it builds a new one. `sources` are the sources that it reads.
+    After a call, `early` contains the reasons why some ended before they were complete. `layouts` say what to leave out
+    of pages.
     """
 
     def __init__(
@@ -97,11 +98,11 @@ class Gatherer:
         self.layouts = known_layouts(store, collection.name)
         self._free: dict[str, Node] = {}
         self._stack = ExitStack()
-        self._child = self._stack.enter_context(closing(Child()))  # started once there is a page to read
+        self._child = self._stack.enter_context(closing(Child()))  # starts with the first page to read
         log.add_seconds("ray_start", 0)
 
     def check_hosts(self) -> None:
-        """Warn of hosts that can't be reached. Raises SiteUnreachable if all are, and nothing else is to be done."""
+        """Warn about unreachable hosts. Raises SiteUnreachable if all are and there is no other work."""
         if self._options.ray_address != "local":
             return  # other machines read the sources, on another network
         hosts = [host for source in self.sources for host in source.hosts]
@@ -114,7 +115,7 @@ class Gatherer:
             self._log.warn(reason)
 
     def __call__(self) -> None:
-        """Gather; Ray is connected where there is much to embed, or one is given."""
+        """Gather the pages; connect to Ray if there is much to embed or a Ray is given."""
         if missing := prefixes_missing_from(self._settings.embedding):
             self._log.warn(missing)
         with self._stack:
@@ -144,13 +145,13 @@ class Gatherer:
             )
 
     def ranges_to_index(self, size: int = 10**9) -> list[dict[str, Any]]:
-        """Return the stored pages that the index lacks, in ranges of `size`."""
+        """Return the stored pages that the index lacks, in ranges of `size` pages."""
         index, rules = self._base.id if self._base else None, self._input_rules
         attempts, seen = self._read_attempts, self._changes is not None
         return self._store.ranges_to_index(self._name, self._run, index, rules, size, attempts, seen)
 
     def _read_here(self) -> None:
-        """Store the pages of the sources that are read on this machine, before anything is embedded."""
+        """Store the pages of the sources that this machine reads, before anything is embedded."""
         log, options = self._log, self._options
         reading = SourceReading(
             self._store, self._store.url, self._name, self._run, options.read_all, log.tell, log.count_files
@@ -162,7 +163,7 @@ class Gatherer:
                         pass
 
     def _note_ends(self, sources: Sequence[PageSource]) -> list[PageSource]:
-        """Tell how the readings of sources ended; return those that are complete."""
+        """Report how the reading of sources ended; return the complete ones."""
         reports, complete = {row["host"]: row for row in self._store.crawls(self._run)}, list[PageSource]()
         for source in sources:
             if stopped_by := source.ended(reports.get(source.name), self._log.tell, self._log.warn):
@@ -172,10 +173,10 @@ class Gatherer:
         return complete
 
     def _crawl(self) -> None:
-        """Crawl, and embed meanwhile. In a first run pages wait until their sites' layouts can be told, but on Ray.
+        """Crawl and embed at the same time; in a first run without Ray, pages wait until the layouts are known.
 
-        A crawl of few pages on a given Ray, or of one that has no room for actors, brings pages alone: they are
-        embedded afterwards.
+        If the crawl is small or a given Ray has no room for actors, the crawl only stores pages, which are embedded
+        afterwards.
         """
         sources = self._remote
         if self._wants_ray():
@@ -189,14 +190,14 @@ class Gatherer:
             self._consume(self._local.gathered(sources, SAMPLE * len(sources), self._learn_layouts))
 
     def _crawl_alone(self) -> None:
-        """Crawl on the nodes of the given Ray, whatever others hold there."""
+        """Crawl on the nodes of the given Ray, even if others use all of it."""
         from pipelines.indexing.building.ray_builder import gather_alone
 
-        _ = self._ray  # it is connected
+        _ = self._ray  # connects to it
         gather_alone(self._remote, self._job(plan_local(1)))
 
     def _crawls_little(self) -> bool:
-        """Return whether the crawls bring few pages: by the limits of their sites, or as far as they are known."""
+        """Return whether the crawls bring few pages, by the limits of their sites or the number of known pages."""
         limits = [source.max_pages or math.inf for source in self._remote]
         known = sum(self._store.status(self._name)["pages"].values())
         is_known = all(source.is_stored(self._store, self._name) for source in self._remote)
@@ -204,7 +205,7 @@ class Gatherer:
 
     @property
     def _input_rules(self) -> str:
-        """What pages are read with, as BuildJob has it."""
+        """The rules that pages are read with, as in BuildJob."""
         return self._collection.rules().digest + self.layouts.digest
 
     def _leave_out_copies(self) -> None:
@@ -213,14 +214,14 @@ class Gatherer:
             self._store.mark_duplicates(self._name, self._run, copies)
 
     def _learn_layouts(self) -> None:
-        """Learn the sites' layouts from all pages that are stored now; pages staged with others are read again."""
+        """Learn the sites' layouts from all stored pages; pages staged with other layouts are read again."""
         with self._log.timed("learn_layouts"):
             self.layouts = learn_layouts(self._store, self._name, self._settings.html, self._child)
         if "_local" in self.__dict__:
             self._local.use(self.layouts)
 
     def _check_selectors(self) -> None:
-        """Warn of the collection's selectors that find nothing: the site may have changed."""
+        """Warn about selectors of the collection that match nothing: the site may have changed."""
         keys = selectors_of(self._settings.html)
         unmatched, pages = find_unmatched(self._store, self._name, keys, self._child)
         for selector in unmatched:
@@ -237,24 +238,24 @@ class Gatherer:
             self._embed_in_both(deque(ranges))
 
     def _retry_slow_pages(self) -> None:
-        """Try pages once more that took too long, alone, now that nothing else is at work."""
+        """Try pages that took too long again, one by one, now that nothing else is running."""
         if slow := self._store.pages_failed_with(self._name, self._run, TOO_SLOW):
             self._consume(self._local.patiently(slow[:MOST_RETRIED]))
 
     def _embed_in_both(self, ranges: "deque[dict[str, Any]]") -> None:
-        """Embed in this process until Ray is up, and the next few ranges while its actors start."""
+        """Embed in this process until Ray is up, and a few more ranges while its actors start."""
         with ThreadedIterator([self._local.stored(taken(ranges))]) as early:
             rest = deque[dict[str, Any]]()
-            while self._has_ray and len(ranges) > WHILE_ACTORS_START:  # it is up before they are shared out
+            while self._has_ray and len(ranges) > WHILE_ACTORS_START:  # Ray is up before the ranges are divided
                 rest.appendleft(ranges.pop())
             if rest:
                 self._gather_on_ray(lambda on_ray: on_ray.stored(for_tasks(rest, on_ray.embedders)))
             self._consume(early)
 
     def _gather_on_ray(self, stored: "Callable[[RayBuilder], Iterator[Any]]") -> None:
-        """Consume what is stored on Ray; what a lost node takes down as a whole is begun again on those that are left.
+        """Consume the results of Ray; if a lost node ends the whole dataset, start over on the nodes that are left.
 
-        What was stored by then is not done again.
+        Work that was stored by then is not repeated.
         """
         from pipelines.indexing.building.ray_builder import DatasetLost
 
@@ -268,15 +269,15 @@ class Gatherer:
                 self._log.tell("a node was lost: its unfinished work is done again")
 
     def _wants_ray(self) -> bool:
-        """Return whether there is a Ray to use: a given one, or one that is started for the actors asked for."""
+        """Return whether a Ray is to be used: a given one, or one that is started for the requested actors."""
         options = self._options
         wanted = options.embedders is not None or options.ray_address != "local" or is_connected()
         return wanted and not options.no_ray
 
     def _is_little(self, pages: int, size: int, has_room: Callable[[], bool]) -> bool:
-        """Return whether this process embeds so many pages itself: sooner than actors that have yet to start.
+        """Return whether this process embeds that many pages itself, because it is done before actors would start.
 
-        Where a given Ray has no room, actors do not start at all.
+        If a given Ray has no room, actors do not start at all.
         """
         if self._options.no_ray or self._options.embedders is not None:
             return self._options.no_ray
@@ -303,7 +304,7 @@ class Gatherer:
 
     @cached_property
     def _has_ray(self) -> bool:
-        """Whether a Ray is connected, or starts now. Where none does and none was asked for, this process embeds."""
+        """Whether a Ray is connected or starts now. If none starts and none was requested, this process embeds."""
         try:
             return bool(self._ray)
         except UnreachableCluster as error:
@@ -313,7 +314,7 @@ class Gatherer:
             return False
 
     def ray_builder(self) -> "RayBuilder":
-        """Return what builds on the nodes that are up now."""
+        """Return a builder for the nodes that are up now."""
         from pipelines.indexing.building.ray_builder import RayBuilder
 
         if not self._has_room():
@@ -324,7 +325,7 @@ class Gatherer:
         return RayBuilder(self._job(pools), self._free.values())
 
     def _wait_for_room(self) -> None:
-        """Wait for a node that starts, or whose work ends. Raises ClusterTooSmall."""
+        """Wait for a node to start or to become free. Raises ClusterTooSmall."""
         holders = who_holds_cpus()
         self._log.tell(f"no node has room for this run. {holders}. Waiting up to {NODE_STARTS_S:g} s")
         with self._watch.waiting("waiting for a node that has room"):
@@ -333,7 +334,7 @@ class Gatherer:
             raise ClusterTooSmall([*self._free_nodes()], who_holds_cpus())
 
     def _free_nodes(self) -> Iterable[Node]:
-        """Return what is free on each node; of one that was up before, as it was: this run may still hold a part."""
+        """Return the free resources of each node; for a known node the highest seen, as this run may still use some."""
         now = self._ray.free_resources()
         self._free = {
             node: max(self._free.get(node, free), free, key=lambda node: node.get("CPU", 0.0))
@@ -344,7 +345,8 @@ class Gatherer:
     def _plan_pools(self, nodes: Sequence[Node]) -> tuple[Pools, str]:
         options = self._options
         pools, message = plan_pools(nodes, options.embedders, options.gpus_per_embedder, options.max_embedders)
-        # What a crawl finds is not known: at most all pages again, of a new site any number.
+        # The number of pages that a crawl finds is unknown: for a known site at most all pages again, for a new one any
+        # number.
         known = sum(self._store.status(self._name)["pages"].values()) if self._remote else 0
         pages, size = self._to_index(known)
         wanted = actors_for(pages, size, self._costs, options.finish_in_s) if pages or not self._remote else None
@@ -352,7 +354,7 @@ class Gatherer:
         return replace(pools, most=most), message
 
     def estimate(self, to_fetch: Sequence[int], new_pages: int) -> Estimate:
-        """Estimate the run, which fetches so many pages of each remote source and stores `new_pages` of all sources."""
+        """Estimate a run that fetches `to_fetch` pages of each remote source and stores `new_pages` of all sources."""
         pages, size = self._to_index(new_pages)
         nodes: list[Node] = [{"CPU": float(count_cpus()), "GPU": float(has_gpu())}]
         if self._wants_ray():
@@ -365,7 +367,7 @@ class Gatherer:
         return estimate(to_fetch, pages, size, actors, self._costs)
 
     def _to_index(self, more: int = 0) -> tuple[int, int]:
-        """Return how many pages are to be indexed, `more` that are not stored yet among them, and their bytes."""
+        """Return the number of pages to index and their bytes, including `more` pages that are not stored yet."""
         pages, size = _size(self.ranges_to_index())
         return pages + more, size + more * PAGE_BYTES
 
@@ -396,7 +398,7 @@ class Gatherer:
         )
 
     def _choose_sources(self) -> list[PageSource]:
-        """Return the sources to read. With new settings stored pages are enough: only a new site is crawled."""
+        """Return the sources to read. With new settings, stored pages are enough, so only a new site is crawled."""
         sources = self._collection.page_sources(self._options.retry_failed)
         if self._changes:
             return [limited for source in sources if (limited := source.limited_to(self._changes.changed))]
@@ -424,7 +426,7 @@ class Gatherer:
 
 
 def for_tasks(ranges: Iterable[dict[str, Any]], actors: int) -> list[dict[str, Any]]:
-    """Return adjacent ranges joined to those of a task of Ray: at most a LOSS of what each of the actors has to do."""
+    """Join adjacent ranges into one per Ray task, with at most a LOSS of each actor's share of the work."""
     parts = list(ranges)
     size = min(RANGES_PER_TASK, max(1, int(len(parts) * LOSS / actors)))
     groups = [parts[start : start + size] for start in range(0, len(parts), size)]
@@ -437,6 +439,6 @@ def _size(ranges: Sequence[Mapping[str, Any]]) -> tuple[int, int]:
 
 
 def taken(ranges: "deque[dict[str, Any]]") -> Iterator[dict[str, Any]]:
-    """Take ranges from the front, as long as there are any."""
+    """Take ranges from the front until none are left."""
     while ranges:
         yield ranges.popleft()

@@ -1,6 +1,6 @@
 """Learns the layouts of a collection's sites from samples, and looks for its selectors in them.
 
-What was learnt is kept with the hash of its sample, so a run in which the sample has not changed reads nothing.
+Layouts are stored with the hash of their sample, so a run whose sample has not changed reads nothing.
 """
 
 import json
@@ -20,23 +20,23 @@ from pipelines.page.tree import Document
 from pipelines.records import SECTIONING_VERSION, digest
 from pipelines.store import Store
 
-# Of 64 pages, one that stands for half of a site is on 20 or fewer with a chance of 0.2 %; reading them takes 1 s.
+# An element on half of a site's pages is on 20 or fewer of 64 with a probability of 0.2 %. Reading 64 pages takes 1 s.
 SAMPLE = 64
-# Pages on which selectors are looked for: parsing 256 takes 1 s where one of them finds nothing.
+# Pages that are searched for matches of selectors: if one matches nothing, parsing all 256 takes 1 s.
 CHECKED = 256
 
 T = TypeVar("T")
 
 
 def known_layouts(store: Store, collection: str) -> Layouts:
-    """Return the layouts that an earlier run learnt."""
+    """Return the layouts that an earlier run learned."""
     return Layouts.from_json(store.layouts(collection)[1])
 
 
 def learn_layouts(store: Store, collection: str, html: Mapping[str, Any], child: Child) -> Layouts:
-    """Return the layouts of a collection's sites as its stored pages, read by `html` in `child`, show them.
+    """Learn and store the layouts of a collection's sites from stored pages, read with `html` in `child`.
 
-    They are kept.
+    If the sample has not changed, return the stored layouts.
     """
     pages = store.layout_sample(collection, LEAST_PAGES, SAMPLE)
     read_with = [json.dumps(html, sort_keys=True)] if html else []
@@ -52,9 +52,9 @@ def learn_layouts(store: Store, collection: str, html: Mapping[str, Any], child:
 
 
 def find_unmatched(store: Store, collection: str, selectors: Collection[str], child: Child) -> tuple[list[str], int]:
-    """Return those of `selectors` that find nothing on CHECKED stored pages of each site, and how many pages those are.
+    """Return the `selectors` that match nothing on CHECKED stored pages of each site, and the number of those pages.
 
-    It ends at the page on which the last of them is found.
+    The search ends as soon as every selector has matched.
     """
     left, pages = set(selectors), store.layout_sample(collection, 1, CHECKED)
     check = PageReader(SelectorCheck(selectors), child=child)
@@ -75,7 +75,7 @@ def _learn(store: Store, collection: str, urls: list[str], known: Layouts, read:
 
 
 def _each(store: Store, collection: str, urls: Iterable[str], read: PageReader[T]) -> Iterator[T]:
-    """Yield what `read` makes of each page that can be read, one after the other."""
+    """Yield the result of `read` for each readable page, one by one."""
     for url in urls:
         for page in store.page_bodies(collection, [url]):
             with suppress(UnreadablePage):

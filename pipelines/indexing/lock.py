@@ -1,6 +1,6 @@
-"""Holds a collection and records the run: around every change of an index.
+"""Locks a collection and records the run around every change of an index.
 
-Knows no Ray and no command line; the lock itself is the store's.
+This module knows no Ray and no command line; the store implements the lock.
 """
 
 import time
@@ -19,7 +19,7 @@ def hold_collection(
 ) -> Iterator[RunLock]:
     """Yield the collection's lock. Raises CollectionBusy at once if another run has it, unless `wait`.
 
-    `progress` hears once whom it waits for.
+    While waiting, it tells `progress` once which run has the lock.
     """
     lock = RunLock(store, name)
     announced = False
@@ -41,13 +41,13 @@ def hold_collection(
 def hold_known(
     store: Store, name: str, wait: bool = False, progress: Callable[[str], None] | None = None
 ) -> AbstractContextManager[RunLock]:
-    """As `hold_collection`, of a collection that there is. Raises NoSuchCollection."""
+    """Like `hold_collection`, for an existing collection. Raises NoSuchCollection."""
     store.find_collection(name)
     return hold_collection(store, name, wait, progress)
 
 
 class RunRecord:
-    """The record of a run: its id, its counts, and a remark that needs a look."""
+    """The record of a run: its id, its counts, and a remark that needs attention."""
 
     def __init__(self, run: int) -> None:
         self.run = run
@@ -65,9 +65,10 @@ def record_run(lock: RunLock, kind: str, settings: Mapping[str, Any] | None) -> 
     except BaseException as error:
         interrupted = isinstance(error, KeyboardInterrupt | SystemExit)  # Ctrl-C, SIGTERM
         said = None if interrupted else f"{type(error).__name__}: {error}"
-        # Whoever ends a run does not wait for a database, and a run that lost it has waited long enough.
+        # A person who interrupts a run should not wait for a database, and a run that lost the database has waited
+        # enough.
         wait = not interrupted and not isinstance(error, StoreUnavailable)
-        with suppress(StoreUnavailable):  # the next run would call this one abandoned
+        with suppress(StoreUnavailable):  # the next run will mark this one as abandoned
             lock.finish(record.run, "interrupted" if interrupted else "failed", record.counts, said, wait)
         raise
     lock.finish(record.run, "done", record.counts, record.remark)

@@ -1,7 +1,7 @@
-"""Publishes what a run has staged: in place, or as a new index beside the live one.
+"""Publishes the staged pages of a run: in place, or as a new index next to the live one.
 
-Decides which of the two is cheaper, and whether vanished pages may be deleted; the transactions are the store's. Knows
-neither Ray nor the source of pages.
+It decides which of the two is cheaper, and whether vanished pages may be deleted. The store does the transactions. This
+module knows neither Ray nor the source of pages.
 """
 
 import math
@@ -27,20 +27,21 @@ from pipelines.store import (
     returnable,
 )
 
-# How many chunks a rebuild builds while one is changed in place, at two sizes of the graph; between and beyond them it
-# grows with the logarithm. Measured on 2 cores, 384 dimensions, all in memory: 0.51 ms against 0.18 where 6 % were
-# changed, and 5.7 against 0.66 where 0.5 % were (with `ef_construction` 64, 3.1 against 0.35); docs/scale.md has more.
+# How many chunks a rebuild builds in the time of one in-place change, at two sizes of the graph. Between and beyond
+# them, the ratio grows with the logarithm. Measured on 2 cores, 384 dimensions, all in memory: 0.51 ms in place and
+# 0.18 ms in a rebuild with 6 % of the chunks changed, 5.7 and 0.66 ms with 0.5 % (3.1 and 0.35 ms with
+# `ef_construction` 64). docs/scale.md has more.
 COSTS_IN_PLACE = ((20_000, 2.9), (1_000_000, 8.6))
-# Share of its text that an index may lose at once: a tidied site loses less, one whose new theme hides its text more.
+# Share of its text that an index may lose at once: a cleanup loses less, a new theme that hides the text loses more.
 MAX_LOSS = 0.5
-# What is counted of each publish.
+# The counts of each publish.
 COUNTED = tuple(f"{what}_{how}" for what in ("pages", "chunks") for how in ("added", "changed", "removed"))
 
 
 def deletion_refusal(deletable: int, pages: int, stopped_by: str, most: float) -> str:
     """Return why vanished pages may not be deleted from an index, "" if they may or none have vanished.
 
-    They may after a complete run (not `stopped_by`), if they are at most the share `most` of the index.
+    They may be deleted after a complete run (not `stopped_by`), if they are at most the share `most` of the index.
     """
     if deletable and stopped_by:
         return stopped_by
@@ -53,7 +54,7 @@ def deletion_refusal(deletable: int, pages: int, stopped_by: str, most: float) -
 
 
 def loss_refusal(before: int, after: int, most: float, remedy: str) -> str:
-    """Return why a run may not publish that leaves `after` of `before` bytes of text, and the `remedy`; "" if it may.
+    """Return why a run that leaves `after` of `before` bytes of text may not publish, and the `remedy`; "" if it may.
 
     It may lose the share MAX_LOSS, or `most` if that is more.
     """
@@ -75,7 +76,7 @@ def find_live_index(store: Store, collection: str) -> Index | None:
 
 
 def find_base_index(store: Store, collection: str, settings: IndexSettings) -> Index | None:
-    """Return the index that a run brings up to date: the live one, or a candidate, if it has the same settings."""
+    """Return the index that a run updates: the live one, or a candidate, if it has the same settings."""
     for index in (find_live_index(store, collection), store.candidate_index(collection)):
         if index is not None and index.fingerprint == settings.fingerprint:
             return index
@@ -88,7 +89,7 @@ def is_cheaper_in_place(changed: int, chunks: int) -> bool:
 
 
 def cost_in_place(chunks: int) -> float:
-    """Return how many chunks a rebuild builds while one is changed in place, in a graph of `chunks`."""
+    """Return how many chunks a rebuild builds in the time of one in-place change, in a graph of `chunks`."""
     (small, least), (large, most) = COSTS_IN_PLACE
     grown = math.log(max(chunks, small) / small) / math.log(large / small)
     return least + (most - least) * grown
@@ -109,7 +110,7 @@ def publish_run(
     Readers see the old state until the new one is complete. Raises LostCollection, VectorsMissing.
     """
     changed = store.staged_changes(run, base.id) if base else 0
-    may_change = publish or (base is not None and base.state == "candidate")  # it is seen at once
+    may_change = publish or (base is not None and base.state == "candidate")  # readers would see the change at once
     in_place = base is not None and is_cheaper_in_place(changed, store.index_stats(base.id)["chunks"])
     if base is not None and (not changes_anything(store, run, base, delete) or (in_place and may_change)):
         publication = publish_in_place(lock, run, base, delete)
@@ -122,10 +123,10 @@ def publish_run(
 
 @dataclass(frozen=True, slots=True)
 class KnownState:
-    """A state of a collection: a revision of its live index that it has or can return to, or a retired index.
+    """A state of a collection: the live revision, an earlier one that it can return to, or a retired index.
 
-    `since` is when it was published, and `changes` what that changed, None and nothing if they are no longer known.
-    `returned_to` is the revision that a rollback made again with it.
+    `since` is when it was published, and `changes` are that publish's counts: None and empty if no longer known.
+    `returned_to` is the revision that a rollback restored with it.
     """
 
     index: int
@@ -137,13 +138,13 @@ class KnownState:
 
 
 def known_states(store: Store, collection: str) -> list[KnownState]:
-    """Return the live state, and what the collection can return to, the last first. Raises NoLiveIndex."""
+    """Return the live state, and the states that the collection can return to, latest first. Raises NoLiveIndex."""
     live = store.live_index(collection)
     rows = store.publications(live.id)
     by_revision = {row["revision"]: row for row in rows}
     states = [_state_of(live, live.revision, by_revision)]
     for revision in sorted(returnable(rows, live.revision), reverse=True):
-        if any(by_revision[revision + 1][name] for name in COUNTED):  # to become live again changes nothing
+        if any(by_revision[revision + 1][name] for name in COUNTED):  # becoming live again changes no chunk
             states.append(_state_of(live, revision, by_revision))
     return states + [KnownState(one.id, one.revision, "retired") for one in store.retired_indexes(collection)]
 
@@ -156,9 +157,9 @@ def _state_of(live: Index, revision: int, publications: Mapping[int, Mapping[str
 
 
 def rollback(store: Store, lock: RunLock, run: int, to: KnownState | None = None) -> tuple[Index, int, int]:
-    """Make an earlier state live again (None: the index before); return the index that was, the new one, its revision.
+    """Make an earlier state live again (None: the previous index).
 
-    Raises NoSuchIndex, NoSuchRevision.
+    Return the index that was live, the new one's id and its revision. Raises NoSuchIndex, NoSuchRevision.
     """
     live = store.live_index(lock.collection)
     if to is None:

@@ -1,11 +1,11 @@
-"""One reindex from end to end: gather pages, embed what is new, publish, sum up.
+"""Runs one reindex from end to end: gather pages, embed new text, publish, summarize.
 
     with run_postgres(Path.home() / ".raydex") as url, Store(url) as store:
         store.migrate()
         print(reindex(store, Collection(name="docs", sites=[Site(start_urls=["https://docs.example.com/"])])))
 
-Starts a Ray of its own for much work, unless one is connected. Knows no command line and no environment; the steps
-themselves are in the files beside.
+For much work, it starts a local Ray, unless one is connected. This module knows no command line and no environment; the
+steps are in the files next to it.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -33,7 +33,7 @@ from pipelines.text.progress import Passing, Progress, describe_seconds, silent
 DEFAULTS = ReindexOptions()
 INDEX_COUNTS = ("chunks", "sections", "pages", "listings")
 SINGLE_PAGES = "changes"  # the kind of a run that is limited to single pages
-# Page counts of a run that mean that it read a page.
+# Page counts of a run that show that it read a page.
 READ = ("new", "changed", "unchanged", "duplicate")
 
 
@@ -42,18 +42,18 @@ class NothingRead(RuntimeError):
 
 
 class OtherSettings(RuntimeError):
-    """The live index was built with other settings than a run over a few pages would read them with."""
+    """The live index was built with other settings than a run over a few pages would use."""
 
 
 def reindex(
     store: Store, collection: Collection, options: ReindexOptions = DEFAULTS, progress: Progress = silent
 ) -> ReindexSummary:
-    """Bring the index of a collection up to date with its sources, and publish it in one step.
+    """Update the index of a collection from its sources, and publish it in one step.
 
-    `progress` receives one line at a time for a person (`print` will do). A run that fails is recorded with its error,
-    and the next one goes on from there; one that read nothing leaves the collection as it was. Raises CollectionBusy,
-    NoSuchFolder, ModelNotFound, SiteUnreachable, NothingRead, ClusterTooSmall, LostCollection and others, each with the
-    value and what to do.
+    `progress` receives one line at a time for a person (`print` will do). A failed run is recorded with its error, and
+    the next run continues its work. A run that read nothing leaves the collection unchanged. Raises CollectionBusy,
+    NoSuchFolder, ModelNotFound, SiteUnreachable, NothingRead, ClusterTooSmall, LostCollection and others; each message
+    contains the value and what to do.
     """
     check_request_of(collection, options, progress)
     if options.changes:
@@ -64,7 +64,7 @@ def reindex(
 def reindex_copy(
     store: Store, original: str, copy: Collection, options: ReindexOptions = DEFAULTS, progress: Progress = silent
 ) -> ReindexSummary:
-    """As `reindex`, for a collection whose pages are those that `original` has now."""
+    """Like `reindex`, for a copy of the present pages of `original`."""
     return _run("experiment", store, copy, options, progress,
                 lambda run: store.copy_pages(original, copy.name, run))  # fmt: skip
 
@@ -72,7 +72,7 @@ def reindex_copy(
 def plan_reindex(
     store: Store, collection: Collection, options: ReindexOptions = DEFAULTS, progress: Progress = silent
 ) -> dict[str, Any]:
-    """Return what a reindex would do; fetch start pages, sitemaps and llms.txt alone, write nothing.
+    """Return what a reindex would do; fetch only start pages, sitemaps and llms.txt, and write nothing.
 
     Raises SiteUnreachable, and CrawlFailed for a start page that can't be read.
     """
@@ -98,7 +98,7 @@ def plan_reindex(
 
 
 def check_request_of(collection: Collection, options: ReindexOptions, progress: Progress) -> None:
-    """Raise what a reindex raises before it begins a run: bad options, sources that can't be read."""
+    """Raise the errors that a reindex raises before its run begins: bad options, unreadable sources."""
     check_request(options.embedders, options.gpus_per_embedder)
     check_request(options.max_embedders)
     for source in collection.page_sources():
@@ -120,7 +120,7 @@ def _run(
     progress: Progress,
     prepare: Callable[[int], object] = lambda run: None,
 ) -> ReindexSummary:
-    """Hold the collection and record a run of this kind; `prepare` comes first, with the run's id."""
+    """Lock the collection and record a run of this kind; `prepare` is called first, with the run's id."""
     with open_run(kind, store, collection, options, progress) as (record, work):
         prepare(record.run)
         summary = work()
@@ -132,9 +132,9 @@ def _run(
 def open_run(
     kind: str, store: Store, collection: Collection, options: ReindexOptions, progress: Progress
 ) -> Iterator[tuple[RunRecord, "ReindexRun"]]:
-    """Hold the collection, and yield the record of a run of this kind and what will index in it.
+    """Lock the collection, and yield the record of a run of this kind and the ReindexRun that does the work.
 
-    A run over single pages leaves the collection's settings as they are. Raises as `reindex`.
+    A run over single pages leaves the collection's settings unchanged. Raises the same errors as `reindex`.
     """
     settings = _settings(store, collection, options)
     with hold_collection(store, collection.name, options.wait, progress) as lock:
@@ -150,7 +150,7 @@ def open_run(
 
 @contextmanager
 def _forgotten_if_empty(store: Store, collection: str, run: int, before: Mapping[str, Any]) -> Iterator[None]:
-    """Leave the collection as it was, with its settings of `before`, if the body raises before it reads a page."""
+    """Restore the collection, with its settings of `before`, if the body raises before it reads a page."""
     try:
         yield
     except BaseException:
@@ -161,7 +161,7 @@ def _forgotten_if_empty(store: Store, collection: str, run: int, before: Mapping
 
 @dataclass(frozen=True)
 class ReindexRun:
-    """One run over a collection that is held."""
+    """One run over a locked collection."""
 
     store: Store
     lock: RunLock
@@ -206,7 +206,7 @@ class ReindexRun:
         return self._summarize(pages, staged | {"reused": reused}, publication, outcome, gatherer.layouts)
 
     def _vanished(self, index: Index | None, base: Index | None) -> Mapping[str, Fate]:
-        """Return the pages of `index` that are gone, and what becomes of their text; tell how many have moved."""
+        """Return the pages of `index` that are gone, and where their text went; report how many have moved."""
         if index is None:
             return {}
         base_id = base.id if base else None
@@ -218,14 +218,14 @@ class ReindexRun:
         return vanished
 
     def _deleting(self, refused: bool, vanished: Mapping[str, Fate]) -> Deleting:
-        """Return which vanished pages a publish deletes: all, or those whose text is not lost with them."""
+        """Return which vanished pages a publish deletes: all, or only those whose text survives elsewhere."""
         if refused:
             return [url for url, fate in vanished.items() if fate != "lost"]
         only = self._named_as_deleted
         return True if only is None else only
 
     def _judge_text(self, base: Index | None, live: Index | None, delete: Deleting, pages: dict[str, int]) -> Outcome:
-        """Return how the run ends by how much text it leaves, and warn if that is nothing, or too little."""
+        """Return the outcome by how much text the run leaves; warn if that is nothing, or too little."""
         name, compared = self.collection.name, live or base
         if base is not None and base == live and not publish.changes_anything(self.store, self.run, base, delete):
             return Outcome.DONE
@@ -247,12 +247,12 @@ class ReindexRun:
 
     @staticmethod
     def _keeps_candidate(base: Index | None, live: Index | None) -> bool:
-        """Return whether what may not be published is built as a candidate; an older candidate is not changed."""
+        """Return whether a refused publish is built as a candidate; an older candidate is not changed."""
         return base in (None, live)
 
     @property
     def _most_deleted(self) -> float:
-        """The share of pages and text that may vanish: the run's, or else the collection's."""
+        """The share of pages and text that may vanish: the run's limit, or else the collection's."""
         asked = self.options.max_delete_ratio
         return self.collection.max_delete_ratio if asked is None else asked
 
@@ -276,7 +276,7 @@ class ReindexRun:
         return live
 
     def unread(self) -> dict[str, str]:
-        """Return the pages that are said to have changed and could not be read, with the reason."""
+        """Return the announced pages that could not be read, with the reasons."""
         urls = self.options.changes.changed if self.options.changes else ()
         unread = self.store.unread(self.collection.name, self.run, sorted(spellings(urls)))
         return {url: unread[url] for url in urls if unread.keys() >= spellings([url])}
@@ -295,7 +295,7 @@ class ReindexRun:
             )
 
     def _warn_of_pins(self, index: int) -> None:
-        """Warn of pinned sections that the index does not hold."""
+        """Warn about pinned sections that are not in the index."""
         urls = [pin.url for pin in self.collection.pinned]
         chunks = self.store.chunks_of_pages(index, {url.partition("#")[0] for url in urls}) if urls else []
         known = {f"{hit.url}{anchor}" for hit in chunks for anchor in ("", *(f"#{name}" for name in hit.anchors))}
@@ -305,11 +305,11 @@ class ReindexRun:
 
     @property
     def _named_as_deleted(self) -> list[str] | None:
-        """The pages that alone may be deleted, None for any."""
+        """The only pages that may be deleted, None for any."""
         return sorted(spellings(self.options.changes.deleted)) if self.options.changes else None
 
     def _refuse_deletion(self, index: Index | None, vanished: Mapping[str, Fate], stopped_by: str) -> bool:
-        """Return whether pages whose text is lost may not be deleted, and warn if that needs a look."""
+        """Return whether pages whose text is lost must be kept, and warn if that needs attention."""
         if index is None:
             return False
         pages = self.store.deletable_pages(self.collection.name, index.id)["pages"]
@@ -321,7 +321,7 @@ class ReindexRun:
         return bool(refusal)
 
     def _may_publish(self, base: Index | None, live: Index | None, refused: bool, needs_look: bool) -> bool:
-        """Return whether what the run changes may be published before it is judged; nothing is worse than no index."""
+        """Return whether the run's changes may be published before they are judged; any index is better than none."""
         if not self.options.publish or live is None or self.options.most_unjudged >= 1:
             return self.options.publish
         counts = self.store.deletable_pages(self.collection.name, live.id)
@@ -331,7 +331,7 @@ class ReindexRun:
     def _publish(
         self, base: Index | None, live: Index | None, refused: bool, delete: Deleting, may_publish: bool
     ) -> Publication:
-        # Pages that must not be deleted stay where they are; a new index does not hold them.
+        # Pages that must not be deleted stay in an index changed in place, but a new index would lack them.
         keeps = not refused or live is None or live == base
         if not keeps:
             self.log.warn("the index with the new settings lacks those pages: it is left as a candidate")

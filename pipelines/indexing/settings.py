@@ -1,6 +1,6 @@
 """The options of one reindex, and the complete settings of the index it builds.
 
-Plain values: where they come from (flags, environment, a notebook) is the caller's business.
+These are plain values. The caller gets them from flags, the environment or a notebook.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,7 +20,7 @@ from pipelines.store import BuildResources, Store, choose_vector_type
 
 
 class WrongDimension(ValueError):
-    """The collection names another dimension than its embedding model makes."""
+    """The collection sets a dimension that its embedding model doesn't produce."""
 
 
 SHOWN = 3  # URLs in a message, and failed pages in a summary
@@ -31,7 +31,7 @@ class BadChanges(ValueError):
 
 
 class NotInCollection(ValueError):
-    """Pages are named that are not of the collection."""
+    """Some of the named pages do not belong to the collection."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,19 +53,23 @@ class PageChanges:
 
 @dataclass(frozen=True, slots=True)
 class ReindexOptions:
-    """Options of one reindex; the collection defines what is indexed.
+    """Options of one reindex; the collection defines what to index.
 
-    Without `publish` the index is left as a candidate. With `most_unjudged` below 1 so is what changes more than that
-    share of the live index's pages, what has other settings, and what needs a look. `wait` waits for another run on the
-    collection to end. `retry_failed` fetches only pages that failed last time. With `changes` the run reads and deletes
-    these pages alone, in the live index, as the collection was indexed before. `max_delete_ratio` is the share of pages
-    and text that may vanish in this run (None: what the collection allows). `read_all` reads even files whose size
-    and times are unchanged. Little work is done in this process unless `embedders` are requested, a Ray is connected or
-    `ray_address` names one; with `no_ray` all work. Otherwise it is done by `embedders` actors (None: as many as fit
-    the cluster, and as nodes join as many as end in `finish_in_s` seconds, up to `max_embedders`), each with
-    `gpus_per_embedder` where there are GPUs (a fraction shares one). `model_cache` is the folder on each machine for
-    exported models (None: no export). `embedding_url` and `embedding_key` belong to the endpoint of `openai:` models.
-    Without `relative_paths`, a relative folder is refused: the workers of a Ray job start elsewhere.
+    Without `publish`, the index is left as a candidate. With `most_unjudged` below 1, so is an index that changes more
+    than that share of the live index's pages, has other settings, or needs attention. `wait` waits until another run on
+    the collection ends. `retry_failed` fetches only pages that failed last time. With `changes`, the run reads and
+    deletes only these pages, in the live index, with the collection's settings as indexed before. `max_delete_ratio` is
+    the share of pages and text that may vanish in this run (None: the collection's limit). `read_all` reads even files
+    whose size and times are unchanged.
+
+    A small amount of work is done in this process, unless `embedders` are requested, a Ray is connected or
+    `ray_address` names one; with `no_ray`, all work is. Otherwise, it is done by `embedders` actors. If `embedders` is
+    None, as many start as fit the cluster. When nodes join, more start, up to `max_embedders`, to finish within
+    `finish_in_s` seconds. Each actor gets `gpus_per_embedder` if there are GPUs (a fraction shares one).
+
+    `model_cache` is the folder on each machine for exported models (None: no export). `embedding_url` and
+    `embedding_key` belong to the endpoint of `openai:` models. Without `relative_paths`, a relative folder is refused,
+    because the workers of a Ray job start in another folder.
     """
 
     publish: bool = True
@@ -90,7 +94,7 @@ class ReindexOptions:
 
 
 def check_changes(store: Store, collection: Collection, changes: PageChanges) -> None:
-    """Raise NotInCollection for pages of other sites and folders, NoLiveIndex where there is nothing to change."""
+    """Raise NotInCollection for pages of other sites and folders, NoLiveIndex if there is no index to change."""
     store.live_index(collection.name)
     sources = collection.page_sources()
     outside = [url for url in (*changes.changed, *changes.deleted)
@@ -105,14 +109,14 @@ def check_changes(store: Store, collection: Collection, changes: PageChanges) ->
 
 
 def first_of(urls: Sequence[str]) -> str:
-    """Return the first few URLs as a message names them."""
+    """Return the first few URLs for a message."""
     return ", ".join(urls[:SHOWN]) + (", …" if len(urls) > SHOWN else "")
 
 
 def choose_model(named: str, live: str = "") -> str:
-    """Return the model of an index: the one that was named, for "auto" the packaged one that the `live` index has.
+    """Return the model of an index: the named one, or for "auto" the packaged model of the `live` index.
 
-    Else it is the default one, in int8 where the CPU has VNNI and there is no GPU.
+    If neither applies, it is the default model, in int8 if the CPU has VNNI and there is no GPU.
     """
     if named != AUTO:
         return named
@@ -124,17 +128,17 @@ def choose_model(named: str, live: str = "") -> str:
 def index_settings(
     choices: IndexChoices, options: ReindexOptions, live: Index | None = None, html: Mapping[str, Any] = NO_SELECTORS
 ) -> IndexSettings:
-    """Complete what a collection chose by what its model needs and knows of itself: its identity and dimension.
+    """Complete a collection's choices with the prefixes, pooling, identity and dimension of its model.
 
-    `live` is the index that the collection has, `html` are its selectors. Raises ModelNotFound,
-    InvalidChunkSize, WrongDimension, ValueError for more dimensions than an index takes.
+    `live` is the collection's index, `html` are its selectors. Raises ModelNotFound, InvalidChunkSize, WrongDimension,
+    ValueError for more dimensions than an index supports.
     """
     model = choose_model(choices.model, live.settings.model if live else "")
     settings = replace(choices.settings(), model=model)
     used = complete_model(settings.embedding)
     settings = replace(settings, query_prefix=used.query_prefix, chunk_prefix=used.chunk_prefix, pooling=used.pooling)
     counter = load_tokenizer(used)
-    Chunker(counter, settings.chunk_size, settings.chunk_overlap, settings.chunk_unit)  # refuses sizes that cannot be
+    Chunker(counter, settings.chunk_size, settings.chunk_overlap, settings.chunk_unit)  # refuses impossible sizes
     dimension = counter.dimension
     if is_remote(settings.model):
         embedder = load_embedder(used, base_url=options.embedding_url, api_key=options.embedding_key)
@@ -144,5 +148,5 @@ def index_settings(
             f"model {settings.model!r} makes {dimension} dimensions, but index.dimension is {settings.dimension}"
         )
     settings = replace(settings, dimension=dimension, identity=counter.identity, html=dict(html))
-    choose_vector_type(settings, 0)  # refuses more dimensions than an index takes
+    choose_vector_type(settings, 0)  # refuses more dimensions than an index supports
     return settings

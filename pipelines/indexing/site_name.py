@@ -1,6 +1,6 @@
-"""Names the site that a collection was made of, as its pages call it.
+"""Finds the name of the site from which a collection was made, as its pages call it.
 
-What an operator set comes first; then what the titles of most pages share, the front page's heading, the host.
+A title set by an operator comes first, then the common part of most pages' titles, the front page's heading, the host.
 """
 
 import re
@@ -14,23 +14,23 @@ from urllib.parse import urlsplit
 from pipelines.indexing.reading.text import UnreadablePage, text_of_page
 from pipelines.store import Store
 
-# Pages whose titles are read; of these a share has the site's name before or behind its own.
+# Titles that are read; the share of them, and the least number, that must have the site's name before or after theirs.
 SAMPLE, SHARE, LEAST_PAGES = 24, 0.6, 3
-WHOLE = 0.9  # of these pages have a longer part in common: half of Django's end in "release notes — Django"
+WHOLE = 0.9  # this share of those pages has a longer part in common: half of Django's end in "release notes — Django"
 KEPT = 256  # names of collections
 _TITLE = re.compile(r"<title\b[^<>]{0,200}>([^<]{1,500})</title", re.IGNORECASE)
 _BETWEEN = re.compile(r"\s+[-–—|·•»›:/]+\s+|:\s+|\s*[|»]\s*")
 
 
 class SiteNames:
-    """The names of the collections of `store`, each found once for a revision. Its methods wait for the database."""
+    """The names of the collections of `store`, each found once per revision. Its methods wait for the database."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self._found = lru_cache(KEPT)(self._find)
 
     def get(self, row: Mapping[str, object]) -> str:
-        """Return what readers call the collection of a row of the store; its own name if nothing else is known."""
+        """Return the name for readers of the collection in a row of the store; its own name if no other is known."""
         name, index = str(row["name"]), row["index"]
         set_by_hand = str(self._store.collection_settings(name).get("title") or "")
         if set_by_hand or not isinstance(index, int):
@@ -56,7 +56,7 @@ class SiteNames:
 def shared_name(titles: Sequence[str]) -> str:
     """Return the part that a SHARE of `titles` begin or end with, "" if none does.
 
-    Of "Views — Acme 3 documentation" that is "Acme 3 documentation", of "Acme: Documentation: 15: Views" "Acme
+    For "Views — Acme 3 documentation" that is "Acme 3 documentation", for "Acme: Documentation: 15: Views" it is "Acme
     Documentation 15".
     """
     parts = [_BETWEEN.split(title.strip()) for title in titles if title.strip()]
@@ -65,7 +65,7 @@ def shared_name(titles: Sequence[str]) -> str:
 
 
 def _shared(parts: Sequence[Sequence[str]], pages: int) -> tuple[str, ...]:
-    """Return the longest beginning, short of the whole, that most of `parts` share."""
+    """Return the longest beginning, shorter than the whole, that most of `parts` share."""
     begins = Counter(tuple(one[:n]) for one in parts for n in range(1, len(one)))
     first = max((key for key in begins if len(key) == 1), key=lambda key: begins[key], default=())
     if not first or begins[first] < max(LEAST_PAGES, SHARE * pages):

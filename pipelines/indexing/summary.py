@@ -13,9 +13,9 @@ from pipelines.indexing.building.estimate import Estimate
 from pipelines.text.progress import Progress
 
 PAGE_COUNTS = ("new", "changed", "unchanged", "duplicate", "failed", "deleted")  # in the order of the summary
-PLURALS = {"duplicate": "duplicates", "redirect": "redirects"}  # of the states that are nouns
+PLURALS = {"duplicate": "duplicates", "redirect": "redirects"}  # plurals of the states that are nouns
 REASONS_SHOWN = 6
-SHOWN, LAYOUT_SHOWN = 3, 40  # texts of a layout that are shown, and the characters of each
+SHOWN, LAYOUT_SHOWN = 3, 40  # how many texts of a layout are shown, and how many characters of each
 
 
 class Outcome(Enum):
@@ -38,22 +38,23 @@ class RunLog:
         self.excluded_files = 0
 
     def warn(self, message: str) -> None:
-        """Keep a warning, once, and pass it on."""
+        """Record a warning, once, and pass it on."""
         if message not in self.warnings:
             self.warnings.append(message)
             self.tell(f"warning: {message}")
 
     def count_files(self, skipped: Mapping[str, int], excluded: int) -> None:
-        """Add files of a folder that are not read: those of other formats by suffix, and those that are excluded."""
+        """Add files of a folder that are not read: files of other formats by suffix, and excluded files."""
         self.skipped_files.update(skipped)
         self.excluded_files += excluded
 
     def add_seconds(self, step: str, seconds: float) -> None:
+        """Add seconds to a step."""
         self.seconds[step] = round(self.seconds.get(step, 0.0) + seconds, 3)
 
     @contextmanager
     def timed(self, step: str) -> Iterator[None]:
-        """Add the seconds that the body takes to `step`, which is a span."""
+        """Add the seconds that the body takes to `step`, and record a span for it."""
         began = time.perf_counter()
         try:
             with tracing.span(step):
@@ -63,7 +64,7 @@ class RunLog:
 
 
 def trace_tasks(times: Mapping[str, Sequence[tuple[float, float]]]) -> None:
-    """Record a span for each step, over all of its tasks: of each its begin (Unix time) and seconds."""
+    """Record a span for each step over all of its tasks, given as (begin in Unix time, seconds)."""
     for step, worked in times.items():
         if worked:
             busy = {"raydex.busy_s": sum(seconds for _, seconds in worked)}
@@ -71,7 +72,7 @@ def trace_tasks(times: Mapping[str, Sequence[tuple[float, float]]]) -> None:
 
 
 def describe_layouts(layouts: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """Return a line for each site: what repeats on most of its pages and is left out of titles, text and chunks."""
+    """Return a line for each site with the text that repeats on most pages and is left out of the index."""
     lines = []
     for site, layout in layouts.items():
         texts = [" ".join(text.split()) for text in (*layout["titles"], *layout["lines"])]
@@ -86,13 +87,13 @@ def describe_layouts(layouts: Mapping[str, Mapping[str, Any]]) -> list[str]:
 
 
 def describe_left_out(state: str, pages: int, url: str, error: str | None) -> str:
-    """Return a line about pages that are not indexed for one reason, of which the first is named."""
+    """Return a line about the pages that are not indexed for one reason; it names the first page."""
     reason = f" ({error})" if error else ""
     return f"{pages:,} {PLURALS.get(state, state)}, such as {url}{reason}" if pages > 1 else f"1 {state}: {url}{reason}"
 
 
 def describe_plan(plan: Mapping[str, Any]) -> list[str]:
-    """Return what `plan_reindex` says, as lines for a person."""
+    """Return the result of `plan_reindex` as lines for a person."""
     lines = []
     for source in plan["sources"]:
         named = f"{source['pages']:,} pages ({source['new_pages']:,} new)"
@@ -117,13 +118,13 @@ def describe_plan(plan: Mapping[str, Any]) -> list[str]:
 class ReindexSummary:
     """Counts, times and result of one reindex.
 
-    `pages` counts seen, new, changed, unchanged, failed, duplicate, skipped, deleted and indexed pages, and among the
-    indexed ones the listings, which hold nothing to cite; `chunks` total, embedded, reused, written and deleted ones.
-    `index` is None if nothing was indexed. `crawls` are the reports of the crawls by host. `skipped_files` counts the
-    files of folders that no reader is for, by suffix, `excluded_files` those that settings or the generator exclude;
-    `left_out` says why pages are not indexed: state, count, and URL and reason of the first one;
-    `failures` are the first pages that failed, with their errors. `layouts` are what is left out of the pages of each
-    site, because it repeats on most of them.
+    `pages` counts seen, new, changed, unchanged, failed, duplicate, skipped, deleted and indexed pages, and the
+    `listings` among the indexed ones, which have no text to cite. `chunks` counts total, embedded, reused, written and
+    deleted chunks. `index` is None if nothing was indexed. `crawls` are the reports of the crawls by host.
+    `skipped_files` counts the files of folders in unsupported formats, by suffix, `excluded_files` those excluded by
+    settings or the generator. `left_out` says why pages are not indexed: state, count, and the first one's URL and
+    reason. `failures` are the first pages that failed, with their errors. `layouts` are the parts left out of each
+    site's pages because they repeat on most of them.
     """
 
     collection: str
@@ -147,7 +148,7 @@ class ReindexSummary:
     left_out: list[dict[str, Any]] = field(default_factory=list)
 
     def as_dict(self) -> dict[str, Any]:
-        """Return plain values, without the outcome: what a job prints as JSON and the database keeps of the run."""
+        """Return plain values without the outcome, for a job to print as JSON and the database to keep."""
         values = asdict(self)
         del values["outcome"]
         return values
@@ -183,7 +184,7 @@ class ReindexSummary:
         return f" ({count:,} of the pages only list links or names: nothing to cite)" if count else ""
 
     def _layouts(self) -> str:
-        """Return a line for each site about what repeats on its pages and is left out."""
+        """Return a line for each site about text that repeats on its pages and is left out."""
         return "".join(f"\n  layout    {line}" for line in describe_layouts(self.layouts))
 
     def _files(self) -> str:

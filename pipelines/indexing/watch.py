@@ -1,6 +1,6 @@
-"""Watches a run from beside it: how much is done, and when it is likely to end.
+"""Watches a run from a separate thread: how much is done, and when it will probably end.
 
-The database knows the counts of all processes; this reads them every few seconds. Changes nothing.
+The database has the counts of all processes. This module reads them every few seconds and changes nothing.
 """
 
 import threading
@@ -11,22 +11,22 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from pipelines.store import Store, StoreUnavailable
 from pipelines.text.progress import LEAST_SHARE, Passing, Progress, WorkPace, describe_seconds
 
-# Between two looks: a person sees a line move; and at least so many times as long as the look itself takes.
+# The pause between two reads, short enough that a person sees progress, and at least this many times a read's duration.
 EVERY_S, LEAST_PAUSE = 2.0, 20.0
-# The share of what was fetched that is embedded where fetching is what takes time.
+# Share of the fetched text that must be embedded before fetching counts as the bottleneck.
 KEEPS_UP = 0.7
-# What a publish takes for each chunk: the HNSW graph of 10,314 took 5.1 s (2 cores, 384 dimensions).
+# Seconds that a publish takes per chunk: the HNSW graph of 10,314 took 5.1 s (2 cores, 384 dimensions).
 PUBLISH_S = 0.0005
 
 
 class RunWatch:
-    """Reports on one run to `tell`, as messages that pass: one line and one expected end for all of the run.
+    """Reports on one run to `tell` in passing messages: one line, and one expected end for the whole run.
 
-    The end is expected by what takes longest: fetching pages, or embedding what they hold, at the pace of tokens so
-    far. What pages hold that are not read yet is taken from those of the same phase that are, by their bytes: stored
-    pages come in any order, but those of a crawl begin with the longest texts of a site (up to three times the tokens
-    per byte of the rest), so a crawl that embedding does not keep up with has no expected end. Where nothing is to be
-    embedded, reading is what takes time. Its clock stands still between two phases: no work is done that it watches.
+    The expected end comes from the slowest step: fetching pages, or embedding their text at the pace of tokens so far.
+    The tokens of unread pages are estimated by bytes from the pages of the same phase that were read. Stored pages come
+    in any order. But a crawl begins with the longest texts of a site, with up to three times the tokens per byte of the
+    rest, so it has no expected end while embedding does not keep up. If there is nothing to embed, reading is the
+    slowest step. The clock stops between two phases, when no watched work is done.
     """
 
     def __init__(
@@ -42,11 +42,11 @@ class RunWatch:
         self._waits_for = ""
 
     def crawling(self, rules: Callable[[], str]) -> AbstractContextManager[None]:
-        """Report while the body crawls, and embeds what it finds; `rules` are those that pages are then read with."""
+        """Report while the body crawls and embeds; `rules` returns the present rules for reading pages."""
         return self._every(lambda at_s: self._report_crawl(rules(), at_s))
 
     def embedding(self, rules: str, pages: int, size: int) -> AbstractContextManager[None]:
-        """Report while the body embeds so many stored pages of `size` bytes."""
+        """Report while the body embeds `pages` stored pages of `size` bytes."""
         self._read = WorkPace()
         self._before = before = self._store.staging_progress(self._collection, self._run, rules)
         known = (before["pages"] + pages, before["bytes"] + size)
@@ -54,7 +54,7 @@ class RunWatch:
 
     @contextmanager
     def waiting(self, reason: str) -> Iterator[None]:
-        """Report that the run waits, and for what, while the body does: nothing is done meanwhile."""
+        """Report the reason while the body waits and no work is done."""
         self._waits_for = reason
         try:
             yield
@@ -72,13 +72,13 @@ class RunWatch:
             self._tell(Passing("waiting for the first page"))
 
     def _report(self, rules: str, total: int, size: float, fetched: WorkPace | None, at_s: float) -> None:
-        """Tell how many of `total` pages with `size` bytes are done at `at_s`, and when all is likely to be.
+        """Report how many of `total` pages with `size` bytes are done at `at_s`, and when all will probably be.
 
-        `fetched` is the pace of a crawl that goes on.
+        `fetched` is the pace of a crawl that is still running.
         """
         staged = self._store.staging_progress(self._collection, self._run, rules)
         self._read.note(at_s, staged["bytes"])
-        # Tokens of vectors that came since the last look: a page that is read again takes its old texts away.
+        # Tokens embedded since the last read; a page that is read again removes its old texts.
         more = max(0, staged["embedded_tokens"] - self._known_tokens)
         self._known_tokens = staged["embedded_tokens"]
         self._embedded.note(at_s, self._embedded.done + more)
@@ -140,11 +140,11 @@ class RunWatch:
             self._stopped_s = self._clock()
 
     def _now(self) -> float:
-        """Return the seconds that were watched so far."""
+        """Return the seconds watched so far."""
         return self._clock() - self._paused_s
 
 
 def _keeps_up(staged: Mapping[str, int], size: float) -> bool:
-    """Return whether most of what `size` bytes of fetched pages hold is embedded."""
+    """Return whether most of the text in `size` bytes of fetched pages is embedded."""
     embedded = staged["embedded_tokens"] / staged["tokens"] if staged["tokens"] else 1.0
     return embedded * staged["bytes"] >= KEEPS_UP * size

@@ -1,4 +1,4 @@
 """Crawling: fetches the pages of a site politely and records them in a ledger.
 
-`crawl.crawl` runs one host in a process of its own; Scrapy and Twisted are imported in that process only.
+`crawl.crawl` runs one host in a separate process; only that process imports Scrapy and Twisted.
 """

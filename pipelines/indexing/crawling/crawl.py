@@ -1,8 +1,8 @@
-"""Crawls one host: settings in, URLs of good pages out, the state of every page in a ledger.
+"""Crawls one host: takes settings, yields the URLs of good pages, and records each page in a ledger.
 
-`crawl` runs the crawler (spider.py) as a child process: Scrapy owns the event loop of its process, and a page that
-misbehaves must not take the caller with it. The child commits to the ledger before it names a URL.
-Knows no Ray and no database. Pages are parsed elsewhere.
+`crawl` runs the crawler (spider.py) as a child process, because Scrapy owns the event loop of its process, and a
+misbehaving page must not crash the caller. The child commits to the ledger before it reports a URL. This module knows
+no Ray and no database. Pages are parsed elsewhere.
 """
 
 import json
@@ -29,7 +29,7 @@ PROJECT_ROOT = Path(__file__).resolve().parents[3]
 
 
 class CrawlFailed(RuntimeError):
-    """The crawler ended without a report; the message gives the reason and its last lines on stderr."""
+    """The crawler ended without a report; the message contains the reason and the last lines of its stderr."""
 
 
 class PageLedger(Protocol):
@@ -50,11 +50,11 @@ def _check_start_url(url: str) -> str:
 class Site(BaseModel, extra="forbid", frozen=True):
     """A site to crawl, of one host or several. Raises ValidationError.
 
-    `include` and `exclude` are regular expressions, searched for in the whole URL: a page must match one of `include`
-    (if there are any) and none of `exclude`. Start URLs are always fetched. A page that is not included is not fetched,
-    so the pages behind it are found only through a sitemap. `max_pages` counts pages that were fetched or unchanged
-    (None: 50,000), `max_depth` counts links from a start URL or sitemap entry. `allow_private` switches off the address
-    guard, and the wait before the second request with it.
+    `include` and `exclude` are regular expressions that are searched for in the whole URL. A page must match one of
+    `include` (if there are any) and none of `exclude`. Start URLs are always fetched. A page that is not included is
+    not fetched, so pages that only it links to are found only through a sitemap. `max_pages` counts pages that were
+    fetched or unchanged (None: 50,000). `max_depth` counts links from a start URL or sitemap entry. `allow_private`
+    switches off the address guard, and also the wait before the second request.
     """
 
     start_urls: tuple[Annotated[str, AfterValidator(_check_start_url)], ...] = Field(min_length=1)
@@ -66,15 +66,15 @@ class Site(BaseModel, extra="forbid", frozen=True):
     sitemap: bool = True
     ignore_robots: bool = False
     allow_private: bool = False
-    # Requests at once; 8 is Scrapy's own default, AutoThrottle stays below it.
+    # Concurrent requests; 8 is Scrapy's own default, and AutoThrottle stays below it.
     concurrency: int = Field(default=8, ge=1, le=64)
     delay_s: float = Field(default=0.0, ge=0)  # least time between two requests, seconds
-    # For one page, from connecting to its last byte: 20 MB at 1 MB/s. A page that hangs costs it twice (one retry).
+    # For one page, from connecting to its last byte: 20 MB at 1 MB/s. A page that hangs takes twice this (one retry).
     timeout_s: float = Field(default=20.0, gt=0)
-    retries: int = Field(default=3, ge=0)  # after the first attempt; at most one after a time-out
-    # Compressed or not; the PDF manual of PostgreSQL has 15 MB.
+    retries: int = Field(default=3, ge=0)  # after the first attempt; at most one after a timeout
+    # Compressed or not; PostgreSQL's PDF manual has 15 MB.
     max_page_bytes: int = Field(default=20 * 1024 * 1024, ge=1)
-    user_agent: str | None = None  # None: that of CrawlSettings
+    user_agent: str | None = None  # None: the default of CrawlSettings
 
     def hosts(self, retry_failed_only: bool = False) -> list["CrawlSettings"]:
         """Return one crawl for each host of the start URLs."""
@@ -86,23 +86,23 @@ class Site(BaseModel, extra="forbid", frozen=True):
 
 
 class CrawlSettings(Site, frozen=True):
-    """The crawl of one host; with `only` these pages are fetched, and no others."""
+    """The crawl of one host; with `only`, it fetches these pages and no others."""
 
     backoff_s: float = 0.5  # before the first retry, doubled for each further one
-    max_retry_after_s: float = 120.0  # longer Retry-After answers are cut to this
+    max_retry_after_s: float = 120.0  # longer Retry-After values are cut to this
     max_crawl_delay_s: float = 10.0  # longer Crawl-delay lines in robots.txt are cut to this
     max_redirects: int = 10  # browsers give up at 20
     user_agent: str = "Raydex/0.1 (documentation indexer)"
     verify_tls: bool = True  # off for hosts with a self-signed certificate
     retry_failed_only: bool = False
     only: tuple[str, ...] = ()
-    listed_in: tuple[str, ...] = ()  # further sitemaps of its site
-    indexes: tuple[str, ...] = ()  # inventories and search indexes, which only a survey asks for
-    survey_only: bool = False  # name the URLs that the start pages and seeds lead to, and record nothing
+    listed_in: tuple[str, ...] = ()  # more sitemaps of its site
+    indexes: tuple[str, ...] = ()  # inventories and search indexes, which only a survey fetches
+    survey_only: bool = False  # report the URLs that the start pages and seeds link to, and record nothing
 
     @property
     def follows_links(self) -> bool:
-        """Whether pages lead to others, as in a crawl of the whole site."""
+        """Whether links of pages are followed, as in a crawl of the whole site."""
         return not (self.retry_failed_only or self.only)
 
     @property
@@ -111,7 +111,7 @@ class CrawlSettings(Site, frozen=True):
         return Scope(self.start_urls, self.include, self.exclude, self.no_parent)
 
     def limited_to(self, urls: Iterable[str]) -> "CrawlSettings | None":
-        """Return the crawl of those of `urls` alone that belong to it, None if none does."""
+        """Return a crawl of only the `urls` that belong to this one, None if none do."""
         scope = self.scope
         only = tuple(url for url in map(normalize_url, urls) if url and url in scope)
         return self.model_copy(update={"only": only}) if only else None
@@ -119,12 +119,12 @@ class CrawlSettings(Site, frozen=True):
 
 @dataclass
 class CrawlReport:
-    """How a crawl ended. Only after a complete crawl that follows links do pages that were not seen count as vanished.
+    """How a crawl ended. Pages that were not seen only count as vanished after a complete crawl that follows links.
 
     `stopped_by` is "" or the reason why the crawl stopped early: "max_pages", "max_depth" (deeper links were not
-    followed, the crawl still counts as complete), "retry_failed" (only failed pages were requested) or "error: …".
-    `counts` are pages by state; "unchanged" (304) is a part of "ok". `traps` counts URLs of link traps that were left
-    alone, by pattern. `below` are the folders that start URLs without a slash at their end turned out to be.
+    followed, but the crawl counts as complete), "retry_failed" (only failed pages were requested) or "error: …".
+    `counts` are pages by state; "unchanged" (304) is included in "ok". `traps` counts skipped URLs of link traps by
+    pattern. `below` are the folders of start URLs without a final slash that turned out to be folders.
     """
 
     complete: bool
@@ -136,7 +136,7 @@ class CrawlReport:
 
 
 def open_store(url: str) -> PageLedger:
-    """Open the database as a ledger, with few connections: a crawl reads single rows and writes batches."""
+    """Open the database as a ledger with few connections, because a crawl reads single rows and writes batches."""
     from pipelines.store import DATABASE_PATIENCE_S, Store
 
     return Store(url, pool_size=4, retry_s=DATABASE_PATIENCE_S)
@@ -156,9 +156,9 @@ def crawl(
 ) -> Generator[list[str], None, CrawlReport]:
     """Crawl a host: yield batches of URLs of "ok" pages once they are committed, and return the CrawlReport.
 
-    A batch holds at most `flush_pages` URLs and waits at most `flush_s` seconds for more. `ledger` names the callable
-    that opens `ledger_url`. `note_queue` hears with each batch how many known URLs were not visited yet. Closing the
-    generator kills the crawler, and so do `within_s` seconds. Raises CrawlFailed.
+    A batch has at most `flush_pages` URLs and waits at most `flush_s` seconds for more. `ledger` names the callable
+    that opens `ledger_url`. With each batch, `note_queue` receives the number of known URLs not yet visited. Closing
+    the generator kills the crawler, and so does a runtime over `within_s` seconds. Raises CrawlFailed.
     """
     job = dict(settings=settings.model_dump(), ledger_url=ledger_url, ledger=ledger, collection=collection, run=run)
     with _crawler_process({**job, "flush_pages": flush_pages, "flush_s": flush_s}, within_s) as (process, last_lines):
@@ -175,7 +175,7 @@ def crawl(
 
 
 def survey(settings: CrawlSettings, ledger_url: str, collection: str, within_s: float | None = None) -> list[str]:
-    """Return the URLs in scope that the start pages, sitemaps and llms.txt of a host name. Raises CrawlFailed."""
+    """Return the URLs in scope that the start pages, sitemaps and llms.txt of a host list. Raises CrawlFailed."""
     asking = settings.model_copy(update={"survey_only": True})
     batches = crawl(asking, ledger_url, collection, 0, within_s=within_s)
     return [url for urls in batches for url in urls]
@@ -185,7 +185,8 @@ def survey(settings: CrawlSettings, ledger_url: str, collection: str, within_s: 
 def _crawler_process(job: dict[str, Any], within_s: float | None) -> Iterator[tuple[subprocess.Popen[str], deque[str]]]:
     """Yield the crawler process, and the last lines of its stderr, which are complete when it has ended.
 
-    It ends when its stdin is closed, so it can't outlive a parent that is killed, and after `within_s` seconds.
+    The process ends when its stdin is closed, so it can't outlive a killed parent. It also ends after `within_s`
+    seconds.
     """
     process = subprocess.Popen(
         [sys.executable, "-m", "pipelines.indexing.crawling.spider"],

@@ -1,7 +1,7 @@
 """Fetches one URL politely through Scrapy's downloader: pace, retries, limits.
 
-Every request of a crawl (page, robots.txt, sitemap) goes through `Fetcher.fetch`. It follows no redirect: the crawl
-decides about each hop. Knows no page and no ledger.
+Every request of a crawl (page, robots.txt, sitemap) goes through `Fetcher.fetch`. It does not follow redirects; the
+crawl decides about each hop. This module knows no page and no ledger.
 """
 
 import asyncio
@@ -30,14 +30,14 @@ from pipelines.text.retry_after import parse_retry_after
 ACCEPT = accept_header()
 RETRIED_STATUS = frozenset((408, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524))
 BUSY_STATUS = frozenset((429, 503))
-# After this many failed pages in a row the site is taken to be down: each further page gets a single attempt.
+# After this many failed pages in a row, the site is considered down: each further page gets a single attempt.
 PATIENCE = 10
-# After this many requests in a row without any answer (refused, timed out, no such name) the crawl gives up: at a
-# full time-out each, a large site that is down would take hours.
+# After this many requests in a row without any response (refused, timed out, no such name), the crawl gives up. With a
+# full timeout each, a large site that is down would take hours.
 GIVE_UP = 50
 # Response heads of real servers stay below 16 KiB. Twisted limits the length of a line, but not the number of lines.
 MAX_HEAD_BYTES = 256 * 1024
-# More cookies than browsers keep of a site, and more characters in them than servers take in a header.
+# More cookies than browsers keep per site, and more characters in them than servers accept in a header.
 MOST_COOKIES, MOST_COOKIE_CHARACTERS = 150, 8_000
 _CONNECTION_ERRORS = (
     exceptions.DownloadConnectionRefusedError,
@@ -68,7 +68,7 @@ class BoundedHandler(HTTP11DownloadHandler):
 
 
 class RealCodings:
-    """A downloader middleware: Content-Encoding names what a body is really packed by, before that is unpacked."""
+    """A downloader middleware that corrects Content-Encoding to the body's real encodings before decompression."""
 
     def process_response(self, request: Request, response: Response, spider: Any = None) -> Response:
         if values := response.headers.getlist("Content-Encoding"):
@@ -80,7 +80,7 @@ class RealCodings:
 
 
 def _bound_head(protocol: Any) -> Any:
-    """Make `protocol` drop its connection when a response's head is longer than MAX_HEAD_BYTES; return it."""
+    """Make `protocol` drop its connection if a response's head exceeds MAX_HEAD_BYTES; return it."""
     receive, request, head = protocol.dataReceived, protocol.request, 0
 
     def receive_bounded(data: bytes) -> None:
@@ -120,8 +120,8 @@ class RequestPacer:
 class Fetcher:
     """Fetches the URLs of one host through a running Scrapy engine.
 
-    Cookies are kept, but sent only with `send_cookies`, and to the host alone that has set them: a page should be what
-    any reader gets, whatever page a crawl came from.
+    Cookies are kept, but only sent with `send_cookies`, and only to the host that set them. A page should look the same
+    to the crawler as to any reader, independent of the page a crawl came from.
     """
 
     def __init__(self, crawler: Crawler, settings: CrawlSettings, resolver: GuardedResolver):
@@ -133,9 +133,9 @@ class Fetcher:
         crawler.signals.connect(self._check_headers, signal=signals.headers_received)
 
     async def fetch(self, url: str, etag: str | None = None, page: bool = True) -> HttpReply:
-        """Return the reply for `url` after a limited number of retries; no behaviour of a server raises.
+        """Return the reply for `url` after a limited number of retries; no server behavior raises an error.
 
-        With `page`, a body in a format that is not read is not downloaded.
+        With `page`, a body in an unsupported format is not downloaded.
         """
         attempt = 0
         while True:
@@ -149,7 +149,7 @@ class Fetcher:
 
     @property
     def given_up(self) -> bool:
-        """Whether the last GIVE_UP requests brought no answer at all."""
+        """Whether the last GIVE_UP requests got no response at all."""
         return self._silent_in_row >= GIVE_UP
 
     def _count(self, reply: HttpReply) -> None:
@@ -201,7 +201,7 @@ class Fetcher:
         return len(self._cookies.get(origin(url), ())) > 0
 
     def _keep_cookies(self, request: Request, response: Response) -> None:
-        """Keep the cookies that a reply sets; all of a site are forgotten where they are too many or too long."""
+        """Keep the cookies that a reply sets; drop all of a site's cookies if they are too many or too long."""
         if not response.headers.getlist("Set-Cookie"):
             return
         jar = self._cookies.setdefault(origin(request.url), CookieJar())
@@ -224,7 +224,7 @@ class Fetcher:
         return HttpReply(url, error=words[:500], transient=lost)
 
     def _check_headers(self, headers: Headers, request: Request, **_: Any) -> None:
-        """Stop the download of a body that would not be read; Scrapy calls this once a response's head is there."""
+        """Stop the download of an unreadable body; Scrapy calls this once a response's head has arrived."""
         plain = _plain_headers(headers)
         reason = page_refusal(plain, request.url) if request.meta["page"] else encoding_refusal(plain)
         if reason:
@@ -233,7 +233,7 @@ class Fetcher:
 
 
 def _tls_reason(error: Exception) -> str:
-    """Return why no TLS connection came about, in OpenSSL's words; "" for any other failure."""
+    """Return why a TLS connection failed, in OpenSSL's words; "" for any other failure."""
     causes = [failure.value for failure in getattr(error.__cause__, "reasons", None) or ()]
     told = [cause.args[0] for cause in causes if isinstance(cause, SSL.Error) and cause.args]
     said = [reason for one in told if isinstance(one, list) for *_, reason in one]
@@ -241,7 +241,7 @@ def _tls_reason(error: Exception) -> str:
 
 
 def _clear_frames(error: BaseException | None) -> None:
-    """Free the local variables in the traceback of `error`: they hold half a decompression bomb."""
+    """Free the local variables in the traceback of `error`: they contain half a decompression bomb."""
     while error is not None:
         clear_frames(error.__traceback__)
         error = error.__cause__

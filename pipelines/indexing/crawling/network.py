@@ -1,7 +1,7 @@
 """The address guard: decides which network addresses a crawl may connect to.
 
-`GuardedResolver` is the reactor's only way from a name to an address. It looks a name up once, checks every address of
-the answer and passes exactly those to the connection, so there is no second look-up that could answer differently.
+`GuardedResolver` is the only way for the reactor to get an address from a name. It looks a name up once, checks every
+address and passes exactly these to the connection. So there is no second lookup that could return something else.
 Redirects, robots.txt and sitemaps go through it like pages.
 """
 
@@ -21,8 +21,8 @@ Lookup = Callable[[str, int], Sequence[str]]
 
 _NAMES = read_names(__name__)
 _REFUSED_NETWORKS = tuple(map(ipaddress.ip_network, _NAMES["special_networks"]))
-# IPv6's public addresses all lie here: outside are loopback, mapped and translated IPv4, discard-only, segment routing,
-# the retired site-local and 6bone blocks, local and multicast addresses, and what is not assigned.
+# All public IPv6 addresses are in this network. Outside are loopback, mapped and translated IPv4, discard-only, segment
+# routing, the retired site-local and 6bone blocks, local and multicast addresses, and unassigned ones.
 _PUBLIC_IPV6 = ipaddress.ip_network("2000::/3")
 
 
@@ -52,8 +52,8 @@ def name_refusal(host: str) -> str:
 
 
 def system_lookup(host: str, port: int) -> Sequence[str]:
-    """Return the addresses of a host as the system resolves it (also 127.1, 0x7f.1 and 2130706433); blocks."""
-    # As bytes: of a name that none can have (an empty label), the codec of a str raises what is no OSError.
+    """Return the addresses of a host from the system's resolver (also for 127.1, 0x7f.1 and 2130706433); blocks."""
+    # As bytes: for an impossible name (with an empty label), the codec of a str raises an error that is not an OSError.
     found = socket.getaddrinfo(host.encode(), port, type=socket.SOCK_STREAM)
     return list(dict.fromkeys(str(info[4][0]) for info in found))
 
@@ -71,24 +71,24 @@ def resolve_permitted(host: str, port: int, lookup: Lookup = system_lookup) -> t
 
 @implementer(IHostResolution)
 class _Resolution:
-    """A look-up in progress; connections never cancel it, they time out."""
+    """A lookup in progress; connections never cancel it, they time out."""
 
     def __init__(self, name: str):
         self.name = name
 
     def cancel(self) -> None:
-        """Do nothing: an answer that nobody waits for is dropped."""
+        """Do nothing: a result that nobody waits for is dropped."""
 
 
 @implementer(IHostnameResolver)
 class GuardedResolver:
-    """A reactor's name resolver that returns only permitted addresses; `refusals` has the reasons by host."""
+    """A name resolver for the reactor that returns only permitted addresses; `refusals` has the reasons by host."""
 
     def __init__(self, reactor: Any, allow_private: bool, lookup: Lookup = system_lookup):
         self._reactor, self._allow_private, self._lookup = reactor, allow_private, lookup
         self.refusals: dict[str, str] = {}
 
-    def resolveHostName(  # the names are Twisted's
+    def resolveHostName(  # Twisted defines the names
         self,
         resolutionReceiver: Any,
         hostName: str,

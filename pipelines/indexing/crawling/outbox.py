@@ -1,6 +1,6 @@
-"""Commits pages to the ledger in batches, and announces the good ones afterwards.
+"""Commits pages to the ledger in batches, then announces the good ones.
 
-Ledger and listener are callables and run in a thread: a slow database, or a busy listener, delays the next pages but
+Ledger and listener are callables that run in a thread. A slow database or a busy listener delays the next pages, but
 not the replies to requests that were already sent.
 """
 
@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from pipelines.fetched import FetchedPage
 
-# A batch that holds this many bytes is committed early, however few its pages are.
+# A batch with this many bytes is committed early, even if it has few pages.
 FLUSH_BYTES = 16 * 1024 * 1024
 
 
@@ -32,11 +32,11 @@ class Outbox:
         await self._queue.put(page)
 
     async def close(self) -> None:
-        """Declare that no page follows; `run` then returns once all are committed."""
+        """Signal that no more pages follow; `run` then returns once all are committed."""
         await self._queue.put(None)
 
     async def run(self) -> None:
-        """Commit batches until closed. Errors of the ledger pass through."""
+        """Commit batches until closed. Errors of the ledger propagate."""
         more = True
         while more and (first := await self._queue.get()) is not None:
             batch, more = await self._batch(first)

@@ -1,7 +1,7 @@
-"""Tells within seconds whether the hosts of a run can be reached, and if not, why.
+"""Finds out within seconds whether the hosts of a run can be reached, and if not, why.
 
-Asks each host one small question before Ray is started and a crawl begins. The crawl has its own time limits and
-retries; this only spares a person the wait for what can't work. Knows no database.
+It sends each host one small request before Ray is started and a crawl begins. The crawl has its own time limits and
+retries. This check only saves a person from waiting for a crawl that can't work. It knows no database.
 """
 
 import socket
@@ -19,9 +19,9 @@ from pipelines.indexing.crawling.crawl import CrawlSettings
 from pipelines.indexing.crawling.network import resolve_permitted, system_lookup
 from pipelines.text.phrases import read_table
 
-# A person hears of a silent host after so many seconds; TCP sends its first packet at 0, 1 and 3 s.
+# After this many seconds, a person is told about a silent host; TCP sends its first packet at 0, 1 and 3 s.
 QUIET_S = 3.0
-# A site that restarts refuses connections for a moment: it is asked again after each of these.
+# A site that restarts refuses connections for a moment: the request is repeated after each of these pauses.
 RETRY_S = (0.5, 1.0)
 CERTIFICATE: dict[str, str] = read_table(__name__)["certificate"]
 
@@ -29,13 +29,14 @@ Tell = Callable[[str], object]
 
 
 class SiteUnreachable(ConnectionError):
-    """No site of the collection can be reached; the message has the reason of each."""
+    """No site of the collection can be reached; the message has the reason for each."""
 
 
 def find_unreachable(hosts: Sequence[CrawlSettings], tell: Tell, quiet_s: float = QUIET_S) -> dict[str, str]:
-    """Return the start URL of each host that can't be reached with the reason; asks all hosts at once.
+    """Return the start URL of each unreachable host with the reason; probe all hosts at once.
 
-    `tell` hears of a host that stays silent for `quiet_s` seconds; it is given up after its own time limit.
+    After `quiet_s` seconds, `tell` is called about hosts that are still silent. A host is given up after its own time
+    limit.
     """
     probes = [_Probe(host) for host in hosts]
     deadline = time.monotonic() + quiet_s
@@ -51,7 +52,7 @@ def find_unreachable(hosts: Sequence[CrawlSettings], tell: Tell, quiet_s: float 
 
 
 def _about_proxy(url: str) -> str:
-    """Return what to know of an unreachable site where other programs would ask for it through a proxy, else ""."""
+    """Return a note about an unreachable site that other programs would reach through a proxy, else ""."""
     parts, proxies = urlsplit(url), getproxies_environment()
     if parts.scheme not in proxies or proxy_bypass_environment(parts.hostname or "", proxies):
         return ""
@@ -63,7 +64,7 @@ def _about_proxy(url: str) -> str:
 
 
 class _Probe(threading.Thread):
-    """Asks one host; a daemon, because a look-up of a name can hang far longer than anyone waits."""
+    """Probes one host; a daemon thread, because a name lookup can hang far longer than anyone waits."""
 
     def __init__(self, host: CrawlSettings) -> None:
         super().__init__(daemon=True)
@@ -83,7 +84,7 @@ class _Probe(threading.Thread):
                 time.sleep(wait)
 
     def _refusal(self) -> str:
-        """Wait for the beginning of an answer; return why the address guard refuses the host, "" if it does not."""
+        """Wait for the first byte of a response; return why the address guard refuses the host, "" if it does not."""
         parts = urlsplit(self.url)
         host, port = parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80)
         addresses, refused = (
@@ -98,18 +99,18 @@ class _Probe(threading.Thread):
         return ""
 
     def _connected(self, addresses: Sequence[str], host: str, port: int, tls: bool) -> socket.socket:
-        """Return a connection to the first address that takes one."""
+        """Return a connection to the first address that accepts one."""
         connection = _connect(addresses, port, self.host.timeout_s)
         if not tls:
             return connection
         context = ssl.create_default_context()
         context.check_hostname = self.host.verify_tls
         context.verify_mode = ssl.CERT_REQUIRED if self.host.verify_tls else ssl.CERT_NONE
-        return context.wrap_socket(connection, server_hostname=host)  # which closes it if that fails
+        return context.wrap_socket(connection, server_hostname=host)  # closes the connection if that fails
 
 
 def describe_error(error: OSError) -> str:
-    """Return in a few words why a connection failed."""
+    """Describe in a few words why a connection failed."""
     match error:
         case ConnectionRefusedError():
             return "connection refused"
@@ -130,7 +131,7 @@ def _may_pass(error: OSError) -> bool:
 
 
 def _connect(addresses: Sequence[str], port: int, timeout_s: float) -> socket.socket:
-    """Connect to the first of `addresses` that takes a connection. Raises the error of the last one."""
+    """Connect to the first of `addresses` that accepts a connection. Raises the error of the last one."""
     for number, address in enumerate(addresses, 1):
         try:
             return socket.create_connection((address, port), timeout_s / len(addresses))

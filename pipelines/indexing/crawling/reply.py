@@ -1,7 +1,7 @@
 """Turns an HTTP reply into the record of a page.
 
-Also decides by its headers whether a body is worth downloading. Pure functions of replies. Knows no network and decides
-nothing about retries.
+It also decides from the headers whether a body is worth downloading. These are pure functions of replies. The module
+knows no network and decides nothing about retries.
 """
 
 import re
@@ -17,23 +17,24 @@ from pipelines.text.phrases import read_names
 
 REDIRECTS = frozenset((301, 302, 303, 307, 308))
 GONE = frozenset((404, 410))
-# Only gzip is requested: it unpacks in little memory; the window of zstd alone may take 128 MiB.
+# Only gzip is requested, because it decompresses in little memory; the window of zstd may take 128 MiB.
 UNPACKED_CODINGS = frozenset(("gzip", "x-gzip", "deflate"))
 _UNREAD_CODINGS = read_names(__name__)["unread_codings"]
 _TOKEN = r"[!#$%&'*+.^_`|~\w-]+"
 _MEDIA_TYPE = re.compile(rf"\s*({_TOKEN}/{_TOKEN})\s*(?:;|\Z)", re.ASCII)
 _GZIP_MAGIC = b"\x1f\x8b"
-# Control bytes that no text holds (WHATWG, MIME Sniffing 3, "binary data byte", and DEL), looked for in so many bytes.
+# Control bytes that no text contains (WHATWG, MIME Sniffing 3, "binary data byte", and DEL); this many bytes are
+# checked.
 _BINARY = re.compile(rb"[\0-\x08\x0b\x0e-\x1a\x1c-\x1f\x7f]")
 _SNIFFED = 1445
-_BYTE_ORDER_MARKS = (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")  # of a text, says the same section
+_BYTE_ORDER_MARKS = (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")  # byte order marks of a text, from the same section
 
 
 @dataclass(frozen=True, slots=True)
 class HttpReply:
     """The result of one request: a status with headers (lower-case names) and body, or an error.
 
-    `too_large` marks a body beyond the size limit, which is not retried, `unwanted` is the reason why the body was not
+    `too_large` marks a body beyond the size limit, which is not retried. `unwanted` is the reason why the body was not
     downloaded.
     """
 
@@ -49,9 +50,9 @@ class HttpReply:
 
 
 def parse_content_type(content_type: str, url: str) -> tuple[str, str | None]:
-    """Return media type and declared charset of a Content-Type header; where it is vague the file name decides.
+    """Return media type and declared charset of a Content-Type header; for vague types, the file name decides.
 
-    Of several values the last one that is a media type counts, as in browsers; "" if none is.
+    Of several values, the last valid media type counts, as in browsers; "" if none is valid.
     """
     kind, charset = "", None
     for value in re.findall(r'(?:[^,"]|"[^"]*"?)+', content_type):
@@ -72,15 +73,15 @@ def _charset(value: str) -> str | None:
 
 
 def encoding_refusal(headers: dict[str, str]) -> str:
-    """Return why a body is not downloaded if it is packed in a way that was not requested; "" if it is not."""
+    """Return why a body is not downloaded because of an encoding that was not requested; "" if it is downloaded."""
     unread = [coding for coding in _codings(headers.get("content-encoding", "")) if coding in _UNREAD_CODINGS]
     return f"content encoding {', '.join(unread)!r}" if unread else ""
 
 
 def packed_by(encodings: str, body: bytes) -> list[str]:
-    """Return the codings of a Content-Encoding header that `body` is really packed by, the first one first.
+    """Return the encodings in a Content-Encoding header that `body` really has, the first one first.
 
-    Servers write there what is none (a charset, `aws-chunked`, `none`), and name codings of bodies that are plain.
+    Some servers put other values there (a charset, `aws-chunked`, `none`), or name encodings for plain bodies.
     """
     codings = [coding for coding in _codings(encodings) if coding in UNPACKED_CODINGS]
     is_plain = format_of_body(body) or (codings[-1:] in (["gzip"], ["x-gzip"]) and not body.startswith(_GZIP_MAGIC))
@@ -92,7 +93,7 @@ def _codings(encodings: str) -> Iterator[str]:
 
 
 def page_refusal(headers: dict[str, str], url: str) -> str:
-    """Return why the body of a page is not downloaded, judged by its headers; "" if it is, or if it has no type."""
+    """Return from its headers why a page's body is not downloaded; "" if it is, or if it has no type."""
     kind, _ = parse_content_type(headers.get("content-type", ""), url)
     return f"content type {kind!r}" if kind and not format_of_type(kind) else encoding_refusal(headers)
 
@@ -100,14 +101,14 @@ def page_refusal(headers: dict[str, str], url: str) -> str:
 def redirect_target(reply: HttpReply) -> str | None:
     """Return the URL that a redirect leads to; None for any other reply, or if it is not an http(s) URL.
 
-    It keeps tracking parameters: a server that adds them would send the URL without them back here.
+    The URL keeps tracking parameters: a server that adds them would redirect the URL without them back here.
     """
     location = reply.headers.get("location") if reply.status in REDIRECTS else None
     return normalize_url(location, reply.url, keep_tracking=True) if location else None
 
 
 def page_from_reply(reply: HttpReply, known: KnownPage | None) -> FetchedPage:
-    """Return the record of one page, without links and canonical URL, which stand in its body."""
+    """Return the record of one page, without links and canonical URL, which are in its body."""
     if reply.status is None:
         return _other(reply, known, "skipped" if reply.too_large else "failed", reply.error)
     if reply.status in GONE:
@@ -135,10 +136,10 @@ def _success(reply: HttpReply, known: KnownPage | None) -> FetchedPage:
 
 
 def _sniff(kind: str, reply: HttpReply) -> str:
-    """Return the media type of a body whose declared one, `kind`, may be wrong; any tag at its beginning makes it HTML
-    where none was declared.
+    """Return the media type of a body whose declared type, `kind`, may be wrong.
 
-    What is declared as plain text is HTML where it begins like a page: servers that do not know a file call it so.
+    If none was declared, any tag at the beginning makes it HTML. A body declared as plain text is HTML if it begins
+    like a page, because servers use that type for files they do not know.
     """
     if kind == TEXT.media_type and format_of_name(urlsplit(reply.url).path) is None:
         return (format_of_body(reply.body) or TEXT).media_type

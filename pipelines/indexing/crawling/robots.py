@@ -21,7 +21,7 @@ Fetch = Callable[[str], Awaitable[HttpReply]]
 
 
 async def fetch_file(fetch: Fetch, url: str) -> HttpReply:
-    """Return the reply to `url` after redirects on its own site."""
+    """Return the reply for `url` after redirects within its site."""
     reply = await fetch(url)
     for _ in range(MAX_REDIRECTS):
         target = redirect_target(reply)
@@ -33,7 +33,7 @@ async def fetch_file(fetch: Fetch, url: str) -> HttpReply:
 
 @dataclass(frozen=True, slots=True)
 class RobotsRules:
-    """The rules of one origin. `unreachable` is the reason why everything is forbidden for now, "" if there is none."""
+    """The rules of one origin. `unreachable` says why everything is forbidden for now, "" if it is not."""
 
     parsed: Protego
     unreachable: str = ""
@@ -43,7 +43,7 @@ class RobotsRules:
 
 
 class Robots:
-    """Holds the rules of every origin of a crawl, each fetched once; `agent` is the product token they address."""
+    """The rules of every origin of a crawl, each fetched once; `agent` is the product token they refer to."""
 
     def __init__(self, fetch: Fetch, user_agent: str):
         self._fetch = fetch
@@ -62,7 +62,7 @@ class Robots:
 
 
 def parse_robots(reply: HttpReply) -> RobotsRules:
-    """Return the rules in a reply to robots.txt: 5xx and no answer forbid everything, 3xx and 4xx allow everything."""
+    """Return the rules in a robots.txt reply: 5xx and no response forbid everything, 3xx and 4xx allow everything."""
     if reply.status is None:
         return RobotsRules(Protego.parse(""), f"{reply.url} could not be fetched ({reply.error})")
     if reply.status >= 500:

@@ -1,6 +1,6 @@
 """Normalizes URLs and decides which of them belong to a crawl.
 
-Pure functions of strings. Knows no network, no robots.txt and no database.
+These are pure functions of strings. The module knows no network, no robots.txt and no database.
 """
 
 import re
@@ -14,7 +14,7 @@ from pipelines.indexing.reading.formats import format_of_name
 from pipelines.text.phrases import read_names, read_phrases
 
 DEFAULT_PORTS = {"http": 80, "https": 443}
-# Longer URLs are traps or generated queries; browsers and servers begin to disagree here, too.
+# Longer URLs are traps or generated queries; browsers and servers also begin to disagree here.
 MAX_URL_LENGTH = 2048
 BINARY_SUFFIXES = read_names(__name__)["binary_suffixes"]
 _TRACKING = read_phrases(__name__)["tracking"]
@@ -22,10 +22,11 @@ _TRACKING = read_phrases(__name__)["tracking"]
 
 @lru_cache(maxsize=1 << 16)  # every page of a site repeats its navigation, and a link takes 30 µs
 def normalize_url(url: str, base: str = "", *, keep_tracking: bool = False) -> str | None:
-    """Return the URL that a page is known by: escaped, lower-case host, no fragment, default port or tracking.
+    """Return the URL that identifies a page: escaped, lower-case host, no fragment, default port or tracking.
 
-    None for a URL that may not be fetched: another scheme than http(s), a user name, no host or one that none can have,
-    too long. It may be relative to `base`. Dot segments are resolved as in a browser; no other rule rewrites the path.
+    `url` may be relative to `base`. Dot segments are resolved as in a browser; no other rule rewrites the path. Return
+    None for a URL that may not be fetched: another scheme than http(s), a user name, no host or an impossible one, too
+    long.
     """
     try:
         parts = urlsplit(safe_url_string(urljoin(base, url.strip())))
@@ -42,7 +43,7 @@ def normalize_url(url: str, base: str = "", *, keep_tracking: bool = False) -> s
 
 
 def spellings(urls: Iterable[str]) -> set[str]:
-    """Return URLs as they are given, as pages of files have them, and as pages of sites do."""
+    """Return the URLs as given, which is how pages of files have them, and normalized, as pages of sites have them."""
     given = list(urls)
     return {*given, *filter(None, map(normalize_url, given))}
 
@@ -66,13 +67,13 @@ def site(url: str) -> str:
 
 
 def directory(url: str) -> str:
-    """Return the path up to its last slash: `/docs/a.html` and `/docs/` both lie in `/docs/`."""
+    """Return the path up to its last slash: both `/docs/a.html` and `/docs/` are in `/docs/`."""
     path = urlsplit(url).path
     return path[: path.rfind("/") + 1]
 
 
 def looks_binary(url: str) -> bool:
-    """Return whether the suffix of the file name rules out a page."""
+    """Return whether the file name's suffix rules out a page."""
     name = urlsplit(url).path.rsplit("/", 1)[-1]
     entry = format_of_name(unquote(name))
     if entry is not None:
@@ -83,8 +84,8 @@ def looks_binary(url: str) -> bool:
 class Scope:
     """The URLs of one crawl: host and port of a start URL, its directory and below, matching the patterns.
 
-    A start URL itself always belongs to it, so that `include` need only match the pages further down. One without a
-    slash at its end, `/docs`, may be a page of the directory above or a directory itself: only its links tell.
+    A start URL itself always belongs to it, so `include` need only match the pages further down. A start URL without a
+    final slash, `/docs`, may be a page of the directory above or a directory itself; only its links show which.
     """
 
     def __init__(self, start_urls: Iterable[str], include: Iterable[str], exclude: Iterable[str], no_parent: bool):
@@ -97,14 +98,14 @@ class Scope:
 
     @property
     def is_settled(self) -> bool:
-        """Whether nothing that a page links to changes the scope any more."""
+        """Whether the scope is final, so that links of pages no longer change it."""
         return not self._open
 
     def settle(self, start: str, links: Iterable[str] | None) -> str:
-        """Return the directory in which the pages below `start` turned out to be, "" if they did not.
+        """Return the directory that the pages below `start` turned out to be in, or "".
 
-        It is `start` itself if that links, or redirects, to pages below. If the page could not be read (None), only it
-        and what is below it are left in the scope: those belong to it either way.
+        `start` is that directory if it links, or redirects, to pages below it. If the page could not be read (None),
+        only it and pages below it stay in the scope: those belong to it either way.
         """
         if start not in self._open:
             return ""
@@ -135,6 +136,6 @@ class Scope:
 
 
 def _may_be_folder(url: str) -> bool:
-    """Return whether the last part of a path may name a directory: it is no file of a format that is read."""
+    """Return whether the last part of a path may name a directory: it is not a file in a supported format."""
     name = urlsplit(url).path.rpartition("/")[2]
     return bool(name) and format_of_name(unquote(name)) is None

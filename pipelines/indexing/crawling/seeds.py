@@ -1,6 +1,6 @@
-"""Reads seeds of a crawl beside its start URLs: sitemaps and llms.txt.
+"""Reads the seeds of a crawl besides its start URLs: sitemaps and llms.txt.
 
-Every input is limited in size. Decides nothing about scope.
+Every input is limited in size. This module decides nothing about scope.
 """
 
 import json
@@ -17,17 +17,17 @@ from scrapy.utils.sitemap import Sitemap
 from pipelines.indexing.crawling.robots import Fetch, fetch_file
 from pipelines.indexing.crawling.scope import normalize_url, site
 
-# The sitemap protocol allows 50,000 URLs a file and 50,000 files; no documentation site comes near.
+# The sitemap protocol allows 50,000 URLs a file and 50,000 files; no documentation site comes near that.
 MAX_SITEMAPS = 500
 _MARKDOWN_LINK = re.compile(r"\]\(\s*<?([^\s()<>]+)")
-# A list of a site's pages that is unpacked to more is cut there.
+# A list of a site's pages that decompresses to more bytes is cut off here.
 MAX_LISTING = 20 << 20
 _INVENTORY = re.compile(r"^(.+?)\s+\S+:\S+\s+-?\d+\s+(\S*)\s", re.MULTILINE)
 _GZIP_MAGIC = b"\x1f\x8b\x08"
 
 
 async def read_sitemaps(fetch: Fetch, sitemaps: Iterable[str], max_bytes: int) -> AsyncIterator[str]:
-    """Yield the page URLs of sitemaps, and of the sitemaps that their indexes name on the same sites."""
+    """Yield the page URLs of sitemaps, and of sitemaps on the same sites that their indexes list."""
     waiting = list(dict.fromkeys(filter(None, map(normalize_url, sitemaps))))
     sites, seen = set(map(site, waiting)), set(waiting)
     while waiting and len(seen) <= MAX_SITEMAPS:
@@ -46,16 +46,16 @@ async def read_sitemaps(fetch: Fetch, sitemaps: Iterable[str], max_bytes: int) -
 async def read_llms_txt(fetch: Fetch, url: str) -> list[str]:
     """Return the page URLs that an llms.txt links to."""
     text = (await _fetch_body(fetch, url)).decode("utf-8", "replace")
-    if text.lstrip().startswith("<"):  # a site that answers every URL with its front page
+    if text.lstrip().startswith("<"):  # this site returns its front page for every URL
         return []
     found = (normalize_url(link, url) for link in _MARKDOWN_LINK.findall(text))
     return list(dict.fromkeys(filter(None, found)))
 
 
 async def read_listing(fetch: Fetch, url: str) -> list[str]:
-    """Return the page URLs that an inventory or a search index at `url` names."""
+    """Return the page URLs in an inventory or a search index at `url`."""
     body = await _fetch_body(fetch, url)
-    if body.lstrip().startswith(b"<"):  # a site that answers every URL with a page
+    if body.lstrip().startswith(b"<"):  # this site returns a page for every URL
         return []
     folder = url[: url.rindex("/") + 1].removesuffix("search/")
     found = (normalize_url(place, folder) for place in parse_listing(body))
@@ -63,7 +63,7 @@ async def read_listing(fetch: Fetch, url: str) -> list[str]:
 
 
 async def _fetch_body(fetch: Fetch, url: str) -> bytes:
-    """Return the body at `url` after redirects on its own site; empty if there is none."""
+    """Return the body at `url` after redirects within its site; empty if there is none."""
     reply = await fetch_file(fetch, url)
     return reply.body if reply.status == 200 else b""
 
@@ -71,7 +71,7 @@ async def _fetch_body(fetch: Fetch, url: str) -> bytes:
 def parse_sitemap(body: bytes, max_bytes: int) -> tuple[str, list[str]]:
     """Return the kind ("urlset" or "sitemapindex") and the locations of a sitemap, gzipped or not, or list of URLs.
 
-    A broken one, or one that unpacks to more than `max_bytes`, gives ("", []).
+    A broken sitemap, or one that decompresses to more than `max_bytes`, returns ("", []).
     """
     try:
         if body.startswith(_GZIP_MAGIC):
@@ -90,7 +90,7 @@ def _read_plain_list(body: bytes) -> list[str]:
 
 
 def parse_listing(body: bytes) -> list[str]:
-    """Return what a sitemap, an objects.inv of Sphinx, a search index of MkDocs or an llms.txt links to."""
+    """Return the links of a sitemap, an objects.inv of Sphinx, a search index of MkDocs or an llms.txt."""
     if body.startswith(b"# Sphinx inventory version 2"):
         with suppress(zlib.error):
             packed = b"".join(body.split(b"\n", 4)[4:])

@@ -1,6 +1,6 @@
 """The crawler process: a Scrapy engine around one SiteCrawl.
 
-crawl.py starts it and writes a job as one line of JSON to its stdin. It answers in lines of JSON on stdout: {"ok":
+crawl.py starts it and writes a job as one line of JSON to its stdin. It replies in lines of JSON on stdout: {"ok":
 [URLs], "queued": N} after their commit, and {"report": …} or {"error": …} at the end. It ends as soon as its stdin is
 closed.
 """
@@ -39,7 +39,7 @@ MIDDLEWARES = {
 
 
 class CrawlJob:
-    """The parent's request, and the stream of answers."""
+    """The parent's request, and the stream of replies."""
 
     def __init__(self, values: dict[str, Any], answers: TextIO):
         self.settings = CrawlSettings(**values["settings"])
@@ -61,10 +61,10 @@ class CrawlJob:
 
 
 class SiteSpider(scrapy.Spider):
-    """Runs a SiteCrawl within an engine; requests go straight to its downloader, not through its scheduler."""
+    """Runs a SiteCrawl within an engine; requests go straight to its downloader, bypassing its scheduler."""
 
     name = "raydex"
-    job: ClassVar[CrawlJob]  # a class variable: Scrapy makes the spider
+    job: ClassVar[CrawlJob]  # a class variable: Scrapy creates the spider
     report: CrawlReport | None = None
     error: BaseException | None = None
 
@@ -94,7 +94,7 @@ class SiteSpider(scrapy.Spider):
 
 
 def check_start_urls(urls: tuple[str, ...]) -> None:
-    """Raise CrawlFailed for start URLs with forbidden addresses; the resolver would refuse them later anyway."""
+    """Raise CrawlFailed for start URLs with forbidden addresses, which the resolver would refuse later anyway."""
     for url in urls:
         host, port = urlsplit(url).hostname or "", urlsplit(url).port or 0
         try:
@@ -108,8 +108,9 @@ def check_start_urls(urls: tuple[str, ...]) -> None:
 def _target_concurrency(settings: CrawlSettings) -> float:
     """Return how many requests are in flight on average.
 
-    Public hosts: two, like a person with two tabs. Private hosts: half of what is permitted; the other half is room for
-    slow pages (the Ray docs on loopback, two cores: 45, 90, 141 and 151 pages/s with 1, 2, 4 and 8 in flight).
+    For public hosts, it is two, like a person with two tabs. For private hosts, it is half of the limit, and the other
+    half leaves room for slow pages (the Ray docs on loopback, two cores: 45, 90, 141 and 151 pages/s with 1, 2, 4 and 8
+    in flight).
     """
     return max(1.0, settings.concurrency / 2) if settings.allow_private else min(2.0, settings.concurrency)
 
@@ -131,7 +132,7 @@ def scrapy_settings(settings: CrawlSettings) -> dict[str, Any]:
         "DOWNLOAD_VERIFY_CERTIFICATES": settings.verify_tls,
         "AUTOTHROTTLE_ENABLED": True,
         "AUTOTHROTTLE_TARGET_CONCURRENCY": _target_concurrency(settings),
-        # The wait after the first request halves with each answer: a public host gets a slow start (a few seconds in
+        # The wait after the first request halves with each response: a public host gets a slow start (a few seconds in
         # all), a private one none.
         "AUTOTHROTTLE_START_DELAY": 0.0 if settings.allow_private else 1.0,
         "AUTOTHROTTLE_MAX_DELAY": 10.0,
@@ -158,8 +159,8 @@ def quiet_logging() -> None:
 
 
 def main() -> None:
-    """Run the job that stands on stdin."""
-    answers, sys.stdout = sys.stdout, sys.stderr  # a stray print must not look like an answer
+    """Run the job on stdin."""
+    answers, sys.stdout = sys.stdout, sys.stderr  # a stray print must not look like a reply
     quiet_logging()
     values = json.loads(sys.stdin.readline())
     threading.Thread(target=end_with_parent, args=(sys.stdin,), daemon=True).start()

@@ -1,6 +1,6 @@
 """Crawls one site: takes a URL, checks robots.txt, fetches, records, follows links.
 
-Knows the network only as a Fetcher, and the database only as a ledger that is called in threads.
+It knows the network only as a Fetcher, and the database only as a ledger that is called in threads.
 """
 
 import asyncio
@@ -24,9 +24,8 @@ from pipelines.indexing.reading.links import origin, page_pointers
 from pipelines.indexing.reading.text import decode
 from pipelines.records import Page, digest
 
-# The parser takes milliseconds; a page that makes it hang costs its links and one thread, not the crawl.
+# The parser takes milliseconds; a page that makes it hang loses its links and blocks one thread, but not the crawl.
 READ_S = 20.0
-# Where Sphinx and MkDocs list a site's pages, below its root.
 
 _COOKIES_ASKED = (
     ", even with the cookies that the site sets: it may need a browser. Index the files that it is made from, or a copy"
@@ -56,7 +55,7 @@ class SiteCrawl:
         self._counts: Counter[str] = Counter()
 
     async def run(self) -> CrawlReport:
-        """Crawl to the end. Only errors of the ledger pass through."""
+        """Crawl to the end. Only errors of the ledger propagate."""
         began = time.monotonic()
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._outbox.run())
@@ -76,7 +75,7 @@ class SiteCrawl:
         return self._report(time.monotonic() - began)
 
     async def survey(self) -> list[str]:
-        """Return the URLs in scope that the start pages and seeds name; record nothing. Raises CrawlFailed."""
+        """Return the URLs in scope that the start pages and seeds list; record nothing. Raises CrawlFailed."""
         found = dict.fromkeys([url async for url in self._seeds()])
         for index in self._settings.indexes:
             found |= dict.fromkeys(await read_listing(self._fetch_allowed, index))
@@ -138,7 +137,7 @@ class SiteCrawl:
                 yield url
 
     async def _known_urls(self) -> list[str]:
-        """Return the URLs of earlier crawls, in the spelling that links have today."""
+        """Return the URLs of earlier crawls that are normalized by today's rules."""
         known = await asyncio.to_thread(self._ledger.known_urls, self._collection)
         return [url for url in known if url in self._scope and normalize_url(url) == url]
 
@@ -152,7 +151,7 @@ class SiteCrawl:
             pass
 
     async def _work_once(self) -> bool:
-        """Visit the next page, if there is one."""
+        """Visit the next page; return False if there is none."""
         if (entry := await self._frontier.take()) is None:
             return False
         if entry.url not in self._scope or self._traps.holds(entry.url, entry.finder):
@@ -171,7 +170,7 @@ class SiteCrawl:
             return page
         known = await asyncio.to_thread(self._ledger.known_page, self._collection, entry.url, self._run)
         if known and known.fetched:
-            return FetchedPage(entry.url, "ok", 200, links=known.links)  # what the server answered then
+            return FetchedPage(entry.url, "ok", 200, links=known.links)  # the server's earlier response
         reply = await self._fetcher.fetch(entry.url, known.etag if known else None)
         page = page_from_reply(reply, known)
         if page.state == "redirect":
@@ -179,7 +178,7 @@ class SiteCrawl:
         return page if page.body is None else await self._add_pointers(page)
 
     async def _robots_refusal(self, url: str) -> FetchedPage | None:
-        """Return the page's record if robots.txt forbids it; unreachable rules forbid it for this time only."""
+        """Return the page's record if robots.txt forbids it; unreachable rules only forbid it for now."""
         if self._settings.ignore_robots:
             return None
         rules = await self._robots.rules(url)
@@ -192,19 +191,19 @@ class SiteCrawl:
         return FetchedPage(url, "skipped", error="robots.txt")
 
     async def _add_pointers(self, page: FetchedPage) -> FetchedPage:
-        """Add the links and the canonical URL that the body of `page` names; none if it can't be read."""
+        """Add the links and the canonical URL in the body of `page`; none if it can't be read."""
         document = Page(page.url, page.body or b"", page.content_type, page.charset)
         try:
             async with asyncio.timeout(READ_S):
                 links, canonical, text = await asyncio.to_thread(_read_pointers, document)
-        except Exception as error:  # whether the page can be indexed is decided when it is read
+        except Exception as error:  # the reader decides later whether the page can be indexed
             logger.warning("no links read from %s: %s", page.url, error or type(error).__name__)
             return page
         self._traps.note(page.url, text)
         return replace(page, links=links, canonical=canonical)
 
     def _check_redirect(self, entry: FrontierEntry, page: FetchedPage, known: KnownPage | None) -> FetchedPage:
-        """Add to a redirect the reason why it is not followed, if it is not."""
+        """If a redirect is not to be followed, add the reason to its record."""
         (target,) = page.links
         if entry.hops >= self._settings.max_redirects:
             links = known.links if known else ()
@@ -226,7 +225,7 @@ class SiteCrawl:
                 self._below.append(folder)
 
     def _note_start(self, page: FetchedPage) -> None:
-        """Note a start URL: one without a page makes the crawl incomplete, a redirect makes its target a start URL."""
+        """Record a start URL: without a page, the crawl is incomplete; a redirect's target becomes a start URL."""
         if page.state == "ok":
             self._began = True
         elif page.state == "redirect" and page.error:
@@ -248,7 +247,7 @@ class SiteCrawl:
         return [FrontierEntry(url, entry.depth + 1, finder=entry.url) for url in fresh]
 
     def _redirected(self, entry: FrontierEntry, target: str) -> FrontierEntry:
-        """Return where a redirect leads: again to a page that was seen, with cookies, if a site wants these first."""
+        """Return the target of a redirect; visit a seen page again, with cookies, if the site requires them."""
         next_entry = FrontierEntry(target, entry.depth, entry.hops + 1, entry.finder)
         if entry.again or not (self._fetcher.has_cookies(entry.url) and self._leads_back(entry.url)):
             return next_entry
@@ -256,7 +255,7 @@ class SiteCrawl:
         return replace(next_entry, again=True)
 
     def _leads_back(self, url: str) -> bool:
-        """Return whether the redirects that were seen lead from `url` to it."""
+        """Return whether the redirects so far lead from `url` back to it."""
         target = self._redirects.get(url)
         for _ in range(self._settings.max_redirects):
             if target is None or target == url:
@@ -265,7 +264,7 @@ class SiteCrawl:
         return target == url
 
     async def _fetch_file(self, url: str) -> HttpReply:
-        """Fetch robots.txt, a sitemap or llms.txt, whatever its media type."""
+        """Fetch robots.txt, a sitemap or llms.txt, with any media type."""
         return await self._fetcher.fetch(url, page=False)
 
     async def _fetch_allowed(self, url: str) -> HttpReply:
@@ -303,7 +302,7 @@ def _normal(url: str) -> str:
 
 
 def _read_pointers(page: Page) -> tuple[tuple[str, ...], str | None, str]:
-    """Return the links of a page, its canonical URL, normalized so that it can be compared with page URLs, its text."""
+    """Return a page's links, its canonical URL, normalized for comparison with page URLs, and its text's digest."""
     links, canonical = page_pointers(page)
     written = normalize_url(canonical) if canonical else None
     words = reduced(decode(page.body, page.charset, detect=False))

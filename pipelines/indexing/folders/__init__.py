@@ -1,1 +1,1 @@
-"""Folders: files become pages, with the URLs that the generator of the site gives them."""
+"""Folders: files become pages, with the URLs that the site's generator gives them."""

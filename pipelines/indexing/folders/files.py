@@ -1,7 +1,7 @@
-"""Saves the files of a folder as pages, and reads those alone that may have changed.
+"""Saves the files of a folder as pages, and reads only files that may have changed.
 
-A page keeps the stamp of its file: a hash of path, size and times and of how the folder is read. A file whose stamp is
-that of a stored page is not opened. Knows no Ray.
+A page keeps the stamp of its file: a hash of path, size, times and how the folder is read. If a file's stamp equals the
+stored one, the file is not opened. This module knows no Ray.
 """
 
 import time
@@ -17,21 +17,21 @@ from pipelines.indexing.folders.includes import Includes
 from pipelines.records import digest
 from pipelines.store import Store
 
-# Raise it whenever another text, URL, type, link or canonical URL is found for the same file: all are read once more.
+# Raise it whenever the same file yields another text, URL, type, link or canonical URL; all files are then read again.
 STAMPS_VERSION = 9
-# A file that changed so shortly before it was looked at may change again without a new time: it gets no stamp. The
-# coarsest clock of a file system in use is FAT's, with two seconds.
+# A file that changed this shortly before it was checked may change again without a new time, so it gets no stamp. The
+# coarsest file system clock in use is FAT's, with two seconds.
 SETTLED_NS = 2_000_000_000
-# Files, and bytes of them, that are held in memory and committed at once; requests to a bucket at a time.
+# Files, and their bytes, that are kept in memory and committed at once; concurrent requests to a bucket.
 MOST_FILES, MOST_BYTES, READERS = 256, 64 << 20, 16
 
 
 def save_files(
     folder: FolderSettings, listing: Listing, store: Store, collection: str, run: int, read_all: bool = False
 ) -> tuple[int, int]:
-    """Commit the listed files of a folder as pages that `run` has seen; return their number and that of drafts.
+    """Commit the listed files of a folder as pages that `run` has seen; return the numbers of pages and drafts.
 
-    `read_all` reads those too whose stamps say that they have not changed.
+    `read_all` also reads files whose stamps have not changed.
     """
     includes = Includes(listing.system, folder.root)
     stamps = make_stamps(folder, listing.system, listing.infos)
@@ -46,7 +46,7 @@ def save_files(
             texts = {path: body for path, body in found.items() if isinstance(body, bytes)}
             bodies = {path: includes(path, body) for path, body in texts.items() if not folder.is_draft(body)}
             drafts += len(texts) - len(bodies)
-            stamps |= dict.fromkeys(includes.pages)  # what they include changes without them
+            stamps |= dict.fromkeys(includes.pages)  # a change of the included files does not change theirs
             files = _last_of_each_url(folder, bodies, held)
             hashes = store.content_hashes(collection, list(files))
             pages = [
@@ -58,7 +58,7 @@ def save_files(
 
 
 def limit_files(folder: FolderSettings, listing: Listing, urls: Collection[str]) -> Listing:
-    """Return those of the listed files that are published at `urls`."""
+    """Return the listed files that are published at `urls`."""
     named_within = folder.sources is not None and folder.sources.named_within
 
     def is_wanted(path: str) -> bool:
@@ -70,7 +70,7 @@ def limit_files(folder: FolderSettings, listing: Listing, urls: Collection[str])
 
 
 def make_stamps(folder: FolderSettings, system: FileSystem, infos: Mapping[str, FileInfo]) -> dict[str, str | None]:
-    """Return the stamp of each file, None for one that is too new to have one."""
+    """Return the stamp of each file, None for a file that is too new to have one."""
     newest = time.time_ns() - SETTLED_NS
     how = digest(str(STAMPS_VERSION), folder.root, folder.base_url, folder.url_style, repr(folder.sources))
     local = isinstance(system, LocalFileSystem)
@@ -87,16 +87,16 @@ def make_stamps(folder: FolderSettings, system: FileSystem, infos: Mapping[str, 
 
 
 def _local_state(path: str) -> tuple[int, ...] | None:
-    """Return size, modification and change time: tools that set the first time themselves can't set the second."""
+    """Return size, modification and change time; tools can set the modification time, but not the change time."""
     try:
         found = Path(path).stat()
-    except FileNotFoundError:  # gone since it was listed
+    except FileNotFoundError:  # deleted since it was listed
         return None
     return found.st_size, found.st_mtime_ns, found.st_ctime_ns
 
 
 def _listed_state(info: FileInfo) -> tuple[int, ...] | None:
-    """Return size and modification time, None where the file system lacks one of them."""
+    """Return size and modification time, None if the file system lacks one of them."""
     size, modified = info.size, info.mtime_ns
     return None if size is None or modified is None else (size, modified)
 
@@ -116,7 +116,7 @@ def _batches(paths: Sequence[str], infos: Mapping[str, FileInfo]) -> Iterator[li
 
 
 def read_file(system: FileSystem, path: str) -> bytes | OSError | None:
-    """Return the content of a file, or why it can't be read; None if it has gone since it was listed."""
+    """Return the content of a file, or the error; None if it was deleted since it was listed."""
     try:
         with system.open_input_stream(path, compression=None) as file:
             return bytes(file.read())
@@ -127,16 +127,17 @@ def read_file(system: FileSystem, path: str) -> bytes | OSError | None:
 
 
 def _failed(folder: FolderSettings, path: str, error: OSError) -> FetchedPage:
-    """Return a file that can't be read as a page. Raises `error` where front matter may say its URL."""
+    """Return the failed page of an unreadable file. Raises `error` if front matter may define the page's URL."""
     if folder.sources and folder.sources.named_within:
-        raise error  # else the page that it has been until now would be taken for gone
+        raise error  # otherwise the page's present URL would count as gone
     return FetchedPage(folder.url_of(path), "failed", error=str(error))
 
 
 def _last_of_each_url(folder: FolderSettings, bodies: Mapping[str, bytes], held: Mapping[str, str]) -> dict[str, str]:
-    """Return by URL the last file that names it as its own, unless an unchanged one, which holds it, comes after that.
+    """Return by URL the last file that claims it, unless an unchanged file that has the URL comes after that.
 
-    Several do so where front matter says the URL. It would be another one's in each run if only what was read counted.
+    Several files may claim a URL in their front matter. If only changed files counted, another one would win in each
+    run.
     """
     files = {folder.url_of(path, body): path for path, body in bodies.items()}
     return {url: path for url, path in files.items() if held.get(url, path) <= path}

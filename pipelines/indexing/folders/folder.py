@@ -1,7 +1,8 @@
-"""Takes the files of a folder, glob or bucket as pages under a base URL.
+"""Treats the files of a folder, glob or bucket as pages under a base URL.
 
-The URL of a file is the base URL and its path below the root: unchanged, as in a mirror made by wget, or as the
-generator of the site publishes it. Turns files into FetchedPages; the caller reads them. Knows no Ray and no database.
+The URL of a file is the base URL plus its path below the root: either unchanged, as in a mirror made by wget, or as the
+site's generator publishes it. The module turns files into FetchedPages; the caller reads them. It knows no Ray and no
+database.
 """
 
 import glob
@@ -30,25 +31,28 @@ from pipelines.indexing.reading.sources import Read, SourceFolder, UrlStyle, upw
 from pipelines.records import Page, content_hash
 from pipelines.text.phrases import read_table
 
-# What generators put beside their pages: copies of source files, assets.
+# Files that generators put next to their pages: copies of source files, assets.
 COPIES = tuple(f"/{folder}/" for generator in GENERATORS for folder in generator.copies.split())
 URL_STYLES = ("auto", *get_args(UrlStyle))
-_SITES = ("docs/", "website/", "site/", "doc/")  # folders of a checkout that hold its site
-_HIDDEN = re.compile(r"/(?:\.|(?:node_modules|bower_components|site-packages)/)")  # and what package managers install
-_FILES = "http://folder.invalid"  # stands for the file system while links between files are resolved
-UNKNOWN = read_table(__name__)["unknown"]  # configurations of generators whose URLs are not known, with their names
+_SITES = ("docs/", "website/", "site/", "doc/")  # folders of a checkout that contain its site
+# includes the folders of package managers
+_HIDDEN = re.compile(r"/(?:\.|(?:node_modules|bower_components|site-packages)/)")
+_FILES = "http://folder.invalid"  # replaces the file system while links between files are resolved
+UNKNOWN = read_table(__name__)["unknown"]  # configurations of unsupported generators, with the generators' names
 _MAX_CONFIG = 1_000_000  # bytes of a generator's configuration; the longest of many has 50,000
 
 
 class NoSuchFolder(ValueError):
-    """A path does not exist, or no file under it has a format that can be read. `key` is the setting that is wrong."""
+    """A path does not exist, or no file under it has a supported format. `key` is the wrong setting."""
 
     key = "path"
 
 
 class Listing(NamedTuple):
-    """The files of a folder: those to read, and how many others there are, by suffix (`.png`), excluded or hidden by
-    another file of the same URL. `infos` are what the file system said of those to read.
+    """The files to read in a folder, and the numbers of other files.
+
+    `skipped` counts files in other formats by suffix (`.png`). `excluded` counts files that are excluded, or hidden by
+    another file with the same URL. `infos` are the file system's records of the files to read.
     """
 
     system: FileSystem
@@ -68,13 +72,13 @@ def _check_base_url(url: str) -> str:
 
 
 class Folder(BaseModel, extra="forbid", frozen=True):
-    """The files under `path` (a folder, a glob or a bucket URL), and the URL that their root stands for.
+    """The files under `path` (a folder, a glob or a bucket URL), and the URL of their root.
 
     The URL of a file must match one of the regular expressions `include` (if there are any) and none of `exclude`.
-    `url_style` is how the URLs of Markdown, reStructuredText and notebooks end: "keep" as the file does, "html",
-    "directory" (`guide/`) or "bare" (`guide`); "auto" as the sources that `recognised` looks for say. `sitemap` is the
-    file or URL of a list of the site's URLs, in which files are looked for; a site at a private address is asked only
-    with `allow_private`.
+    `url_style` says how the URLs of Markdown, reStructuredText and notebooks end: "keep" like the file, "html",
+    "directory" (`guide/`) or "bare" (`guide`); "auto" follows the sources that `recognised` finds. `sitemap` is the
+    file or URL of a list of the site's URLs, in which the files' URLs are looked up. A site at a private address is
+    only fetched with `allow_private`.
     """
 
     path: str
@@ -86,9 +90,9 @@ class Folder(BaseModel, extra="forbid", frozen=True):
     allow_private: bool = False
 
     def recognised(self) -> "FolderSettings":
-        """Return these settings with the sources whose configuration lies in the folder or above it, if one does.
+        """Return these settings with the sources whose configuration is in the folder or above it, if there is one.
 
-        Sources whose folder is not there, as a build makes it, say nothing about the files that are.
+        Sources whose folder does not exist yet because a build creates it say nothing about the present files.
         """
         settings = FolderSettings(**self.model_dump())
         if self.url_style == "keep":
@@ -99,18 +103,20 @@ class Folder(BaseModel, extra="forbid", frozen=True):
             made = sources and system.get_file_info(sources.root.rstrip("/")).type == FileType.Directory
             return settings.model_copy(update={"sources": sources if made else None})
         except (OSError, ValueError):
-            return settings  # listing the folder tells what is wrong with it
+            return settings  # listing the folder will show the problem
 
 
 class FolderSettings(Folder, frozen=True, arbitrary_types_allowed=True):
-    """A folder with its sources, if they are known, and the URLs that its site lists of its files."""
+    """A folder with its sources, if they are known, and the URLs that its site lists for its files."""
 
     sources: SourceFolder | None = None
     published: PublishedUrls | None = None
 
     @property
     def root(self) -> str:
-        """The part of a file's path that `base_url` replaces: the folder, for a glob the one before its wildcards."""
+        """The part of a file's path that `base_url` replaces: the folder, or for a glob the folder before its
+        wildcards.
+        """
         if "://" in self.path:
             return str(FileSystem.from_uri(self.path)[1]).rstrip("/") + "/"
         fixed = self.path if Path(self.path).exists() else re.split(r"[*?\[]", self.path, maxsplit=1)[0]
@@ -118,10 +124,10 @@ class FolderSettings(Folder, frozen=True, arbitrary_types_allowed=True):
         return str(folder.absolute()) + "/"
 
     def files(self) -> Listing:
-        """List all files that can be read, except hidden ones (.name) and those of installed packages.
+        """List all readable files, except hidden ones (.name) and those of installed packages.
 
-        Ray Data's own listing would leave out every name that begins with an underscore, such as `_modules/`.
-        Raises NoSuchFolder if there is no file.
+        Ray Data's own listing would leave out every name that begins with an underscore, such as `_modules/`. Raises
+        NoSuchFolder if there is no file.
         """
         system, found = self._find()
         shown = [path for path in found if not _HIDDEN.search(f"/{path.removeprefix(self.root)}")]
@@ -164,14 +170,14 @@ class FolderSettings(Folder, frozen=True, arbitrary_types_allowed=True):
         return included and not any(re.search(pattern, url) for pattern in self.exclude)
 
     def _one_for_each_url(self, paths: Iterable[str]) -> list[str]:
-        """Return the paths without those whose URL another file has: index.md goes before README.md."""
+        """Return the paths with one file per URL: index.md takes precedence over README.md."""
         by_url = {self.url_of(path): path for path in sorted(paths, key=lambda path: ("/index." in path.lower(), path))}
         return sorted(by_url.values())
 
     def url_of(self, path: str, body: bytes = b"") -> str:
-        """Return the URL that the file at `path` stands for, quoted where a URL requires it.
+        """Return the URL of the file at `path`, quoted where a URL requires it.
 
-        `body` is needed where the front matter of a page may name it.
+        `body` is needed if the page's front matter may define the URL.
         """
         if self.published and path in self.published.urls:
             return self.published.urls[path]
@@ -191,7 +197,7 @@ class FolderSettings(Folder, frozen=True, arbitrary_types_allowed=True):
         return self.sources.url_style if self.sources else "keep"
 
     def matched(self, system: FileSystem, paths: Sequence[str], urls: Sequence[str]) -> "FolderSettings":
-        """Return these settings with those of the files at `paths` that are among the `urls` of the site."""
+        """Return these settings with the URLs from the site's `urls` that belong to the files at `paths`."""
         inner = {path: path.removeprefix(self.root) for path in paths}
 
         def body(path: str) -> bytes:
@@ -203,13 +209,13 @@ class FolderSettings(Folder, frozen=True, arbitrary_types_allowed=True):
         return self.model_copy(update={"published": PublishedUrls(found, len(urls))})
 
     def unknown_generator(self) -> str:
-        """Return the name of a generator of the folder, told by its configuration, whose URLs are not known."""
+        """Return the name of the folder's generator if its configuration exists but its URLs are unsupported."""
         system = FileSystem.from_uri(self.path)[0] if "://" in self.path else LocalFileSystem()
         places = [f"{above}{name}" for above in list(upwards(self.root))[:2] for name in UNKNOWN]
         return next((UNKNOWN[Path(place).name] for place in places if system.get_file_info(place).is_file), "")
 
     def _published_part(self, sources: SourceFolder) -> str:
-        """Return the path on the site of what `base_url` stands for: "" unless this folder is a part of the pages."""
+        """Return the site's path for `base_url`: "" unless this folder is only a part of the pages."""
         if sources.root.startswith(self.root):
             return ""
         inner = self.root.removeprefix(sources.root)
@@ -222,12 +228,12 @@ class FolderSettings(Folder, frozen=True, arbitrary_types_allowed=True):
         return fields.get("draft") is True or fields.get("published") is False
 
     def media_type_of(self, path: str) -> str:
-        """Return the media type as which the file at `path` is read."""
+        """Return the media type with which the file at `path` is read."""
         media_type = (format_of_name(path) or TEXT).media_type
         return dict(self.sources.formats).get(media_type, media_type) if self.sources else media_type
 
     def page(self, path: str, url: str, body: bytes, known_hash: str | None, stamp: str | None = None) -> FetchedPage:
-        """Return a file as a page; without its body if the content hash is still `known_hash`, the stored one."""
+        """Return a file as a page; without its body if the content hash equals the stored one, `known_hash`."""
         content_type = self.media_type_of(path)
         body = self._published_links(path, body)
         page = Page(url, body, content_type)
@@ -243,7 +249,7 @@ class FolderSettings(Folder, frozen=True, arbitrary_types_allowed=True):
         return lead_links(body, _FILES + quote(path), _FILES + quote(root), partial(_published_link, self))
 
     def _links(self, path: str, page: Page) -> tuple[str, ...]:
-        """Return the URLs that a page links to; a link to a file of the folder leads to where that is published."""
+        """Return the URLs that a page links to; links to files of the folder become their published URLs."""
         place = _FILES + quote(path)
         found, _ = page_pointers(replace(page, url=place))
         links = (
@@ -254,7 +260,7 @@ class FolderSettings(Folder, frozen=True, arbitrary_types_allowed=True):
 
 @lru_cache(1 << 16)  # the pages of a site link to one another
 def _published_link(settings: FolderSettings, url: str) -> str:
-    """Return the URL of what a page links to, "" for a file that is not of the folder."""
+    """Return the URL that a link leads to, "" for a file outside the folder."""
     if not url.startswith(_FILES + "/"):
         return url
     path = unquote(url.removeprefix(_FILES))
@@ -262,9 +268,9 @@ def _published_link(settings: FolderSettings, url: str) -> str:
 
 
 def _find_sources(read: Read, folder: str) -> SourceFolder | None:
-    """Return the sources that `folder` holds or is a part of; None if no configuration says so.
+    """Return the sources that `folder` contains or belongs to; None if no configuration defines them.
 
-    In a checkout the configuration may lie beside it or one level below, in one of a few folders.
+    In a checkout, the configuration may be next to it or one level below, in one of a few folders.
     """
     for place in (above + name for above in upwards(folder) for name in ("", *_SITES)):
         for generator in GENERATORS:
@@ -283,9 +289,9 @@ def _read_text(system: FileSystem, path: str) -> str | None:
 
 
 def _files_below(root: str) -> list[str]:
-    """Return the files below a local folder. A link to a folder that it stands in would lead on without an end.
+    """Return the files below a local folder, without following links to a folder that contains the link.
 
-    Raises ValueError for a name that is not UTF-8: no URL and no message could name it.
+    Raises ValueError for a name that is not UTF-8, because no URL and no message could contain it.
     """
     found: list[str] = []
     todo: list[tuple[str, tuple[Path, ...]]] = [(root, ())]

@@ -1,7 +1,7 @@
-"""Puts the text of files that a source includes into its own, as its generator does.
+"""Inserts the files that a source includes into its text, as its generator does.
 
-Else a page would miss its code, and a sentence the words of its links.
-Nothing is read outside the folder, or the repository that it is a part of. The forms stand in includes.yaml.
+Otherwise a page would lack its code, and sentences the words of their links. Nothing is read outside the folder, or the
+repository that it belongs to. The supported forms are in includes.yaml.
 """
 
 import os
@@ -21,8 +21,8 @@ from pipelines.text.phrases import read_table
 
 PAGES = (ASCIIDOC, MARKDOWN, MDX, RESTRUCTURED_TEXT)
 TEXTS = (*PAGES, TEXT)
-# All files that a page includes have so many bytes at most; they include one another so deep, each in so many parts.
-# To look for one counts as so many bytes: to seek 10,000 that are not there took 1.4 s.
+# Limits: the bytes of all files that a page includes, the depth of nested includes, the parts of each file. Searching
+# for a file counts as this many bytes: 10,000 searches for missing files took 1.4 s.
 MOST_BYTES, DEPTH, MOST_PARTS, SOUGHT_BYTES = 4_000_000, 5, 50, 400
 _TABLE = read_table(__name__)
 _IMPORTED = {"component": "file", "listing": "code"}
@@ -33,7 +33,7 @@ _PLACE = re.compile(
 
 
 class Includes:
-    """Fills in what files of a folder include. `pages` are those that do: they change when what they include does."""
+    """Fills in the includes of a folder's files. `pages` are the files that include others and change with them."""
 
     def __init__(self, system: FileSystem, root: str) -> None:
         self._system, self._local, self.pages = system, isinstance(system, LocalFileSystem), set[str]()
@@ -44,7 +44,7 @@ class Includes:
         self._top = (os.path.realpath(top) if self._local else top).rstrip("/") + "/"
 
     def __call__(self, path: str, body: bytes) -> bytes:
-        """Return the content of a file with what it includes; an include of what may not or can't be read goes."""
+        """Return a file's content with its includes filled in; includes that can't or may not be read are removed."""
         text, self._left = body.decode("utf-8", "surrogateescape"), MOST_BYTES
         if format_of_name(path) not in PAGES:
             return body
@@ -75,8 +75,8 @@ class Includes:
         parts = [self._part(name, said, files, in_code) for name in map(str.strip, names.split("\n")) if name]
         text = "\n".join(filter(None, parts))
         if text and not in_code and format_of_name(files[0]) is RESTRUCTURED_TEXT:
-            text = f"\n{text}\n"  # docutils ends the paragraphs around
-        return indent(text, place["indent"]) if text else (place[0] if in_code else "")  # an example shows it
+            text = f"\n{text}\n"  # docutils ends the surrounding paragraphs
+        return indent(text, place["indent"]) if text else (place[0] if in_code else "")  # code shows it as an example
 
     def _part(self, name: str, said: dict[str, str], files: tuple[str, ...], in_code: bool) -> str:
         name, colon, part = re.sub(_TABLE["families"], r"\1/\2s/", name).partition(":")
@@ -85,7 +85,8 @@ class Includes:
             return ""
         entry, suffix = format_of_name(path), PurePosixPath(path).suffix[1:].lower()
         text = dedent("\n".join(_choose(text.splitlines(), colon + part or said.get("rest", "")))).strip("\n")
-        is_listed = format_of_name(files[0]) is ASCIIDOC and entry is not ASCIIDOC  # the block around it says as what
+        # the block around it defines its type
+        is_listed = format_of_name(files[0]) is ASCIIDOC and entry is not ASCIIDOC
         if in_code or is_listed or path in files or len(files) > DEPTH or not text.strip():
             return text if in_code or is_listed else ""
         if (entry or suffix in _TABLE["prose"]) and "code" not in said and not _option("literal", said.get("rest", "")):
@@ -113,7 +114,7 @@ class Includes:
         return "", ""
 
     def _title(self, name: str, beside: str) -> str:
-        """Return the title of a file that is named so; it is looked for once in a folder."""
+        """Return the title of the file with this name, which is looked up once per folder."""
         key = (name, str(PurePosixPath(beside).parent))
         if key not in self._titles:
             path, text = self._read(name, beside)
@@ -122,7 +123,7 @@ class Includes:
         return self._titles[key]
 
     def _template(self, name: str, beside: str) -> str:
-        """Return the text of a template that is named so; it is looked for once in a folder."""
+        """Return the text of the template with this name, which is looked up once per folder."""
         key = (name, str(PurePosixPath(beside).parent))
         if key not in self._templates:
             text = self._read(name, beside)[1]
@@ -136,7 +137,7 @@ class Includes:
 
 
 def _places(text: str) -> Iterator[tuple[re.Match[str], dict[str, str]]]:
-    """Yield fences and includes, in order, with the groups of their form; a component is one if it is imported."""
+    """Yield fences and includes in order, with the groups of their form; a component only if it is imported."""
     imported = dict(re.findall(_TABLE["imports"], text, re.MULTILINE))
     for place in _PLACE.finditer(text):
         said = {re.sub(r"_\d+$", "", name): value for name, value in place.groupdict().items() if value}
@@ -146,7 +147,7 @@ def _places(text: str) -> Iterator[tuple[re.Match[str], dict[str, str]]]:
 
 
 def _choose(lines: Sequence[str], said: str) -> list[str]:
-    """Return the lines of the part that is meant, without the marks of parts."""
+    """Return the lines of the selected part, without the marks of parts."""
     begins, ends = ([_option(name, said)] for name in ("after", "before"))
     if section := _option("section", said):
         begins, ends = ([mark.format(section) for mark in _TABLE[name]] for name in ("begins", "ends"))
@@ -168,7 +169,7 @@ def _has(line: str, marks: Sequence[str]) -> bool:
 
 
 def _range(part: str) -> slice:
-    """Return what `3`, `3-5`, `3:5`, `3-` or `:5` name, from 1."""
+    """Return the slice for `3`, `3-5`, `3:5`, `3-` or `:5`, which count from 1."""
     first, dash, last = re.findall(r"^\s*(\d{0,7})\s*([:-]?)\s*(\d{0,7})", part)[0]
     start = max(int(first or 1) - 1, 0)
     return slice(start, int(last) if last else None if dash else start + 1)

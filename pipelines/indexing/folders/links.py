@@ -1,4 +1,4 @@
-"""Leads the links of a Markdown source to where the files that they name are published."""
+"""Rewrites the links of a Markdown source to the published URLs of the files that they name."""
 
 import re
 from collections.abc import Callable
@@ -9,7 +9,7 @@ from markdown_it.common.utils import unescapeAll
 from pipelines.indexing.reading.formats import SOURCES, format_of_name
 from pipelines.page.urls import absolute_url
 
-# Code comes first: what looks like a link in it is none.
+# Code comes first, because links in it are not links.
 _LINK = re.compile(
     r"^[ \t]*(?P<fence>`{3,}|~{3,}).*?(?:^[ \t]*(?P=fence)|\Z)|(?<!`)(?P<tick>`++)[^\n]*?(?P=tick)"
     r"|(?P<before>\]\(<?|^[ ]{0,3}\[[^\]\n]{1,999}\]:[ \t]*<?)(?P<target>[^\s<>()#]+)",
@@ -18,10 +18,10 @@ _LINK = re.compile(
 
 
 def lead_links(body: bytes, place: str, root: str, publish: Callable[[str], str]) -> bytes:
-    """Return a source with its links to other sources as `publish` names them, whose URLs are those of files.
+    """Return a source with its links to other sources replaced by the result of `publish` for their file URLs.
 
-    `place` is the URL of its own file, `root` that of the folder to which a path that begins with a slash is relative.
-    Links of which `publish` says "" stay.
+    `place` is the URL of the source's own file, `root` the URL of the folder for paths that begin with a slash. A link
+    stays unchanged if `publish` returns "".
     """
     text = body.decode("utf-8", "surrogateescape")
     return _LINK.sub(partial(_lead, place, root, publish), text).encode("utf-8", "surrogateescape")

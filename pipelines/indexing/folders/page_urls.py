@@ -1,4 +1,4 @@
-"""The URL path of a file on the published site, by URL style and the rules of its sources."""
+"""Finds the URL path of a file on the published site, by URL style and the rules of its sources."""
 
 import re
 import tomllib
@@ -20,12 +20,12 @@ _BLOG = "blog/"
 def published_path(path: str, style: UrlStyle, sources: SourceFolder | None = None, body: bytes = b"") -> str:
     """Return the path below the site's URL at which the file `path`, below the pages' root, is published.
 
-    `body` is needed where the page's front matter may name it.
+    `body` is needed if the page's front matter may define the path.
     """
     entry = format_of_name(path)
     sources = sources or SourceFolder("", "", "", style)
     types = {each.media_type for each in SOURCES} | dict(sources.formats).keys()
-    if style == "keep" or entry is None or entry.media_type not in types:  # no page of HTML is made of it
+    if style == "keep" or entry is None or entry.media_type not in types:  # no HTML page is made from it
         return path
     stem = path[: -1 - max(len(suffix) for suffix in entry.suffixes if path.lower().endswith("." + suffix))]
     published = _styled(_path_of(stem, sources, front_matter(body) if sources.named_within else {}), style)
@@ -33,7 +33,7 @@ def published_path(path: str, style: UrlStyle, sources: SourceFolder | None = No
 
 
 def _path_of(stem: str, sources: SourceFolder, fields: Mapping[str, Any]) -> str:
-    """Return where a page is published, by renames and routes, or as the page itself says."""
+    """Return where a page is published, by renames and routes, or by its front matter."""
     if whole := _text(fields.get(sources.whole)):
         return _joined(stem.rpartition("/")[0], whole) if whole[0] == "." else whole.lstrip("/")
     for pattern, by in sources.renames:
@@ -53,13 +53,13 @@ def _path_of(stem: str, sources: SourceFolder, fields: Mapping[str, Any]) -> str
 
 
 def _joined(folder: str, path: str) -> str:
-    """Return `path`, which begins with a dot and is relative to `folder`, below the site's root."""
+    """Return `path`, which begins with a dot and is relative to `folder`, as a path below the site's root."""
     joined = normpath(join("/", folder, path)).lstrip("/")
     return f"{joined}/" if path.endswith("/") and joined else joined
 
 
 def _filled(template: str, place: str, path: str, fields: Mapping[str, Any], titles: bool) -> str:
-    """Return `/:section/:year/:month/:slug/` of Hugo, `/:collection/:path` of Jekyll, with the words that are meant."""
+    """Fill in a URL template, such as Hugo's `/:section/:year/:month/:slug/` or Jekyll's `/:collection/:path`."""
     name = path.rpartition("/")[2]
     year, month, day, *_ = [*re.findall(r"\d+", str(fields.get("date") or path)), "", "", ""]
     own = _text(fields.get("slug"))
@@ -74,7 +74,7 @@ def _filled(template: str, place: str, path: str, fields: Mapping[str, Any], tit
 
 
 def front_matter(body: bytes) -> Mapping[str, Any]:
-    """Return the fields of a page's front matter, none if it has none that can be read."""
+    """Return the fields of a page's front matter, empty if there is none or it can't be read."""
     match = _FRONT_MATTER.match(body[:20_000].decode("utf-8-sig", "replace").replace("\r\n", "\n"))
     with suppress(yaml.YAMLError, ValueError):
         fields = (yaml.safe_load if match[1] == "---" else tomllib.loads)(match[2]) if match else None

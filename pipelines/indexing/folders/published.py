@@ -1,8 +1,8 @@
-"""Finds the files of a folder among the URLs that a site lists of itself.
+"""Finds the files of a folder among the URLs that a site lists.
 
-A file is looked for where its generator would publish it; else by the front matter of its page, by its path, and by its
-title, however parts of a path were renamed: lower case, slugs, numbers and groups that are dropped, other folders in
-front. Which folders stand for which is learnt from files that only one URL can be. Knows no network and no database.
+A file is first looked for at its generator's URL, then by its front matter, its path, and its title. Paths are compared
+regardless of common renames: lower case, slugs, dropped numbers and groups, other folders in front. Which folders
+correspond is learned from files that match only one URL. This module knows no network and no database.
 """
 
 import re
@@ -15,26 +15,26 @@ from pipelines.indexing.folders.page_urls import front_matter
 from pipelines.indexing.reading.formats import format_of_name
 from pipelines.indexing.reading.formats.markdown import slug
 
-Key = tuple[str, ...]  # the parts of a path, as they are compared
-# A rule of folders that fewer files show may be a coincidence.
+Key = tuple[str, ...]  # the parts of a path, normalized for comparison
+# A folder rule with fewer matching files may be a coincidence.
 LEAST_VOTES = 2
 _ORDER = re.compile(r"\A\d+\s*[-_.]+\s*(?=[^-_.\s\d])")
 _GROUP = re.compile(r"\(.*\)")
 _INDEXES = ("index", "_index", "readme")
-_NAMED = ("url", "permalink", "path", "slug")  # keys of front matter that may name a page's path, or the end of it
+_NAMED = ("url", "permalink", "path", "slug")  # front matter keys that may give a page's path, or its end
 _HEADING = re.compile(r"^#\s+(.+)", re.MULTILINE)
 
 
 @dataclass(frozen=True, eq=False)
 class PublishedUrls:
-    """The URLs of those files of a folder that the site lists, by their paths, and how many it lists in all."""
+    """The URLs of a folder's files that the site lists, by path, and how many URLs it lists in all."""
 
     urls: Mapping[str, str]
     listed: int
 
 
 def key_of(path: str) -> Key:
-    """Return the key by which paths and URL paths are compared: their parts without suffix, order, group, and index."""
+    """Return the key for comparing file paths and URL paths: their parts without suffix, order, group and index."""
     parts = [part for part in unquote(path).split("/") if part and not _GROUP.fullmatch(part)]
     if parts and format_of_name(parts[-1]):
         parts[-1] = parts[-1].rpartition(".")[0]
@@ -46,9 +46,9 @@ def key_of(path: str) -> Key:
 def match_files(
     files: Mapping[str, str], inner: Mapping[str, str], base_url: str, urls: Iterable[str], body: Callable[[str], bytes]
 ) -> dict[str, str]:
-    """Return the URL of each file that is among `urls`, those that a site lists.
+    """Return the URL of each file that is among `urls`, the ones that a site lists.
 
-    `files` are paths with the URLs that are assumed, `inner` their paths below the folder; `body` reads one.
+    `files` are paths with their assumed URLs, `inner` their paths below the folder; `body` reads a file.
     """
     below = dict.fromkeys(url for url in urls if url.startswith(base_url))
     found = {path: url for path, url in files.items() if url in below}
@@ -75,7 +75,7 @@ def match_files(
 
 
 def _named_keys(inner: str, fields: Mapping[str, object]) -> list[Key]:
-    """Return the keys that the front matter of a page names: whole paths, and names beside its own."""
+    """Return the keys in a page's front matter: whole paths, and names in place of its own."""
     named = [str(fields[name]) for name in _NAMED if isinstance(fields.get(name), str | int)]
     return [key for name in named for key in (key_of(name), (*key_of(inner)[:-1], *key_of(name)))]
 
@@ -91,9 +91,9 @@ def _title_keys(inner: str, fields: Mapping[str, object], body: Callable[[str], 
 
 
 def _by_rules(keys: Mapping[str, Sequence[Key]], urls: Mapping[Key, str]) -> dict[str, list[Key]]:
-    """Return for each file the keys of `urls` that it may be, the likeliest first.
+    """Return for each file the keys of `urls` that may belong to it, likeliest first.
 
-    A rule says which folders of files are which of the site. It is shown by files that end as a URL does.
+    A rule maps a folder of files to a folder of the site. It is derived from files whose path ends like a URL.
     """
     by_end: defaultdict[str, list[Key]] = defaultdict(list)
     for key in urls:
@@ -120,7 +120,7 @@ def _by_rules(keys: Mapping[str, Sequence[Key]], urls: Mapping[Key, str]) -> dic
 
 
 def _common(one: Key, other: Key) -> int:
-    """Return how many parts at their ends are the same."""
+    """Return how many parts at the ends of two keys are equal."""
     length = 0
     while length < min(len(one), len(other)) and one[-1 - length] == other[-1 - length]:
         length += 1

@@ -1,8 +1,8 @@
-"""Fills shortcodes and includes with the words of their own templates, where these are plain.
+"""Fills in shortcodes and includes with the words of their own templates, if these are plain.
 
-`{{< required >}}` of Hugo shows what `layouts/shortcodes/required.html` has, `{% include note.html %}` of Jekyll what
-`_includes/note.html` has. A template that decides, repeats or wraps text says nothing here: the attributes of its tag
-are read elsewhere. Reads no file itself, and runs nothing.
+Hugo's `{{< required >}}` shows the content of `layouts/shortcodes/required.html`, Jekyll's `{% include note.html %}`
+the content of `_includes/note.html`. A template with conditions or loops, or that wraps text, is not filled in: other
+code reads the attributes of its tag. This module reads no file itself, and runs nothing.
 """
 
 import re
@@ -10,10 +10,10 @@ from collections.abc import Callable
 from functools import partial
 from html import unescape
 
-# The path of a file, relative to that of another one or to a folder above it, to the text of the file: "" without one.
+# From a file's path, relative to another file's or to a folder above that, to the file's text; "" if there is no file.
 Find = Callable[[str, str], str]
 
-LONGEST = 4_000  # characters of a template; one with more is a program
+LONGEST = 4_000  # characters of a template; a longer one is a program
 _TAG = re.compile(
     r"^[ \t]*(?P<fence>`{3,}|~{3,}).*?(?:^[ \t]*(?P=fence)|\Z)|(?<!`)(?P<tick>`++)[^\n]*?(?P=tick)"
     r"|\{\{[<%]\s*(?P<shortcode>[\w-]+)(?P<said>(?:\s[^{}<>%]*)?)/?[>%]\}\}"
@@ -29,12 +29,12 @@ _WORDED = re.compile(r"(?:i18n|T)\s+\"([\w-]+)\"(?:\s*\|\s*\w+)*")
 
 
 def with_shortcodes(path: str, text: str, find: Find) -> str:
-    """Return the text of the file at `path` with what its shortcodes show."""
+    """Return the text of the file at `path` with its shortcodes filled in."""
     return _TAG.sub(partial(_filled, path, find), text) if "{{" in text or "{%" in text else text
 
 
 def shown(template: str, said: str) -> str | None:
-    """Return the words of a template with what its tag said, None if it does more than show them."""
+    """Return the words of a template with its tag's values, None if the template does more than show words."""
     values: dict[str, str] = {}
     for name, *given in _VALUE.findall(said):
         values[name or str(len(values))] = "".join(given)
@@ -67,6 +67,6 @@ def _filled(path: str, find: Find, match: re.Match[str]) -> str:
 
 
 def _is_open(template: str) -> bool:
-    """Return whether a template begins or ends what other tags end or begin."""
+    """Return whether a template opens or closes elements that other tags close or open."""
     tags = re.findall(r"<(/?)(\w+)[^<>]*?(/?)>", _UNSEEN.sub("", template))
     return sum(not end for close, _, end in tags if not close) != sum(bool(close) for close, _, _ in tags)

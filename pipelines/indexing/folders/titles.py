@@ -1,7 +1,7 @@
 """Gives links without words the title of the file that they lead to, as generators do.
 
-`[](guide.md)` and {doc}`guide` of MyST, :doc:`guide` of Sphinx, `xref:guide.adoc[]` of Antora. Reads no file: it is
-given a function that finds a title.
+These are `[](guide.md)` and {doc}`guide` in MyST, :doc:`guide` in Sphinx, `xref:guide.adoc[]` in Antora. This module
+reads no file; its caller passes a function that finds a title.
 """
 
 import re
@@ -18,7 +18,7 @@ from pipelines.indexing.reading.formats import (
     format_of_name,
 )
 
-# The path of a file, relative to that of another one or to a folder above it, to the title of the file: "" without one.
+# From a file's path, relative to another file's or to a folder above that, to the file's title; "" if there is no file.
 Find = Callable[[str, str], str]
 
 _CODE = (
@@ -43,13 +43,13 @@ _SUFFIXES = ("", *(f".{suffix}" for entry in (MARKDOWN, RESTRUCTURED_TEXT) for s
 
 
 def with_titles(path: str, text: str, find: Find) -> str:
-    """Return the text of the file at `path` with the titles of the files that its links without words lead to."""
+    """Return the text of the file at `path`, with titles added to links that have no words."""
     pattern = _LINKS.get(format_of_name(path) or MARKDOWN)
     return pattern.sub(partial(_titled, path, find), text) if pattern else text
 
 
 def title_of(text: str, entry: DocumentFormat) -> str:
-    """Return the title of a source, without marks of code; "" if it has none."""
+    """Return the title of a source, without code markup; "" if it has none."""
     text = text[:_HEAD].replace("\r\n", "\n")
     if entry is RESTRUCTURED_TEXT:
         lines = [line.strip() for line in text.split("\n")]
@@ -81,6 +81,6 @@ def _titled(path: str, find: Find, match: re.Match[str]) -> str:
 
 
 def _title_at(path: str, name: str, find: Find, suffixes: tuple[str, ...] = ("",)) -> str:
-    """Return the title of the first file of that name; one that begins with a slash is relative to a folder above."""
+    """Return the title of the first file with that name; a leading slash makes it relative to a folder above."""
     names = (name.lstrip("/") + suffix for suffix in suffixes)
     return next(filter(None, (find(each, path) for each in names if format_of_name(each) in SOURCES)), "")

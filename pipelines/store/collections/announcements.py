@@ -47,9 +47,7 @@ class Announcements(Database):
         return self._one("announcement", {"collection": collection, "id": id})
 
     def announced_collections(self) -> list[DictRow]:
-        """Return the collections with open announcements: whether one is `due`, and whether a run has the lock
-        (`held`).
-        """
+        """Return the collections with open announcements: whether one is `due`, and if a run is at work (`held`)."""
         return self._all("announced_collections")
 
     def take_announcements(self, collection: str, run: int) -> list[Announced]:

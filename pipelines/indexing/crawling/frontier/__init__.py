@@ -1,1 +1,1 @@
-"""Which URLs of a site are visited, in which order, and how many."""
+"""Decides which URLs of a site to visit, in which order, and how many."""

@@ -1,6 +1,6 @@
-"""Finds link traps: pages that lead to ever new URLs of themselves, as with a session id in each link.
+"""Finds link traps: pages that link to ever new URLs of themselves, as with a session id in each link.
 
-Knows URLs and texts, no network and no queue.
+This module knows URLs and texts, but no network and no queue.
 """
 
 import re
@@ -9,10 +9,10 @@ from urllib.parse import parse_qsl, urlsplit
 
 from pipelines.indexing.reading.links import HIDDEN, origin
 
-# Equal pages of one pattern before the others that they lead to are left alone. Real folders hold some: 30 versions of
-# an unchanged page are 30 equal pages, but none of them leads to one that is in no menu.
+# Equal pages of one pattern before the others that they link to are skipped. Real folders have some: 30 versions of an
+# unchanged page are 30 equal pages, but each page that they link to is also in a menu.
 MOST_EQUAL = 20
-MIXED = ""  # stands for the texts of a pattern whose pages are not equal
+MIXED = ""  # replaces the texts of a pattern whose pages are not equal
 VARIES = "*"
 
 _TAG = re.compile(r"<[^<>]*>")
@@ -22,15 +22,15 @@ Pattern = tuple[str, ...]
 
 
 def reduced(html: str) -> str:
-    """Return the words of a page, without those that hold digits: dates, counters and session ids."""
+    """Return the words of a page, without words that contain digits: dates, counters and session ids."""
     return " ".join(_WORD.findall(_TAG.sub(" ", HIDDEN.sub(" ", html))))
 
 
 class LinkTraps:
     """Patterns of URLs that differ in one part of the path, or in their query, and whose pages are all equal.
 
-    A pattern of more than `most` such pages is a trap. A URL of it is left alone where a page of a trap led to it: what
-    a sitemap or a real page names is visited. `left` counts these URLs by pattern, as a person reads it.
+    A pattern with more than `most` equal pages is a trap. Its URLs are skipped if a page of a trap linked to them; URLs
+    from a sitemap or a real page are visited. `left` counts the skipped URLs by pattern, in readable form.
     """
 
     def __init__(self, most: int = MOST_EQUAL) -> None:
@@ -41,7 +41,7 @@ class LinkTraps:
         self.left: Counter[str] = Counter()
 
     def note(self, url: str, text: str) -> None:
-        """Note that the page at `url` reads `text` (see `reduced`)."""
+        """Record that the page at `url` has `text` (see `reduced`)."""
         for pattern in _patterns(url):
             if self._texts.setdefault(pattern, text) != text or not text:
                 self._texts[pattern] = MIXED
@@ -52,7 +52,7 @@ class LinkTraps:
                     self._traps.add(pattern)
 
     def holds(self, url: str, finder: str) -> bool:
-        """Return whether `url`, to which the page at `finder` led, is to be left alone; count it if so."""
+        """Return whether to skip `url`, to which the page at `finder` linked; count it if so."""
         trap = self._trap_of(url) if self._traps and finder else None
         if trap is None or self._trap_of(finder) is None:
             return False
@@ -64,7 +64,7 @@ class LinkTraps:
 
 
 def _patterns(url: str) -> list[Pattern]:
-    """Return what `url` has in common with others: one part of its path varies, its query, or how parts repeat."""
+    """Return the patterns that `url` shares with others: one path part varies, the query varies, or parts repeat."""
     parts = urlsplit(url)
     base, path = origin(url), re.split(r"[/;]", parts.path)[1:]
     names = [f"?{'&'.join(f'{name}={VARIES}' for name, _ in parse_qsl(parts.query, keep_blank_values=True))}"]
