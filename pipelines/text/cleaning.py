@@ -32,7 +32,7 @@ _SMUGGLED = re.compile(
 _GARBAGE = re.compile(
     "[\x00-\x08\x0b-\x0c\x0e-\x1f\x7f\ud800-\udfff\u00ad\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u2064"
     "\u2066-\u206f\ufe00-\ufe0f\ufeff\ufffe\uffff\U000e0000-\U000e007f\U000e0100-\U000e01ef]"
-    # Joiners, except after letters of Arabic, Indic and Southeast Asian scripts, where they are part of the spelling.
+    # Joiners, except after letters of Arabic, Indic and Southeast Asian scripts: there they are part of the spelling.
     "|(?<![\u0600-\u08ff\u0900-\u0dff\u1000-\u109f\u1780-\u18aa])[\u200c\u200d]"
 )
 

@@ -326,7 +326,7 @@ def _say_places(places: Sequence[Place]) -> str:
 
 @cache
 def _places(model: Any) -> Mapping[str, tuple[Place, ...]]:
-    """Return every key of a model and its nested models, with the places where it belongs."""
+    """Return every key of a model and its nested models, each with the places that accept it."""
     places: dict[str, tuple[Place, ...]] = {}
     for name, place in _keys(model, (), ()):
         places[name] = (*places.get(name, ()), place)

@@ -1,9 +1,9 @@
 """Runs functions in a process that can be killed when a call hangs or crashes.
 
-A call's limit is in seconds of processor time, so that a busy machine loses no page; one that waits instead is ended
-after a multiple of it. The process starts at the first call and answers one call after another. It ends itself when
-its owner is gone (the pipe closes) and when a call takes too long (alarms that no library can catch), so it outlives
-neither a killed owner nor a hanging parser. Knows nothing of pages.
+The time limit of a call is in seconds of CPU time, which keeps a busy machine from losing pages. A call that waits
+instead is ended after a multiple of that in wall-clock time. The process starts at the first call and handles one call
+at a time. It exits when its owner is gone (the pipe closes), and when a call takes too long (by alarms that no library
+can catch). It therefore outlives neither a killed owner nor a hanging parser. Independent of pages.
 """
 
 import multiprocessing
@@ -27,32 +27,36 @@ from pipelines.indexing.reading.child_process import answer_calls
 answer_calls(int(sys.argv[1]), int(sys.argv[3]))
 """
 _ROOT = str(Path(__file__).parents[3])
-_START_S = 300.0  # 1 s on an idle machine, over 60 at low priority on a crowded one; a dead process is noticed at once
-_PATIENCE = 15  # a call may take so many times its limit by the clock: 30 processes for 2 cores took 10 times theirs
-_OWN_SHARE = 0.9  # of that time, after which the child ends itself: its owner need not wait for all of it
+_START_S = (
+    300.0  # takes 1 s on an idle machine, over 60 s at low priority on a busy one; a dead process is noticed at once
+)
+_PATIENCE = (
+    15  # wall-clock limit as a multiple of the CPU limit: with 30 processes on 2 cores, calls took 10 times theirs
+)
+_OWN_SHARE = 0.9  # of that limit, after which the child kills itself; the owner need not wait for the full time
 
 
 class ChildTimeout(TimeoutError):
-    """A call took longer than its limit; its process has ended, and the next call gets a new one."""
+    """A call exceeded its time limit. Its process has ended, and the next call starts a new one."""
 
 
 class ChildCrash(RuntimeError):
-    """The process died during a call: out of memory, or a fault in a library. The next call gets a new one."""
+    """The process died during a call: out of memory, or a fault in a library. The next call starts a new one."""
 
 
 class ChildNotStarted(RuntimeError):
-    """No process could be started, or it could not import the function; any other call would fail as well."""
+    """The process could not be started, or could not import the function. Other calls would fail as well."""
 
 
 class Child:
-    """Calls functions, which must be picklable, in a child process.
+    """Calls functions in a child process. The functions must be picklable.
 
-    `memory` limits what the process may allocate (bytes). Threads may share a Child; their calls queue.
+    `memory` limits the memory that the process may allocate (bytes). Threads may share a Child; their calls queue.
     """
 
     def __init__(self, memory: int = 2 * 2**30) -> None:
         self._memory = memory
-        self._function: Callable[..., Any] | None = None  # what the process calls now
+        self._function: Callable[..., Any] | None = None  # the function that the process has loaded
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
         self._pipe: Connection | None = None
@@ -61,12 +65,12 @@ class Child:
         self.close()
 
     def __call__(self, function: Callable[[Any], T], argument: object, timeout_s: float) -> T:
-        """Return the function's result; `timeout_s` limits its processor time.
+        """Return the function's result. `timeout_s` limits its CPU time.
 
-        Raises what the function raises, ChildTimeout, ChildCrash and ChildNotStarted.
+        Raises the function's own exceptions, ChildTimeout, ChildCrash and ChildNotStarted.
         """
         with self._lock:
-            pipe = self._start(function)  # may take longer than the limit, which is only the call's
+            pipe = self._start(function)  # not counted in the limit, which applies to the call only
             try:
                 pipe.send((argument, timeout_s))
                 if not pipe.poll(timeout_s * _PATIENCE):
@@ -79,7 +83,7 @@ class Child:
         return result
 
     def close(self) -> None:
-        """End the process, if it runs."""
+        """End the process, if it is running."""
         pipe, process = getattr(self, "_pipe", None), getattr(self, "_process", None)
         self._pipe = self._process = self._function = None
         if pipe is not None:
@@ -107,7 +111,7 @@ class Child:
             pipe.send((function,))
             if not pipe.poll(_START_S):
                 raise EOFError
-            pipe.recv()  # it has imported it
+            pipe.recv()  # confirms the import
         except (EOFError, OSError) as error:
             code = process.poll()
             self.close()
@@ -119,7 +123,7 @@ class Child:
         process = self._process
         with suppress(subprocess.TimeoutExpired):
             if process is not None:
-                process.wait(0.05)  # it has ended itself, or it still hangs
+                process.wait(0.05)  # it has either ended itself or still hangs
         code = process.poll() if process is not None else None
         self.close()
         if code in (None, -signal.SIGALRM, -signal.SIGPROF):
@@ -132,7 +136,7 @@ def _reason(code: int) -> str:
 
 
 def answer_calls(handle: int, memory: int) -> None:
-    """Answer calls from the pipe `handle` until it closes: the child's side."""
+    """Answer calls from the pipe `handle` until it closes. Runs in the child process."""
     for alarm in (signal.SIGALRM, signal.SIGPROF):
         signal.signal(alarm, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the owner acts on Ctrl-C and closes the pipe
@@ -153,7 +157,7 @@ def answer_calls(handle: int, memory: int) -> None:
 
 
 def _set_alarms(timeout_s: float) -> None:
-    """End this process after `timeout_s` of processor time, or a multiple of it by the clock; 0: never."""
+    """End this process after `timeout_s` of CPU time, or a multiple of that in wall-clock time; 0 means never."""
     signal.setitimer(signal.ITIMER_PROF, timeout_s)
     signal.setitimer(signal.ITIMER_REAL, _OWN_SHARE * _PATIENCE * timeout_s)
 

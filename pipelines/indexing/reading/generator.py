@@ -1,6 +1,6 @@
-"""What a documentation generator writes in its own way: one declaration says all of it.
+"""Defines the declaration of a documentation generator: the markup that it produces.
 
-Knows no generator: each is a table in `generators/`.
+Independent of specific generators: each is a table in `generators/`.
 """
 
 from collections.abc import Callable
@@ -16,24 +16,28 @@ from pipelines.indexing.reading.sources import Read, SourceFolder
 
 
 class InvalidSelector(ValueError):
-    """A text is not a CSS selector."""
+    """A string is not a CSS selector."""
 
 
 @dataclass(frozen=True, slots=True)
 class Generator:
-    """A generator by its names (of classes and roles, separated by spaces) and by CSS selectors: the keys of its table.
+    """A documentation generator, described by the keys of its table: names of classes and roles, and CSS selectors.
 
-    What holds for a page of any generator, because themes borrow from one another: `main` are elements with a page's
-    own content. `noise` are names, also ids, of boxes that are not its text. `listings` are names on pages without
-    text of their own. `boxes` stand beside the text, `contents` are tables of contents, `sections` are boxes with an
-    anchor, of which `unlinked_sections` may lack it, `code_lines` are lines of code whose breaks a style sheet makes.
-    `index_terms` are names of elements that only an index leads to, `index_ids` are the first letters of their ids.
+    Names are separated by spaces.
 
-    What holds for the pages that have one of the names `marks`: `listing` is an element that only pages without text
-    have, `hidden` are parts that no reader sees, `boxed` are further boxes, `title` is the title of a page, `rewrite`
-    makes plain HTML of the rest (`only_with` an element, if it is given). `sources` finds the folder of sources that
-    the generator publishes: both are functions of the module beside the table, or `sources` is that of the Publishing
-    which the table has as `publishes`. `copies` are folders that it puts beside its pages.
+    These fields apply to pages of all generators, because themes borrow from one another: `main` selects elements with
+    a page's own content. `noise` are names, also ids, of boxes that are not part of the text. `listings` are names on
+    pages without their own text. `boxes` are boxes next to the text, `contents` tables of contents, and `sections`
+    boxes with an anchor, except that `unlinked_sections` may lack it. `code_lines` are lines of code whose line breaks
+    come from a style sheet. `index_terms` are names of elements that only an index links to, and `index_ids` the first
+    letters of their ids.
+
+    These fields apply only to pages with one of the names in `marks`: `listing` selects an element that only pages
+    without their own text have, `hidden` parts that readers never see, `boxed` additional boxes, and `title` the page
+    title. `rewrite` turns the rest into plain HTML, if the page contains an element matching `only_with`, when that is
+    set. `sources` finds the folder of sources that the generator publishes. Both are functions of the module next to
+    the table; `sources` may instead come from the table's `publishes` (see Publishing). `copies` are folders that the
+    generator writes next to its pages.
     """
 
     name: str
@@ -58,7 +62,7 @@ class Generator:
     sources: Callable[[Read, str], SourceFolder | None] | None = None
 
     def rewrites(self, root: Element) -> bool:
-        """Return whether the page `root`, which bears a mark, holds what `rewrite` changes."""
+        """Return whether the page `root`, which has one of the marks, contains markup for `rewrite`."""
         return self.rewrite is not None and (not self.only_with or bool(found(self.only_with, root)))
 
 
@@ -72,7 +76,7 @@ def check_selector(selector: str) -> str:
 
 
 def found(selector: str, root: Element) -> list[Element]:
-    """Return the elements that a CSS selector finds, none for an empty one."""
+    """Return the elements that match a CSS selector; none for an empty selector."""
     return list(_compiled(selector)(root)) if selector else []
 
 

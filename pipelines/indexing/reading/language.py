@@ -1,6 +1,6 @@
-"""Tells the language of a page by its HTML, else by the locale in its URL, else by its prose.
+"""Determines the language of a page from its HTML, else the locale in its URL, else its prose.
 
-A folder such as /cs/ may be the one of a language or of anything else, so the prose must not speak against it.
+A folder such as /cs/ may be a language or anything else, so a locale counts only if the prose does not contradict it.
 """
 
 import re
@@ -15,8 +15,8 @@ from pipelines.page.tree import Document, Paragraph, leaves_of
 from pipelines.text.detection import LANGUAGES, TOLD, find_language, is_written_in, may_be_asked_in, same_language
 from pipelines.text.languages import without_region
 
-PARAGRAPHS, LETTERS = 20, 300  # of its prose, and of each, that tell the language of a page
-_LONGEST = 35  # characters of a tag: the most that BCP 47 asks programs to keep
+PARAGRAPHS, LETTERS = 20, 300  # how many paragraphs to examine, and how many letters of each
+_LONGEST = 35  # characters of a tag; BCP 47 requires programs to support this many
 _TAG = re.compile(r"[a-z]{2,3}(?:[-_][a-z]{4})?(?:[-_](?:[a-z]{2}|\d{3}))?", re.IGNORECASE)
 _META = etree.XPath(
     "string(//meta[@property='og:locale' or translate(@http-equiv, 'CL', 'cl')='content-language'][1]/@content)"
@@ -31,7 +31,7 @@ def declared_language(root: Element, url: str) -> str:
 
 
 def language_of(document: Document) -> str:
-    """Return the language of a page that declares none, "" if none is certain."""
+    """Return the language of a page that declares none, "" if it is not certain."""
     leaves = (leaf for section in document.sections for leaf in leaves_of(section.content))
     prose = [plain(leaf.spans)[:LETTERS] for leaf in leaves if isinstance(leaf, Paragraph)][:PARAGRAPHS]
     spoken = _spoken(prose)
@@ -40,14 +40,16 @@ def language_of(document: Document) -> str:
 
 
 def _spoken(prose: list[str]) -> str:
-    """Return the language that more paragraphs are in than in any other, "und" if only another one than English.
+    """Return the language of the most paragraphs, "und" if it is certainly not English but unclear, "" if unsure.
 
-    A single paragraph may be a name or a quotation, so it only tells English.
+    A single paragraph may be a name or a quotation, so it counts only for English.
     """
     found = Counter(map(find_language, prose))
     language = max(sorted(found.keys() - {"", "und"}), key=found.__getitem__, default="")
     votes, told = found[language], find_language(" ".join(prose))
-    if language not in ("", told) and may_be_asked_in(language, told):  # a short paragraph may lack the telling letters
+    if language not in ("", told) and may_be_asked_in(
+        language, told
+    ):  # short paragraphs may lack the distinctive letters
         language, votes = told, votes + found[told]
     if language and (language == "en" or votes > 1):
         return language
@@ -55,7 +57,7 @@ def _spoken(prose: list[str]) -> str:
 
 
 def _locales(url: str) -> list[str]:
-    """Return the parts of a URL that may be tags of languages, the first one of its path first."""
+    """Return the parts of a URL that may be language tags, in the order of the path."""
     parts = urlsplit(url)
     names = [re.sub(r"\.html?$", "", name) for name in unquote(parts.path).split("/")]
     names += [names[-1].rpartition(".")[2], (parts.hostname or "").partition(".")[0]]
@@ -63,7 +65,7 @@ def _locales(url: str) -> list[str]:
 
 
 def _agrees(tag: str, spoken: str, prose: list[str]) -> bool:
-    """Return whether prose that is taken to be in the language `spoken` may be in the language `tag`."""
+    """Return whether prose detected as `spoken` may be in the language `tag`."""
     if same_language(tag, spoken):
         return True
     if spoken in ("", "en") or same_language(tag, "en"):
@@ -74,7 +76,7 @@ def _agrees(tag: str, spoken: str, prose: list[str]) -> bool:
 
 
 def _is_page(link: Element, url: str) -> bool:
-    """Return whether a link to a version of the page is to the page itself."""
+    """Return whether an alternate link leads to the page itself."""
     try:
         target = urlsplit(urljoin(url, link.get("href") or ""))
     except ValueError:

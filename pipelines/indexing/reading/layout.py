@@ -1,8 +1,8 @@
-"""Tells the layout of a site from its pages' own content: banners, pagers, the name of the site.
+"""Detects the layout of a site (banners, pagers, the site's name) from text that its pages repeat.
 
-Layout is what repeats word for word and stands outside a page's own heading. What stands under that heading is content,
-however often it repeats (a warning, an install command, a licence), unless all its words are links. Code is never
-layout. Knows no HTML and no store.
+Layout repeats word for word outside a page's own heading. Text under that heading is content, however often it repeats
+(a warning, an install command, a license), unless all its words are links. Code is never layout. Independent of HTML
+and the store.
 """
 
 from collections import Counter
@@ -34,24 +34,24 @@ from pipelines.page.tree import (
 )
 from pipelines.records import digest
 
-# Of 100 pages each, Django's and SQLite's layout stands on nearly all; Ray's, PostgreSQL's and Python's documentation
-# have no line outside a heading on half of them. What is known as layout stays so down to KEPT_SHARE: one page more or
-# less renews nothing.
+# In samples of 100 pages, nearly all of Django's and SQLite's pages have the site's layout. In Ray's, PostgreSQL's and
+# Python's documentation, no line outside a heading is on half of the pages. Known layout is kept down to KEPT_SHARE, so
+# that a single page more or less does not change the result.
 LEAST_PAGES, SHARE, KEPT_SHARE = 8, 0.5, 0.35
-# Of the pages, whose <title> begins or ends alike: half of Django's end in "release notes — Django …".
+# Share of pages whose <title> must begin or end alike: half of Django's end in "release notes — Django …".
 LABEL_SHARE = 0.9
-# Characters under a heading that many pages share ("Last update:"): a licence or a warning there is longer.
-LONGEST_BESIDE = 100
+# Longest layout text under a heading that many pages share ("Last update:"); a license or a warning is longer.
+LONGEST_SHARED = 100
 _OPEN = Group | Note | Tab | Definitions | Item  # boxes of which a part may be layout
 _SEPARATORS = " \t\n-–—|·•:»/"
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """What repeats on the pages of one site: titles, headings, and paragraphs outside the pages' own headings.
+    """The repeated text of one site: titles, headings, and paragraphs outside the pages' own headings.
 
-    `pages` is how many pages it was learnt from; their `<title>` begins with `before` and ends with `after`. `counts`
-    are on how many of them each of `titles` and `lines` stands: what is left out does not depend on it.
+    `pages` is the number of pages in the sample. Their `<title>` begins with `before` and ends with `after`. `counts`
+    are the numbers of pages with each of `titles` and `lines`, for information only.
     """
 
     pages: int = 0
@@ -80,12 +80,12 @@ class Layout:
         outside = self.titles if not headed else self.headings
         longest: int | None = 0  # below the page's own heading
         if all(heading in outside for heading in section.headings):
-            longest = None if all(heading in self.titles for heading in section.headings) else LONGEST_BESIDE
+            longest = None if all(heading in self.titles for heading in section.headings) else LONGEST_SHARED
         content = self._without_paragraphs(section.content, longest)
         return section if content is None else replace(section, content=content)
 
     def _without_paragraphs(self, nodes: Sequence[Node], longest: int | None) -> list[Node] | None:
-        """Return blocks without lines of the layout, None if they have none."""
+        """Return the blocks without layout lines, or None if there are none to remove."""
         kept: list[Node] = []
         changed = False
         for node in nodes:
@@ -114,28 +114,28 @@ class Layout:
 
 @dataclass(frozen=True, slots=True)
 class Layouts:
-    """The layouts of the sites of a collection that have one, by scheme and host."""
+    """The layouts of the sites in a collection, by scheme and host."""
 
     sites: tuple[tuple[str, Layout], ...] = ()
 
     def of(self, url: str) -> Layout:
-        """Return the layout of the site that `url` belongs to; an empty one if it has none."""
+        """Return the layout of the site of `url`; an empty one if the site has none."""
         site = origin(url)
         return next((layout for name, layout in self.sites if name == site), Layout())
 
     @property
     def digest(self) -> str:
-        """A hash of all that is left out, "" if that is nothing; the index keeps it with each page."""
+        """A hash of all layouts, "" if there are none. The index stores it with each page."""
         kept = [(site, repr(replace(layout, pages=0))) for site, layout in self.sites]
         return digest(*(part for pair in kept for part in pair))[:8] if kept else ""
 
     def as_json(self) -> dict[str, Any]:
-        """Return plain values, from which `from_json` restores the layouts."""
+        """Return the layouts as plain values for `from_json`."""
         return {site: asdict(layout) for site, layout in self.sites}
 
     @classmethod
     def from_json(cls, values: Mapping[str, Mapping[str, Any]]) -> "Layouts":
-        """Restore layouts from `as_json` after a round trip through JSON."""
+        """Restore layouts from the values of `as_json` after a round trip through JSON."""
         return cls(tuple(sorted(TypeAdapter(dict[str, Layout]).validate_python(values).items(), key=itemgetter(0))))
 
 
@@ -143,9 +143,9 @@ NO_LAYOUTS = Layouts()
 
 
 def learn_layout(documents: Sequence[Document], known: Layout | None = None) -> Layout:
-    """Return what repeats on `documents`, a sample of one site; an empty layout for fewer than LEAST_PAGES.
+    """Return the repeated text of `documents`, a sample of one site; an empty layout for fewer than LEAST_PAGES.
 
-    What `known`, the layout of an earlier run, holds is kept as long as it stands on KEPT_SHARE of the pages.
+    Entries of `known`, the layout of an earlier run, are kept while they are on KEPT_SHARE of the pages.
     """
     pages, known = [document for document in documents if document.sections], known or Layout()
     titles = _repeated([{page.title, _banner(page)} for page in pages], known.titles)
@@ -160,7 +160,7 @@ def learn_layout(documents: Sequence[Document], known: Layout | None = None) -> 
 
 
 def _repeated(pages: Sequence[Iterable[str]], known: Iterable[str]) -> dict[str, int]:
-    """Return the texts that stand on at least LEAST_PAGES of `pages` and on a SHARE of them, sorted, with how many."""
+    """Return the strings on at least LEAST_PAGES pages and a SHARE of all `pages`, sorted, with their counts."""
     counts = Counter(text for page in pages for text in page)
     shares = dict.fromkeys(known, KEPT_SHARE)
     least = {text: max(LEAST_PAGES, shares.get(text, SHARE) * len(pages)) for text in counts}
@@ -168,7 +168,7 @@ def _repeated(pages: Sequence[Iterable[str]], known: Iterable[str]) -> dict[str,
 
 
 def _banner(page: Document) -> str:
-    """Return the heading that stands before the one that is the title of a page, "" if none does."""
+    """Return the heading before the page's title, or "" if there is none."""
     headings = list(_all_headings(page))
     return headings[0] if page.title in headings else ""
 
@@ -178,14 +178,14 @@ def _all_headings(page: Document) -> Iterator[str]:
 
 
 def _outside_lines(page: Document, outside: Iterable[str]) -> Iterator[str]:
-    """Yield the paragraphs of `page` that stand under no heading but those of `outside`."""
+    """Yield the paragraphs of `page` that have only headings from `outside` above them."""
     for section in page.sections:
         if all(heading in outside for heading in section.headings):
             yield from _paragraphs(section.content)
 
 
 def _lines_of_links(page: Document) -> Iterator[str]:
-    """Yield the lines of `page` that consist of links, below any heading."""
+    """Yield the lines of `page` that consist of links, under any heading."""
     for section in page.sections:
         yield from (_text_of(line) for line in _lines_in(section.content) if _is_linked(line))
 
@@ -208,7 +208,7 @@ def _spans_of(leaf: Paragraph | Code | Table) -> Iterator[Span]:
 
 
 def _paragraphs(nodes: Sequence[Node]) -> Iterator[str]:
-    """Yield the texts that may be layout: paragraphs, lists, entries and tables as a whole, but no code."""
+    """Yield the strings that may be layout: paragraphs, lists, entries and whole tables, but no code."""
     return map(_text_of, _lines_in(nodes))
 
 
@@ -221,7 +221,7 @@ def _lines_in(nodes: Sequence[Node]) -> Iterator[Node]:
 
 
 def _is_open(node: Node) -> TypeGuard[Box]:
-    """Return whether a part of a node may be layout: of a menu of menus, all but the contents of the page."""
+    """Return whether a part of a node may be layout: a menu whose current entry contains the page's contents."""
     if isinstance(node, List):
         return any(isinstance(item, Box) and len(item.blocks) > 1 for item in node.blocks)
     return isinstance(node, _OPEN)
@@ -232,7 +232,7 @@ def _text_of(node: Node) -> str:
 
 
 def _common_start(labels: Sequence[Sequence[str]]) -> tuple[str, ...]:
-    """Return the longest run of words with which LABEL_SHARE of `labels` begin."""
+    """Return the longest sequence of words with which at least LABEL_SHARE of `labels` begin."""
     starts = Counter(tuple(label[:end]) for label in labels for end in range(1, len(label)))
     least = max(LEAST_PAGES, LABEL_SHARE * len(labels))
     return max((start for start, count in starts.items() if count >= least), key=len, default=())

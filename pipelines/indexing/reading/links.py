@@ -1,7 +1,7 @@
 """Finds the links, frames and the canonical URL of a page for the crawler.
 
-It scans the text once, by patterns that take linear time, so that no hostile page can stop the crawler. A link inside
-a comment or a script does not count. Knows no tree and no scope.
+It scans the text once with linear-time patterns, so that no hostile page can stall the crawler. Links inside comments
+and scripts do not count. Independent of the page tree and the crawl scope.
 """
 
 import re
@@ -14,29 +14,28 @@ from pipelines.indexing.reading.text import decode
 from pipelines.page.urls import absolute_url
 from pipelines.records import Page
 
-# A template that is a shadow root is what readers see of its element.
+# A template that is a shadow root is visible as the content of its element.
 HIDDEN = re.compile(
     r"<!--.*?(?:-->|\Z)|<(script|style|template(?![^<>]*\sshadowrootmode)|textarea)\b.*?(?:</\1\b|\Z)",
     re.IGNORECASE | re.DOTALL,
 )
-# A tag never extends beyond the next "<": this makes the scan linear and costs only links with a "<" in a value.
+# A tag never extends past the next "<". This keeps the scan linear; only links with "<" in an attribute are lost.
 _TAG = re.compile(r"""<(a|area|base|link|i?frame|meta)(\s(?:[^<>"']|"[^"<]*"|'[^'<]*')*+)>""", re.IGNORECASE)
 _ATTRIBUTE = re.compile(
     r"""(?i)(?<![\w-])(href|src|rel|http-equiv|content)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+))"""
 )
 _MARKDOWN_LINK = re.compile(r"\]\(\s*<?([^\s<>()]+)")
-_MAX_URL = 2000  # characters, about what browsers and servers agree on
+_MAX_URL = 2000  # characters; about the limit that browsers and servers share
 
 
 def page_pointers(page: Page) -> tuple[tuple[str, ...], str | None]:
-    """Return the http(s) URLs that `page` links to, and its canonical one. Never raises.
+    """Return the http(s) URLs that `page` links to, and its canonical URL. Never raises.
 
-    The links are absolute, without fragments, each once, in page order; `<base href>` is respected (see `base_of`),
-    links with rel=nofollow are left out. What the page shows in frames and where a `<meta>` sends its reader are links
-    as well.
-    The canonical URL is that of the first `<link rel=canonical>`, None if there is none or it is the page itself.
+    The links are absolute, without fragments, unique, and in page order. `<base href>` is respected (see `base_of`),
+    and links with rel=nofollow are left out. Frames and `<meta>` refresh targets count as links. The canonical URL is
+    the first `<link rel=canonical>`, or None if it is missing or equal to the page's URL.
     """
-    syntax = (format_of_type(page.content_type) or TEXT).links  # an unknown type is taken for text
+    syntax = (format_of_type(page.content_type) or TEXT).links  # unknown types are treated as text
     text = decode(page.body, page.charset, detect=False) if syntax else ""
     if syntax != "html":
         return _absolute(page.url, _MARKDOWN_LINK.findall(text)), None
@@ -53,15 +52,15 @@ def page_pointers(page: Page) -> tuple[tuple[str, ...], str | None]:
 
 
 def origin(url: str) -> str:
-    """Return scheme, host and port: a site, and what one robots.txt applies to."""
+    """Return scheme, host and port, which identify a site and the scope of a robots.txt."""
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc}"
 
 
 def base_of(url: str, href: str) -> str:
-    """Return what the links of the page at `url` with `<base href>` are relative to.
+    """Return the base URL for the links of the page at `url` with this `<base href>`.
 
-    It is the page itself where the base is none of its own site: no page decides which site others are taken for.
+    A base on another site is ignored: a page cannot pass another site's links off as its own.
     """
     base = _join(url, href)
     return base if base and urlsplit(base).netloc == urlsplit(url).netloc else url
@@ -83,11 +82,11 @@ def _absolute(base: str, hrefs: list[str]) -> tuple[str, ...]:
 
 
 def _join(base: str, href: str) -> str | None:
-    """Return `href` relative to `base` as an absolute URL without fragment, None if it is not an http(s) URL."""
+    """Return `href` as an absolute URL without fragment, or None if it is not an http(s) URL."""
     href = re.sub(r"[\t\r\n\0]", "", unescape(href)).strip()
     if len(href) > _MAX_URL:
         return None
-    if href[:1] in ("", "#", "?") or "?" in base:  # relative to the page itself
+    if href[:1] in ("", "#", "?") or "?" in base:  # relative to the page instead of its folder
         url = absolute_url(base, href)
     else:
         url = absolute_url(base[: base.rfind("/", base.find("//") + 2) + 1] or base, href)

@@ -1,6 +1,6 @@
-"""The locales of a site that keeps translations next to its pages: `page.fr.md` next to `page.md`.
+"""Finds the locales of a site with translations next to its pages: `page.fr.md` next to `page.md`.
 
-Knows the keys of Hugo's configuration and of MkDocs' plugin `i18n`, and no folder.
+It reads the configuration of Hugo and of MkDocs' plugin `i18n`. Independent of the file system.
 """
 
 import re
@@ -14,14 +14,14 @@ Renames = tuple[tuple[str, str], ...]
 
 
 class _Loader(yaml.SafeLoader):
-    """Reads unknown values, such as the name of a function, as nothing."""
+    """Loads values with unknown tags, such as the name of a function, as None."""
 
 
 _Loader.add_multi_constructor("", lambda loader, suffix, node: None)
 
 
 def locale_renames(configuration: str) -> Renames:
-    """Return regular expressions for the paths of translations, and what replaces them in URLs; none without any.
+    """Return regular expressions for the paths of translations with their replacements in URLs, if there are any.
 
     A translation is published below its locale, a page in the default language at the root.
     """
@@ -30,9 +30,9 @@ def locale_renames(configuration: str) -> Renames:
 
 
 def locale_folders(configuration: str) -> dict[str, str]:
-    """Return the folders that Hugo's configuration has for the pages of each language, by the folders' URLs.
+    """Return the content folder of each language in Hugo's configuration, by the folder's URL.
 
-    Those in the default language are published at the root, if the configuration does not say otherwise.
+    The default language is published at the root, unless the configuration says otherwise.
     """
     keys = {str(name).lower(): value for name, value in _keys(configuration).items()}
     languages = keys.get("languages")
@@ -83,7 +83,7 @@ def _any(locales: Iterable[str]) -> str:
 
 
 def _entries(value: object) -> Iterator[object]:
-    """Yield the entries of a list, and those of a mapping as mappings of one key."""
+    """Yield the entries of a list, or the entries of a mapping as one-key mappings."""
     if isinstance(value, dict):
         yield from ({name: each} for name, each in value.items())
     elif isinstance(value, list):
@@ -91,7 +91,7 @@ def _entries(value: object) -> Iterator[object]:
 
 
 def _keys(text: str) -> Mapping[str, Any]:
-    """Return the keys of TOML, YAML or JSON; none for other text."""
+    """Return the keys of a TOML, YAML or JSON string; none for other text."""
     for parse in (tomllib.loads, lambda source: yaml.load(source, _Loader)):
         try:
             keys = parse(text)

@@ -1,7 +1,7 @@
 """Reads a page into a document by its format: bytes, text, tree, sections.
 
-Knows no network and no index. `PageReader` does so in a process that may be killed, because the Web holds pages that no
-parser survives.
+`PageReader` does this in a process that can be killed, because some pages on the Web hang or crash any parser.
+Independent of the network and the index.
 """
 
 from collections.abc import Callable, Mapping
@@ -21,11 +21,10 @@ NO_SELECTORS: Mapping[str, Any] = {}
 
 
 def read_page(page: Page, html: Mapping[str, Any] = NO_SELECTORS) -> Document:
-    """Return the title, language and sections of `page`. Raises UnreadablePage where no text can be had.
+    """Return the title, language and sections of `page`. Raises UnreadablePage if it has no readable text.
 
-    A page that declares no language has the one of its URL or of its prose, if that is certain.
-    `html` are the selectors of its collection, as the settings of an index hold them. May take arbitrarily long on
-    hostile input: jobs use PageReader.
+    If a page declares no language, it is derived from its URL or its prose when certain. `html` are the collection's
+    selectors, as stored in the index settings. This may take arbitrarily long on hostile input, so jobs use PageReader.
     """
     entry = formats.format_of_page(page)
     if entry is None:
@@ -39,9 +38,9 @@ def read_page(page: Page, html: Mapping[str, Any] = NO_SELECTORS) -> Document:
 
 
 def reader_of(entry: formats.DocumentFormat, html: Mapping[str, Any] = NO_SELECTORS) -> Callable[[Page], Document]:
-    """Return the function that reads pages of a format, by `html` as read_page does.
+    """Return the function that reads pages of a format. `html` is as in read_page.
 
-    Parsers are slow to load: only its own is imported.
+    Parsers are slow to load, so only the format's own parser is imported.
     """
     if entry in (formats.HTML, formats.XHTML):
         from pipelines.indexing.reading.formats.html import read_html
@@ -62,11 +61,11 @@ def reader_of(entry: formats.DocumentFormat, html: Mapping[str, Any] = NO_SELECT
 
 @dataclass(frozen=True)
 class PageReader(Generic[T]):
-    """Runs `read` (read_page, or a function that calls it) in a process of its own.
+    """Runs `read` (read_page, or a function that calls it) in a separate process.
 
-    A page that hangs or crashes it is an UnreadablePage. A page may take `patience` times the limit of its format and
-    size. The process starts at the first page (some tenths of a second) and ends with the reader or the program; that
-    of a `child` is shared with others.
+    A page that hangs or crashes the process raises UnreadablePage. A page may take `patience` times the limit of its
+    format and size. The process starts with the first page (some tenths of a second) and ends with the reader or the
+    program; readers may share the process of a `child`.
     """
 
     read: Callable[[Page], T]
@@ -74,13 +73,13 @@ class PageReader(Generic[T]):
     child: Child = field(default_factory=Child)
 
     def __call__(self, page: Page) -> T:
-        """Return `read(page)`. Raises UnreadablePage, also for a page that takes too long or kills the process.
+        """Return `read(page)`. Raises UnreadablePage, also if the page takes too long or kills the process.
 
-        ChildNotStarted, which is not the page's fault, passes through.
+        ChildNotStarted, which is not the page's fault, propagates.
         """
         entry = formats.format_of_page(page)
         if entry is None or len(page.body) > entry.max_bytes:
-            return self.read(page)  # refuses it, without sending it through a pipe
+            return self.read(page)  # raises at once, without sending the page through a pipe
         try:
             return self.child(self.read, page, self.patience * entry.limit_s(len(page.body)))
         except (UnreadablePage, ChildNotStarted):

@@ -1,6 +1,6 @@
-"""Reads text that is set in lines, as man sets its pages: headings, paragraphs, entries, examples.
+"""Parses text that is typeset in lines, like man pages: headings, paragraphs, entries, examples.
 
-It is prose, though it stands in a `<pre>` or is indented. Knows no HTML and no sections.
+The text is prose although it is in a `<pre>` or indented. Independent of HTML and sections.
 """
 
 import re
@@ -10,15 +10,21 @@ from typing import NamedTuple
 
 from pipelines.indexing.reading.text import as_paragraph
 
-_NARROWEST, _FILLED = 60, 0.8  # characters of most lines, and the share of it that lines of a paragraph have
-_LETTERS = 0.7  # of the words of a paragraph have letters only
+_NARROWEST, _FILLED = (
+    60,
+    0.8,
+)  # least text width in characters, and the share of the width that lines of a paragraph fill
+_LETTERS = 0.7  # share of words in a paragraph that have only letters
 _BULLETS = ("o", "•", "·", "*", "-", "+")
-# Of all words at least so many stand in paragraphs, the rest are names, signatures and examples; and so many in one.
+# Minimum share of all words in paragraphs (the rest are names, signatures and examples), and minimum words in one.
 _PROSE, _LONG = 0.4, 12
 
 
 class SetText(NamedTuple):
-    """A part of a text: a `heading`, what keeps its lines (`lined`), else a paragraph, which may hang at a `term`."""
+    """A part of a text: a `heading`, a part that keeps its line breaks (`lined`), or a paragraph.
+
+    A paragraph may be the description of a `term`.
+    """
 
     text: str
     term: str = ""
@@ -27,10 +33,10 @@ class SetText(NamedTuple):
 
 
 def parts_of(text: str) -> list[SetText]:
-    """Return the parts of a text that is prose, none of one that is code."""
+    """Return the parts of a text if it is prose; none if it is code."""
     lines = [line.rstrip() for line in text.expandtabs().split("\n")]
     lengths, parts = sorted(map(len, filter(None, lines))), list[SetText]()
-    width = lengths[len(lengths) * 3 // 4] if lengths else 0  # some may be longer, of examples
+    width = lengths[len(lengths) * 3 // 4] if lengths else 0  # lines of examples may be longer
     known = frozenset(re.findall(r"\w+", text))
     for part in re.split(r"\n{2,}|\n(?= *[-*•] +\S)", "\n".join(lines).strip("\n")):
         first, _, rest = part.partition("\n")
@@ -44,16 +50,16 @@ def parts_of(text: str) -> list[SetText]:
 
 
 def _part(lines: list[str], width: int, known: Collection[str]) -> SetText:
-    """Return a paragraph, with what hangs before it as its term if that is no bullet, or what keeps its lines.
+    """Return a paragraph, with the hanging text before it as its term (unless that is a bullet), or lines to keep.
 
-    A word that is divided at the end of a line is one word if it is among the `known`.
+    A word hyphenated at the end of a line is joined without its hyphen if the joined word is among the `known`.
     """
 
     def joined(word: re.Match[str]) -> str:
         return word[1] + word[2] if word[1] + word[2] in known else f"{word[1]}-{word[2]}"
 
     term, body = _divide(lines)
-    text = re.sub(r"(?<=\w)\u2010\n *", "", "\n".join(body))  # as man divides words
+    text = re.sub(r"(?<=\w)\u2010\n *", "", "\n".join(body))  # man hyphenates words this way
     words = as_paragraph(re.sub(r"\b(\w+)-\n *(\w+)", joined, text))
     has_columns = any(re.search(r"\S {3,}\S", line) for line in body)
     is_whole = _fills(lines[-len(body) :], width) if len(body) > 1 else term or _is_sentence(words)
@@ -63,13 +69,13 @@ def _part(lines: list[str], width: int, known: Collection[str]) -> SetText:
 
 
 def _divide(lines: Sequence[str]) -> tuple[str, Sequence[str]]:
-    """Return the term that hangs before a paragraph, "" if none does, and the lines of the paragraph."""
+    """Return the hanging term before a paragraph ("" if none) and the lines of the paragraph."""
     first, *rest = lines
     gap = re.match(r" *(?:[-+*•] +|\S.*?  +)(?=\S)", first)
     column = _indent(rest[0]) if rest else gap.end() if gap else 0
     if column <= _indent(first):
         return "", lines
-    if first[column - 1 : column].strip():  # it reaches over the indentation
+    if first[column - 1 : column].strip():  # the term is wider than the indentation
         return first.strip(), rest
     return re.sub(r"^[-+*•] +", "", first[:column].strip()), [*filter(None, [first[column:]]), *rest]
 
@@ -83,7 +89,7 @@ def _reads(words: str) -> bool:
 
 
 def _fills(lines: Sequence[str], width: int) -> bool:
-    """Return whether all lines but the last are as long as the text is wide."""
+    """Return whether all lines but the last are about as long as the text is wide."""
     return all(len(line) >= _FILLED * max(width, _NARROWEST) for line in lines[:-1])
 
 

@@ -1,7 +1,8 @@
-"""Tells pages whose texts are the same from pages whose texts are not, by a sketch of each.
+"""Compares the texts of pages by compact sketches, to find pages with the same text.
 
-A sketch is the title and the least hashes of all runs of a few words (Broder's bottom-k sketch): what two of them share
-estimates what the texts share, and one takes some hundred bytes. Knows no URLs and no store.
+A sketch consists of the title and the smallest hashes of all runs of a few words (Broder's bottom-k sketch). The
+overlap of two sketches estimates the overlap of the texts. A sketch takes a few hundred bytes. Independent of URLs and
+the store.
 """
 
 import re
@@ -14,29 +15,29 @@ from pipelines.page.flow import flat_blocks
 from pipelines.page.tree import Document
 from pipelines.records import Page
 
-# With 64 hashes the share is known to 5 %, one standard deviation, where it is 0.8.
+# With 64 hashes, the standard deviation of an estimated share of 0.8 is 5 %.
 HASHES, RUN = 64, 4
-# Two versions of a page, of which one names the other as canonical, share more than that; two pages of a template that
-# say the same of different things ("To install the server …") share a third.
+# Two versions of a page, one naming the other as canonical, share more than this. Two pages from one template with
+# different subjects ("To install the server …") share a third.
 SAME_SHARE = 0.8
 _WORD = re.compile(r"\w+")
 _SIZE = 8  # characters of a hash
 
 
 def sketch_page(page: Page) -> str:
-    """Return the sketch of what can be read of `page`. Raises UnreadablePage."""
+    """Return the sketch of the readable text of `page`. Raises UnreadablePage."""
     return sketch_of(read_page(page))
 
 
 def sketch_of(document: Document) -> str:
-    """Return the sketch of a document's text, without what its readers do not see."""
+    """Return the sketch of a document's text, without the parts that readers do not see."""
     headings = (heading for section in document.sections for heading in section.headings[:1])
     hashes = nsmallest(HASHES, set(map(_hash, _runs(document))))
     return _hash(next(headings, document.label)) + "".join(hashes)
 
 
 def is_same(one: str, other: str) -> bool:
-    """Return whether the texts of two sketches are the same, but for small changes: under one title."""
+    """Return whether two sketches have the same title and, apart from small changes, the same text."""
     if one[:_SIZE] != other[:_SIZE]:
         return False
     left, right = _hashes(one), _hashes(other)

@@ -1,7 +1,7 @@
-"""The folder of sources that a generator publishes, as its configuration says.
+"""Finds the folder of sources that a documentation generator publishes, from its configuration.
 
-Reads a few keys of files that are written for other programs, and runs nothing: what a key can't be read from has its
-default. Knows no generator and no URL.
+It reads a few keys from files written for other programs, and executes nothing. A key that cannot be read has its
+default. Independent of specific generators and URLs.
 """
 
 import ast
@@ -21,10 +21,10 @@ from pipelines.indexing.reading.formats import MARKDOWN
 from pipelines.indexing.reading.locales import Renames, locale_folders, locale_renames
 
 UrlStyle = Literal["keep", "html", "directory", "bare"]
-# How the parts of a path are called in URLs: as they are, without capitals, or as GitHub calls the anchor of a heading.
+# How parts of a path are written in URLs: unchanged, in lower case, or as slugs like GitHub's heading anchors.
 Names = Literal["", "lower", "slugs"]
-Read = Callable[[str], str | None]  # a path to its text, None if there is no such file
-# A docs folder lies at most so deep below the file that configures its site: src/content/docs/en/guides.
+Read = Callable[[str], str | None]  # returns the text of a path, None if there is no such file
+# Greatest depth of a docs folder below the configuration of its site: src/content/docs/en/guides.
 _LEVELS_UP = 6
 _INDEXES = ("index.md", "_index.md", "_index.html", "index.mdx", "SUMMARY.md", "layout.tsx", "layout.jsx", "_meta.js")
 _INDEX = (r"(^|/)(?:_?index|readme)$", r"\1")
@@ -34,16 +34,18 @@ _REWRITE = re.compile(r"""["']([^"'\n]+)["']\s*:\s*["']([^"'\n]*)["']""")
 
 @dataclass(frozen=True, slots=True)
 class SourceFolder:
-    """How a generator publishes files.
+    """A folder of source files, and how a generator publishes them.
 
-    `config` is the file that says so. `root` is the folder whose files are its pages, with a slash at the end.
-    `formats` are pairs of media types: of a file by its suffix, and as the generator reads it. `exclude` are regular
-    expressions for paths below the root that become no page. `renames` are regular expressions, and what replaces them
-    in the paths of pages without their suffix: an index leaves its folder with a slash. `names` says how the parts of
-    these paths are called in URLs. Then `routes` are folders and what they are called in URLs, a template if it has
-    words after a colon; files beside them are no pages. The key `whole` of a page's front matter names its path. With
-    `titles` templates mean its title by `:title` and `:slug`, else the name of its file. Where there are `pages`, other
-    files of Markdown are none.
+    `config` is the file that declares this. `root` is the folder that contains the pages, with a trailing slash.
+    `formats` are pairs of media types: the type by suffix, and the type as which the generator reads the file.
+    `exclude` are regular expressions for paths below the root that are not published. `renames` are regular expressions
+    and their replacements, applied to the paths of pages without suffix; an index page leaves its folder's path with a
+    trailing slash. `names` is how the parts of these paths are written in URLs.
+
+    `routes` map folders to their path in URLs, or to a template if it has words after a colon; if there are any, files
+    outside these folders are not pages. `whole` is the front matter key that sets a page's full path. With `titles`,
+    `:title` and `:slug` in templates mean the page's title, else its file name. If `pages` is not empty, other Markdown
+    files are not pages.
     """
 
     generator: str
@@ -61,11 +63,11 @@ class SourceFolder:
 
     @property
     def named_within(self) -> bool:
-        """Whether the front matter of a page may name its URL."""
+        """Whether the front matter of a page may set its URL."""
         return bool(self.whole or self.routes)
 
     def publishes(self, path: str) -> bool:
-        """Return whether the file or folder `path` is, or lies in, the pages; what was built from them is not."""
+        """Return whether the file or folder `path` is within the published pages; build output is not."""
         inner = path.removeprefix(self.root)
         if not path.startswith(self.root) or any(re.search(pattern, inner) for pattern in self.exclude):
             return False
@@ -74,25 +76,28 @@ class SourceFolder:
         return not self.routes or any(inner.startswith(place) for place, _ in self.routes)
 
     def covers(self, folder: str) -> bool:
-        """Return whether `folder` holds the pages, or lies in them."""
+        """Return whether `folder` contains the published pages or is within them."""
         folder = folder.rstrip("/") + "/"
         return self.root.startswith(folder) or self.publishes(folder)
 
 
 @dataclass(frozen=True, slots=True)
 class Publishing:
-    """How a generator publishes whose configuration is only searched for it: the keys of `publishes` in its table.
+    """The publishing rules of a generator whose configuration is searched with regular expressions.
 
-    `configs` are files of which one configures a site, if it has the regular expression `sign`. Its pages lie in the
-    folder that the group of `folder` finds in it; else in the first of `folders` below that has an index, else in the
-    last one. Both lists are names separated by spaces. Their URLs end by `url_style`, or by the style of `styles` whose
-    regular expression the configuration has. Parts of paths are called as `names` says, unless the configuration has
-    the regular expression `keeps_names`. Markdown is read as the media type `reads`. The groups of `routes` find
-    folders and their templates, beside those of `places`: one without a folder is that of the only place. Pages are the
-    files that the file `contents` links to, if there is one. The group of `rewrites` finds what the configuration says
-    that paths become: `'en/:rest*': ':rest*'`; that of `leaves_out` a list of what is not published. With `locales` a
-    file `page.fr.md` is a translation if the configuration has the locale, and a locale may have a folder. The others
-    are as in SourceFolder.
+    Each field is a key of `publishes` in the generator's table. Fields not described here are as in SourceFolder.
+
+    `configs` are file names; one of them configures a site if it matches `sign`. The pages are in the folder captured
+    by `folder`, else in the first of `folders` that has an index, else in the last of them. `configs` and `folders` are
+    names separated by spaces. URLs end as `url_style` says, or in the first style of `styles` whose regular expression
+    matches the configuration. Parts of paths are written as `names` says, unless the configuration matches
+    `keeps_names`. Markdown is read as the media type `reads`.
+
+    `routes` captures folders and their templates, in addition to those in `places`; a template without a folder applies
+    to the only entry of `places`. If the file `contents` exists, the pages are the files that it links to. `rewrites`
+    captures the configured path rewrites (`'en/:rest*': ':rest*'`), and `leaves_out` a list of unpublished paths. With
+    `locales`, a file `page.fr.md` is a translation if the configuration declares the locale, and a locale may have its
+    own folder.
     """
 
     configs: str
@@ -116,7 +121,7 @@ class Publishing:
     locales: bool = False
 
     def sources(self, name: str, read: Read, place: str) -> SourceFolder | None:
-        """Return the folder that a configuration in `place` of the generator `name` publishes, None without one."""
+        """Return the folder published by a configuration in `place` for the generator `name`, or None."""
         path, text = first_file(read, place, *self.configs.split()) or ("", None)
         if text is None or not re.search(self.sign, text, re.MULTILINE):
             return None
@@ -150,7 +155,7 @@ class Publishing:
 
 
 def _joined(place: str, by_locale: Mapping[str, str]) -> tuple[str, Renames, tuple[str, ...]]:
-    """Return the folder that holds those of all locales, what these are called in URLs, and what else is no page."""
+    """Return the common folder of all locales, renames from their folders to URLs, and patterns of other folders."""
     root = f"{normpath(join(place, commonpath(by_locale.values())))}/"
     paths = [(f"{normpath(join(place, folder))}/", to) for to, folder in by_locale.items()]
     names = [(re.escape(path.removeprefix(root)), to) for path, to in paths if path != root]
@@ -159,7 +164,7 @@ def _joined(place: str, by_locale: Mapping[str, str]) -> tuple[str, Renames, tup
 
 
 def _left_out(listed: str) -> Iterator[str]:
-    """Yield the names of a list in YAML as patterns; a name is a file or a folder, and may have wildcards."""
+    """Yield the names in a YAML list as patterns. A name is a file or a folder, and may contain wildcards."""
     try:
         names = yaml.safe_load(listed)
     except (yaml.YAMLError, ValueError, RecursionError):
@@ -170,7 +175,7 @@ def _left_out(listed: str) -> Iterator[str]:
 
 
 def _rename(path: str, by: str) -> tuple[str, str]:
-    """Return a rewrite of paths (`packages/:name/docs/:rest*` to `:name/:rest*`) as a rename of pages."""
+    """Return a path rewrite (`packages/:name/docs/:rest*` to `:name/:rest*`) as a rename of pages."""
     path, by = (re.sub(r"\.\w+$", "", each).lstrip("/") for each in (path, by))
     pattern = ""
     for name, several, rest in re.findall(r":(\w+)(?:\([^()]*\))?(\*|\+)?|([^:]+|:)", path):
@@ -180,7 +185,7 @@ def _rename(path: str, by: str) -> tuple[str, str]:
 
 
 def upwards(folder: str) -> Iterator[str]:
-    """Yield `folder` and those above it in which its site may be configured, each with a slash at the end."""
+    """Yield `folder` and the parents that may contain the site's configuration, each with a trailing slash."""
     path = PurePosixPath(folder)
     for place in (path, *path.parents)[: _LEVELS_UP + 1]:
         if place == path or place.name:
@@ -188,13 +193,13 @@ def upwards(folder: str) -> Iterator[str]:
 
 
 def first_file(read: Read, place: str, *names: str) -> tuple[str, str] | None:
-    """Return the path and the text of the first file of `place` with one of these names, if there is one."""
+    """Return the path and text of the first existing file in `place` with one of these names, or None."""
     texts = ((place + name, read(place + name)) for name in names)
     return next(((path, text) for path, text in texts if text is not None), None)
 
 
 def python_keys(text: str) -> dict[str, Any]:
-    """Return the names that a file of Python sets to literal values, without running it."""
+    """Return the names that a Python file sets to literal values, without executing it."""
     keys: dict[str, Any] = {}
     try:
         statements = ast.parse(text).body

@@ -1,7 +1,7 @@
-"""The document formats: their suffixes, media types and limits, declared once.
+"""Declares the document formats, with their suffixes, media types and limits, in one place.
 
-Crawler, folder and reader decide by the table formats.yaml beside this folder. No parser is loaded: `reading.read`
-names the function for each format.
+The crawler, the folder source and the reader all use the table formats.yaml next to this folder. No parser is imported
+here; `reading.read` maps each format to its function.
 """
 
 import re
@@ -13,13 +13,13 @@ from pydantic import TypeAdapter
 from pipelines.records import Page
 from pipelines.text.phrases import read_table
 
-# The largest of 5,012 pages of the Ray, Python and Postgres documentation has 2 MB (an index of all terms), the
-# largest with text of its own 0.6 MB; 5 MB take lxml 0.6 s.
+# Of 5,012 pages of the Ray, Python and Postgres documentation, the largest has 2 MB (an index of all terms), and the
+# largest with prose 0.6 MB. lxml parses 5 MB in 0.6 s.
 MAX_BYTES = 5_000_000
 TIMEOUT_S = 2.0
-# Pages of 0.2 to 2 MB on five sites take 0.2 to 1 s a MB to be read and cut, on a busy core twice as long.
+# Reading and cutting pages of 0.2 to 2 MB on five sites takes 0.2 to 1 s per MB, on a busy core twice as long.
 SECONDS_PER_MB = 4.0
-# Media types of servers that do not know: the file name decides, then the first bytes.
+# Media types of servers that don't know the type: the file name decides, then the first bytes.
 VAGUE_TYPES = (
     *("", "text/plain", "application/octet-stream", "binary/octet-stream"),
     *("unknown/unknown", "application/unknown"),
@@ -28,13 +28,13 @@ VAGUE_TYPES = (
 
 @dataclass(frozen=True, slots=True)
 class DocumentFormat:
-    """One format.
+    """A document format.
 
-    `media_types` begins with the type that pages are stored with. `signatures` are the first bytes, in lower case,
-    that give a body away; where they are `certain` they win over the media type. `links` is the syntax in which a page
-    names other pages. `linked` is False for a format that a site links to only as the source of a page, so that a crawl
-    leaves it. `weight` is the preference in the header Accept. A body of more than `max_bytes` is not read, and reading
-    may take `limit_s` of its size.
+    `media_types` begins with the type under which pages are stored. `signatures` are the first bytes, in lower case,
+    that identify a body; if they are `certain`, they override the media type. `links` is the link syntax of the format.
+    `linked` is False for a format that sites link to only as the source of a page, so a crawl skips it. `weight` is the
+    preference in the Accept header. A body of more than `max_bytes` is not read. Reading a body may take `limit_s` of
+    its size.
     """
 
     media_types: tuple[str, ...]
@@ -52,7 +52,7 @@ class DocumentFormat:
         return self.media_types[0]
 
     def limit_s(self, size: int) -> float:
-        """Return the seconds of processor time that reading a body of `size` bytes may take."""
+        """Return the seconds of CPU time that reading a body of `size` bytes may take."""
         return self.timeout_s + SECONDS_PER_MB * size / 1e6
 
 
@@ -62,7 +62,7 @@ _LONGEST_PREAMBLE = 4096
 FORMATS = tuple(TypeAdapter(dict[str, DocumentFormat]).validate_python(read_table(__name__)).values())
 HTML, XHTML, MARKDOWN, MDX, PDF, RESTRUCTURED_TEXT, ASCIIDOC, NOTEBOOK, TEXT, *_DIALECTS = FORMATS
 PYTHON_MARKDOWN, VUE_MARKDOWN, MYST, MYST_NOTEBOOK = _DIALECTS
-# Of these generators make pages of HTML.
+# Formats from which generators build HTML pages.
 SOURCES = (ASCIIDOC, MARKDOWN, MDX, NOTEBOOK, RESTRUCTURED_TEXT)
 
 _BY_SUFFIX = {suffix: entry for entry in FORMATS for suffix in entry.suffixes}
@@ -70,27 +70,28 @@ _BY_TYPE = {media_type: entry for entry in FORMATS for media_type in entry.media
 
 
 def format_of_name(name: str) -> DocumentFormat | None:
-    """Return the format that the suffix of a path or file name stands for, if it is known."""
+    """Return the format for the suffix of a path or file name, if known."""
     parts = name.rsplit("/", 1)[-1].lower().split(".")[1:]
     return next((_BY_SUFFIX[suffix] for suffix in (".".join(parts[-2:]), *parts[-1:]) if suffix in _BY_SUFFIX), None)
 
 
 def format_of_type(media_type: str) -> DocumentFormat | None:
-    """Return the format of a media type, if it is known; text/plain may be any other too (see VAGUE_TYPES)."""
+    """Return the format of a media type, if known. text/plain may hide any other format (see VAGUE_TYPES)."""
     return _BY_TYPE.get(media_type.strip().lower())
 
 
 def format_of_body(body: bytes) -> DocumentFormat | None:
-    """Return the format that the first bytes of `body` give away, if they do; comments may stand before them."""
+    """Return the format identified by the first bytes of `body`, if any; comments may come first."""
     preamble = _PREAMBLE.match(body, 0, _LONGEST_PREAMBLE)
     head = body[preamble.end() if preamble else 0 :][:100].lower()
     return next((entry for entry in FORMATS if entry.signatures and head.startswith(entry.signatures)), None)
 
 
 def format_of_page(page: Page) -> DocumentFormat | None:
-    """Return the format of a page: its media type; where that is vague its name, then its beginning, then text.
+    """Return the format of a page, by its media type, else its file name, else its first bytes, else plain text.
 
-    None for a media type that is not read. A certain signature wins over all.
+    The later criteria apply only if the media type is vague; an unsupported type gives None. A certain signature
+    overrides everything.
     """
     sniffed = format_of_body(page.body)
     if sniffed and sniffed.certain:
@@ -101,9 +102,9 @@ def format_of_page(page: Page) -> DocumentFormat | None:
 
 
 def accept_header() -> str:
-    """Return the value of Accept: all formats by their weights, anything else at last.
+    """Return the Accept header: all formats by their weights, and anything else last.
 
-    Markdown is not among them: the anchors of a page's twin in Markdown are not those of the page that readers see.
+    Markdown is left out: the anchors in a page's Markdown version differ from the anchors that readers see.
     """
     types = (
         entry.media_type + (f";q={entry.weight:g}" if entry.weight < 1 else "")

@@ -1,6 +1,6 @@
-"""Turns AsciiDoc into Markdown: blocks, lists, tables, and what stands in the text.
+"""Converts AsciiDoc to Markdown: blocks, lists, tables and inline markup.
 
-Attributes have the values that the page sets, which `ifdef` asks for too. No other file is read.
+Attributes have the values that the page sets; `ifdef` tests these too. Other files are not read.
 """
 
 import csv
@@ -16,8 +16,8 @@ from pipelines.text.phrases import read_names, read_table
 _TABLE, _NAMES = read_table(__name__), read_names(__name__)
 _LINE = re.compile("|".join(_TABLE["lines"]))
 _CONDITION, _CELL, _CODE, _CALLOUT = (re.compile(_TABLE[name]) for name in ("condition", "cell", "code", "callout"))
-LONGEST_VALUE, DEEPEST, MOST_COLUMNS = 1_000, 20, 100  # of attributes, blocks within blocks, tables
-_ENDS = frozenset(("fence", "style", "id", "more", "mark", "term"))  # a paragraph without an empty line
+LONGEST_VALUE, DEEPEST, MOST_COLUMNS = 1_000, 20, 100  # limits for attributes, nested blocks, tables
+_ENDS = frozenset(("fence", "style", "id", "more", "mark", "term"))  # end a paragraph without an empty line
 
 
 def from_asciidoc(text: str) -> str:
@@ -33,7 +33,7 @@ def slug(title: str) -> str:
 
 
 def _wanted(lines: Iterable[str], attributes: dict[str, str]) -> Iterator[str]:
-    """Yield the lines that the conditions around them let stand, as `attributes` are when a line is read."""
+    """Yield the lines that are not hidden by conditions. `attributes` are evaluated when each line is read."""
     hidden: list[bool] = []
     for line in lines:
         if (condition := _CONDITION.match(line)) is None:
@@ -52,18 +52,18 @@ def _wanted(lines: Iterable[str], attributes: dict[str, str]) -> Iterator[str]:
 
 
 class _Blocks:
-    """Reads the blocks of a page, or of a block that has some: what is done, and the lists that are open."""
+    """Parses the blocks of a page or of a container block; tracks the written lines and the open lists."""
 
     def __init__(self, lines: Iterable[str], attributes: dict[str, str], depth: int = 0) -> None:
         self._lines, self._attributes, self._depth = iter(lines), attributes, depth
-        self._back: deque[str] = deque()  # lines that were looked at too early
+        self._back: deque[str] = deque()  # lines to read again
         self._done: list[str] = []
-        self._lists: list[tuple[str, str]] = []  # the mark of each, and how far its text is indented
+        self._lists: list[tuple[str, str]] = []  # the marker of each, and the indentation of its text
         self._lead = self._style = self._title = self._id = ""
         self._joined = self._titled = False
 
     def markdown(self) -> list[str]:
-        """Return all lines."""
+        """Return all lines as Markdown."""
         while (line := self._next()) is not None:
             if line.strip():
                 self._read(line, _said(line))
@@ -103,10 +103,12 @@ class _Blocks:
 
     def _heading(self, said: dict[str, str]) -> None:
         level = len(said["level"])
-        while level == 1 and not self._titled and (line := self._next()) and line.strip():  # its author and revision
+        while (
+            level == 1 and not self._titled and (line := self._next()) and line.strip()
+        ):  # skip the author and revision lines
             if "attribute" in _said(line):
                 self._set(_said(line))
-        signs = "#" * (2 if level == 1 and self._titled else level)  # the title of a file that is included
+        signs = "#" * (2 if level == 1 and self._titled else level)  # the title of an included file
         self._titled, self._lists, self._joined = True, [], False
         own, self._id = f" {{#{self._id}}}" if self._id else "", ""
         self._put([f"{signs} {self._shown(said['heading'])}{own}"])
@@ -166,7 +168,7 @@ class _Blocks:
     def _table(self, lines: list[str], style: str) -> None:
         first, _, rest = "\n".join(lines).strip("\n").partition("\n")
         texts = [re.sub(r"\\?\|", r"\\|", self._shown(cell)) for cell in _CELL.split(f"{first}\n{rest}")[1:]]
-        if not texts:  # of comma-separated values, say
+        if not texts:  # for example, comma-separated values
             self._code(lines, "", "")
             return
         named = re.search(r"cols=(?:\"([^\"]+)|([^\",\]]+))", style)
@@ -182,7 +184,7 @@ class _Blocks:
         self._put([*written[:1], "|" + "---|" * count, *written[1:]])
 
     def _put(self, lines: list[str], style: str = "") -> None:
-        """Add a block to what stands in the innermost list, or after it."""
+        """Append a block to the innermost open list item, or after the list."""
         if not self._joined:
             self._lists, self._lead = [], ""
         indent = self._lists[-1][1] if self._lists else ""
@@ -199,7 +201,7 @@ class _Blocks:
         return re.sub(r"(?<!\\)\{([\w-]+)\}", lambda name: self._attributes.get(name[1].lower(), name[0]), text)
 
     def _shown(self, text: str) -> str:
-        """Return a text with the marks of Markdown; code in it, and what passes as it is, is kept aside meanwhile."""
+        """Return a string with Markdown markup. Code and passthrough content are set aside during the conversion."""
         kept: list[str] = []
 
         def keep(code: re.Match[str]) -> str:
@@ -214,11 +216,11 @@ class _Blocks:
 
 
 def _said(line: str) -> dict[str, str]:
-    """Return what a line says, by the names of the groups of _LINE."""
+    """Return the parts of a line by the names of the groups of _LINE."""
     match = _LINE.match(line)
     return {name: value for name, value in match.groupdict().items() if value} if match else {}
 
 
 def _kind(style: str) -> str:
-    """Return what a style makes of its block, in lower case."""
+    """Return the kind of block that a style selects, in lower case."""
     return re.split("[,.#%]", style)[0].strip().lower() or ("source" if style.startswith(",") else "")

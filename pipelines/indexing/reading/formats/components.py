@@ -1,4 +1,4 @@
-"""What an unknown component, directive or element holds for a reader: its readable attributes."""
+"""Extracts the readable attributes of unknown components, directives and elements."""
 
 import re
 from collections.abc import Mapping
@@ -6,7 +6,7 @@ from html import escape
 
 _ATTRIBUTE = re.compile(r"""([A-Za-z][\w-]*)\s*=\s*(?:"([^"]*)"|'([^']*)'|\{\s*["'`]([^"'`${}]*)["'`]\s*\})""")
 _COMPONENT = re.compile(r"</?(?:[A-Z][\w.]*|[a-z]+-[\w-]+|sup(?=\s[^<>]*/>))((?:\s[^<>]*)?)/?>")
-# Attributes of components whose value a reader sees, and some that hold several words which none sees.
+# Attributes of components whose value readers see, and attributes with several words that they never see.
 _SHOWN = (
     "title", "label", "heading", "header", "summary", "caption", "tab", "description", "alt", "alt-text", "text",
     "content", "message", "question", "answer", "data-text",
@@ -14,21 +14,21 @@ _SHOWN = (
 _UNSEEN = frozenset(
     ("class", "className", "style", "d", "id", "src", "href", "url", "sizes", "media", "on", "if", "when", "keywords")
 )
-_PHRASE = 3  # words that a value of another name has at least
+_PHRASE = 3  # minimum words in the value of any other attribute
 
 
 def attributes_of(text: str) -> dict[str, str]:
-    """Return the attributes with a text for a value, in order."""
+    """Return the attributes that have string values, in order."""
     return {name: "".join(values).strip() for name, *values in _ATTRIBUTE.findall(text)}
 
 
 def shown_words(attributes: str) -> str:
-    """Return the titles among attributes such as `title="compose.yaml" open`."""
+    """Return the readable values in an attribute string such as `title="compose.yaml" open`."""
     return shown_of(attributes_of(attributes))
 
 
 def shown_of(attributes: Mapping[str, str]) -> str:
-    """Return what a reader sees of an element that nobody knows: the values that are named so, or read as a phrase."""
+    """Return the readable text of an unknown element: values of title-like attributes, and values that are phrases."""
     named = [attributes[key] for key in _SHOWN if attributes.get(key)]
     others = (value for key, value in attributes.items() if key not in _SHOWN and key not in _UNSEEN)
     return " ".join([*named, *filter(_is_phrase, others)])
@@ -40,5 +40,5 @@ def _is_phrase(value: str) -> bool:
 
 
 def without_components(html: str) -> str:
-    """Return HTML with what a reader sees of components in the place of their tags."""
+    """Return HTML with the tags of components replaced by their readable text."""
     return _COMPONENT.sub(lambda tag: escape(shown_words(tag[1] or ""), quote=False), html)

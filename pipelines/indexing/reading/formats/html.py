@@ -1,4 +1,4 @@
-"""Reads HTML into sections: its tree, the kind of page, its own content."""
+"""Reads HTML into sections: parses the tree, determines the kind of page, and extracts its content."""
 
 from collections.abc import Mapping
 from itertools import chain, islice
@@ -25,19 +25,21 @@ from pipelines.records import Page
 
 
 def read_html(page: Page, html: Mapping[str, Any]) -> Document:
-    """Read a page of HTML or XHTML, by the selectors `html` of its collection. Raises UnreadablePage."""
+    """Read a page of HTML or XHTML, using the collection's selectors `html`. Raises UnreadablePage."""
     return document_of_html(page.url, text_of_page(page), own=generator_of_site(html))
 
 
 def document_of_html(url: str, text: str, title: str = "", language: str = "", own: Generator = ANY) -> Document:
-    """Return the document that HTML holds; `title` and `language` go before its own. Raises UnreadablePage."""
+    """Return the document for an HTML string. `title` and `language` override its own. Raises UnreadablePage."""
     root = parse_html(text)
     resolve_references(root, url)
     names = names_of(root)
     generators = [*generators_of(names), own]
     kind, label = kind_of(root, names, generators, url), _text(*islice(root.iter("title"), 1))
     language = language or declared_language(root, url)
-    titles = [title for made in generators[::-1] for title in found(made.title, root)]  # also outside the content
+    titles = [
+        title for made in generators[::-1] for title in found(made.title, root)
+    ]  # may also be outside the content
     main = main_content(root, url, names, generators, listed=kind.listed)
     title = title or _text(*titles[:1]) or _title(main, label)
     sections = () if kind.listed else _sections(url, main)
@@ -47,7 +49,9 @@ def document_of_html(url: str, text: str, title: str = "", language: str = "", o
         raise UnreadablePage(url, NEEDS_JAVASCRIPT)
     if empty and not (kind.listed or kind.contents):
         return document_between_tags(url, text, title)
-    first = next(chain.from_iterable(section.headings for section in sections[:1]), "")  # below text it names a part
+    first = next(
+        chain.from_iterable(section.headings for section in sections[:1]), ""
+    )  # a heading after text names only a part
     return Document(url, title or first or file_name(url), language, sections, label)
 
 
@@ -58,9 +62,10 @@ def _sections(url: str, main: Element) -> tuple[Section, ...]:
 
 
 def _title(main: Element, label: str) -> str:
-    """Return what a page is called: its h1. Where it has several, which may be its parts, one that its <title> has.
+    """Return the title of a page: its only h1, or one of several that its <title> contains.
 
-    Else the first one if the <title> has half of its words, as the name of a site; else the <title>.
+    Several h1 may be parts of the page. If the <title> contains none of them, it is the first h1 if half of its words
+    are in the <title>, and otherwise the <title>.
     """
     names = [words for heading in main.iter("h1") if (words := _text(heading))]
     if len(names) < 2 or not label:

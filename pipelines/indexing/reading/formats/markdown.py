@@ -1,6 +1,6 @@
-"""Reads Markdown by way of HTML, with the ids and extensions of its dialect.
+"""Reads Markdown by way of HTML, with the heading ids and extensions of its dialect.
 
-Plain Markdown is read as GitHub shows it. Python-Markdown, Vue, MDX and MyST make other ids, and boxes.
+Plain Markdown is read as GitHub renders it. Python-Markdown, Vue, MDX and MyST have different ids, and boxes.
 """
 
 import re
@@ -47,20 +47,20 @@ _OWN_ID = re.compile(r"(?:^|\s)(?:#|id=[\"']?)([\w:.-]+)")
 _WIKI_LINK = re.compile(
     r"(!?)\[\[(?!(?i:toc)\])(?=[^\[\]]*[^\W\d])([^\[\]|#]*)#?\^?([^\[\]|]*)(?:\|([^\[\]]*))?\]\](?![(\[])"
 )
-# What a page of docfx includes, marks and shows between colons.
+# DocFX markup: includes, markers, and components between colons.
 _DOCFX = re.compile(
     r"\[!(?:INCLUDE|code-[\w-]+|div|Video|notebook)(?:[^\[\]\n]|\[[^\[\]\n]*\])*\]|:::[\w-]+([^\n]{0,1000}?):::", re.I
 )
-# A reference of docfx by the id of a member: <xref:System.String.Format%2A?displayProperty=nameWithType>.
+# A DocFX reference to a member by its id: <xref:System.String.Format%2A?displayProperty=nameWithType>.
 _XREF = re.compile(r"<xref:([^\s<>?]{1,500})(?:\?([^\s<>]{0,500}))?>")
 _ASIDE = re.compile(r"%%(?:(?!%%)[^\n]){0,1000}%%|==(?=\S)([^=\n]{1,500})(?<=\S)==|(?<=\s)\^[\w-]+(?=\s*\Z)")
 _FIELD = re.compile(r"^(title|lang|language)(?::|[ \t]*=)[ \t]*(\S.*)$", re.MULTILINE)
 _BOX_TITLE = re.compile(
     r"([\w-]++)\s*(?:\{[^{}]*\}\s*)?(?:\[(?P<bracket>.*)\]\s*(?:\{[^{}]*\})?|\|\s*(?P<bar>.*)|(?P<plain>[^{|\[].*))?"
 )
-# A label that no `[label]: target` of the page names; numbers in brackets are an index.
+# A label that the page may not define with `[label]: target`. Numbers in brackets are an index instead.
 _LABEL = re.compile(r"\[(?:[^\[\]\n]*[^\W\d][^\[\]\n]*)?\]")
-_ENDS_HTML = re.compile(r"[ \t]*(?:`{3,}|~{3,}|\{:)")  # a fence, or attributes of kramdown
+_ENDS_HTML = re.compile(r"[ \t]*(?:`{3,}|~{3,}|\{:)")  # a fence, or kramdown attributes
 _VERBATIM = re.compile(r"\s*<(?:!|\?|(?:pre|script|style|textarea)\b)", re.IGNORECASE)
 _HOLDS_MARKDOWN = re.compile(r"<\w[^<>]*\smarkdown(?:=[\"']?(?:1|block|span)[\"']?)?[^<>]*>\s*$")
 _ATTRIBUTE_LIST = re.compile(
@@ -72,11 +72,11 @@ _ATTRIBUTE_LIST = re.compile(
 
 
 class Dialect(NamedTuple):
-    """How Markdown is read: the ids of headings, the sign of boxes, its own rules. `prepare` makes Markdown of it.
+    """A Markdown dialect: the ids of headings, the character that marks boxes, and extra rules.
 
-    `repeated` is the form of an id that comes again, for the `next` time after `count` times, or of the `number` that
-    docutils counts such ids and references to footnotes by. The title of a page, an
-    h1 before all other headings, has an id only with `title_has_id`.
+    `prepare` converts the source to Markdown. `repeated` formats an id that occurs again: `count` is the number of
+    earlier occurrences, `next` is one more, and `number` is docutils' running number, which also counts footnote
+    references. The title of a page, an h1 before all other headings, has an id only with `title_has_id`.
     """
 
     slug: Callable[[str], str] = slug
@@ -88,7 +88,7 @@ class Dialect(NamedTuple):
 
     @property
     def numbered(self) -> bool:
-        """Whether a heading whose title gives no id has a number as its id."""
+        """Whether a heading whose title gives no id gets a number as its id."""
         return "{number}" in self.repeated
 
 
@@ -109,16 +109,18 @@ def dialect_of(page: Page) -> Dialect:
 
 
 def read_markdown(page: Page) -> Document:
-    """Read a page of Markdown, by way of the HTML that its dialect makes of it. Raises UnreadablePage."""
+    """Read a Markdown page by way of the HTML that its dialect gives. Raises UnreadablePage."""
     rendered, fields = render([text_of_page(page)], dialect_of(page))
     language, title = fields.get("lang") or fields.get("language") or "", clean_page(fields.get("title", ""))
-    if title and rendered.endswith("<main></main>"):  # the generator lists the pages of a folder there
+    if title and rendered.endswith(
+        "<main></main>"
+    ):  # an index page, which the generator fills with a list of the folder
         return Document(page.url, title, language, ())
     return document_of_html(page.url, rendered, title, language)
 
 
 def render(parts: Sequence[str | Token], dialect: Dialect) -> tuple[str, dict[str, str]]:
-    """Return the HTML of Markdown texts and ready tokens in a row, and title, lang and language of the front matter."""
+    """Return the HTML of Markdown strings and ready tokens, and the front matter's title, lang and language."""
     parser = _parser(dialect)
     environment: dict[str, Any] = {}
     tokens: list[Token] = []
@@ -168,16 +170,16 @@ def _render_box(_renderer: Any, tokens: Sequence[Token], place: int, *_: Any) ->
         return "</div>\n"
     match = _BOX_TITLE.fullmatch(tokens[place].info.strip())
     name = match[1] if match else ""
-    label = "" if "-" in name else name.capitalize()  # `code-group` is for the generator, `note` for readers
+    label = "" if "-" in name else name.capitalize()  # readers see `note`, but not `code-group`
     title = (match["bracket"] or match["bar"] or match["plain"] if match else "") or label
     title = shown_words(title) if '="' in title else title
     return f'<div class="admonition"><p>{escapeHtml(title.strip())}</p>\n'
 
 
 def _html_block(state: StateBlock, start: int, end: int, silent: bool) -> bool:
-    """Read a block of HTML, which ends before a fence or attributes, and after a tag that says that Markdown is in it.
+    """Parse an HTML block, which also ends before a fence or attributes, and after a tag that allows Markdown inside.
 
-    So kramdown, Python-Markdown and most authors have it; in CommonMark it ends at an empty line alone.
+    kramdown, Python-Markdown and most authors expect this. In CommonMark, only an empty line ends the block.
     """
     if not html_block(state, start, end, silent):
         return False
@@ -197,7 +199,7 @@ def _html_block(state: StateBlock, start: int, end: int, silent: bool) -> bool:
 
 
 def _label_elsewhere(state: StateInline, silent: bool) -> bool:
-    """Read `[words][label]` as its words where the page does not define the label: other pages do (autorefs)."""
+    """Parse `[words][label]` as its words if the page does not define the label; other pages may (autorefs)."""
     start, last = state.pos, state.posMax
     bracket = state.src[start] == "[" and not re.match(r"[\w\])!]", state.src[max(start - 1, 0)])
     end = state.md.helpers.parseLinkLabel(state, start, True) if bracket else -1
@@ -212,7 +214,7 @@ def _label_elsewhere(state: StateInline, silent: bool) -> bool:
 
 
 def _wiki_link(state: StateInline, silent: bool) -> bool:
-    """Read `[[Page|words]]` as its words, else as the names of the page and of its part; `![[file]]` shows a file."""
+    """Parse `[[Page|words]]` as its words, or else the page's and the part's name. `![[file]]` embeds a file."""
     found = _WIKI_LINK.match(state.src, state.pos)
     if found is None or state.src[state.pos - 1 : state.pos].isalnum():
         return False
@@ -224,7 +226,7 @@ def _wiki_link(state: StateInline, silent: bool) -> bool:
 
 
 def _docfx(state: StateInline, silent: bool) -> bool:
-    """Read `:::image … alt-text="words":::` as its words; what docfx includes from other files is not there."""
+    """Parse `:::image … alt-text="words":::` as its words. DocFX includes are dropped: the files are not available."""
     found = _DOCFX.match(state.src, state.pos)
     if found is None:
         return False
@@ -235,7 +237,7 @@ def _docfx(state: StateInline, silent: bool) -> bool:
 
 
 def _xref(state: StateInline, silent: bool) -> bool:
-    """Read `<xref:Type.Member>` as the name of the member, with its type or in full where the reference says so."""
+    """Parse `<xref:Type.Member>` as the member's name, with its type or full name if the reference asks for it."""
     found = _XREF.match(state.src, state.pos) if state.src[state.pos] == "<" else None
     if found is None:
         return False
@@ -250,7 +252,7 @@ def _xref(state: StateInline, silent: bool) -> bool:
 
 
 def _label_docfx_tabs(state: StateCore) -> None:
-    """Make a label of each heading that is a link to a tab: `# [Linux](#tab/linux)`."""
+    """Turn each heading that is a tab link into a label: `# [Linux](#tab/linux)`."""
     for opening, inline, closing in zip(state.tokens, state.tokens[1:], state.tokens[2:], strict=False):
         first = inline.children[0] if opening.type == "heading_open" and inline.children else None
         if first is not None and str(first.attrGet("href") or "").startswith("#tab/"):
@@ -260,7 +262,7 @@ def _label_docfx_tabs(state: StateCore) -> None:
 
 
 def _render_math(_renderer: Any, tokens: Sequence[Token], place: int, *_: Any) -> str:
-    """Write a formula as it stands in its source."""
+    """Render a formula as written in the source."""
     token = tokens[place]
     sign = "$" if token.type == "math_inline" else "$$"
     formula = f"<{MATH}>{escapeHtml(f'{sign}{token.content}{sign}')}</{MATH}>"
@@ -274,19 +276,21 @@ def _render_html(_renderer: Any, tokens: Sequence[Token], place: int, *_: Any) -
 def _render_text(_renderer: Any, tokens: Sequence[Token], place: int, *_: Any) -> str:
     shown = _ASIDE.sub(lambda aside: aside[1] or "", _ATTRIBUTE_LIST.sub("", tokens[place].content))
     shown = escapeHtml(shown)
-    alert = re.fullmatch(r"\[!(\w+)\][+-]? ?(.*)", shown)  # GitHub's box, and Obsidian's, which may have a title
+    alert = re.fullmatch(
+        r"\[!(\w+)\][+-]? ?(.*)", shown
+    )  # a box in GitHub's syntax, or Obsidian's, which may have a title
     if alert is None or place or any(token.type != "softbreak" for token in tokens[1:2]):
         return shown
     return f"{alert[2] or alert[1].capitalize()}</p>\n<p>"
 
 
 def _render_fence(renderer: Any, tokens: Sequence[Token], place: int, *more: Any) -> str:
-    """Write code below the name that its fence gives it: ```yaml title="compose.yaml"."""
+    """Render code below the title in its info string: ```yaml title="compose.yaml"```."""
     token, info = tokens[place], tokens[place].info
     named = re.search(r"(?:^[\w.:+-]*(?:\{[^}]*\})?|\s)\[([^\[\]]+)\]", info)  # a tab of VitePress
     title = named[1] if named else shown_words(info)
     token.info = re.findall(r"^(?:\{[ \t.]*)?([^\s,:{}\[]*)", info)[0]  # ```rust,editable, ```js{1,3}, ```{.py #id}
-    if token.info == "rust":  # lines that only the compiler needs
+    if token.info == "rust":  # drop rustdoc's hidden lines
         token.content = re.sub(r"^[ \t]*#(?:[ \t].*)?\n", "", token.content, flags=re.MULTILINE)
     above = f"<p>{escapeHtml(title)}:</p>\n" if title else ""
     return above + RendererHTML.fence(renderer, tokens, place, *more)

@@ -1,6 +1,6 @@
-"""Rules for MDX: imports, exports and expressions are dropped, components leave what they hold.
+"""Defines rules for MDX: drops imports, exports and expressions, keeps readable text of components.
 
-An element that does not end is text.
+An element without an end is text.
 """
 
 import re
@@ -35,18 +35,18 @@ _INLINE = frozenset(
     ("a", "abbr", "b", "br", "cite", "code", "del", "em", "i", "img", "ins", "kbd", "mark", "q", "s", "small", "span",
      "strong", "sub", "sup", "u", "wbr")
 )  # fmt: skip
-# Characters: keeps the scan linear; the largest of a real documentation has 2,000.
+# Characters; keeps the scan linear. The largest expression in real documentation has 2,000.
 _MAX_EXPRESSION = 20_000
-_DEEP = 3  # columns of indentation, beyond which markdown-it looks for no end of a paragraph
-_FAILED = "mdx: a text, and the place in it up to which no brace is closed"
-_TICK = re.compile(r"(?<!\\)`")  # begins or ends a template
+_DEEP = 3  # columns of indentation beyond which markdown-it does not look for the end of a paragraph
+_FAILED = "mdx: a text, and the place in it up to which no brace is closed"  # key in `env`
+_TICK = re.compile(r"(?<!\\)`")  # begins or ends a template literal
 _SIGNS = re.compile(r"[{}\"'`]|/\*")
 
 
 class _Piece(NamedTuple):
-    """A tag, a comment or an expression: where it ends, its words, its HTML and its name if it is a tag of HTML.
+    """A tag, comment or expression: its end, its words, its HTML, and its name if it is an HTML tag.
 
-    `apart` if it is a block of its own where it begins a line, `component` if its words are a title.
+    `apart` means that it is a separate block at the beginning of a line, `component` that its words are a title.
     """
 
     end: int
@@ -58,7 +58,7 @@ class _Piece(NamedTuple):
 
 
 def mdx(parser: MarkdownIt) -> None:
-    """Read modules, elements and expressions."""
+    """Parse modules, elements and expressions."""
     parser.disable(["code", "html_block", "html_inline"])
     parser.block.ruler.before("table", "module", _module)
     parser.block.ruler.before("fence", "element", _block, ENDS)
@@ -76,9 +76,9 @@ def _target(text: str, start: int, end: int) -> tuple[str, int] | None:
 
 
 def _module(state: StateBlock, start: int, end: int, silent: bool) -> bool:
-    """Read imports and exports, which end before an empty line outside all brackets and templates.
+    """Parse imports and exports, which end before an empty line outside all brackets and templates.
 
-    One whose brackets do not close ends at the first empty line.
+    If its brackets are never closed, the module ends at the first empty line.
     """
     if silent or state.blkIndent or state.sCount[start] or not _MODULE.match(state.src, state.bMarks[start]):
         return False
@@ -98,9 +98,9 @@ def _module(state: StateBlock, start: int, end: int, silent: bool) -> bool:
 
 
 def _block(state: StateBlock, start: int, end: int, silent: bool) -> bool:
-    """Read the tags and expressions that begin a line and are no part of a sentence.
+    """Parse the tags and expressions that begin a line and are not part of a sentence.
 
-    They have their lines to themselves, or are tags of blocks, or go over several lines. What follows is a block.
+    They fill their lines, or are tags of block elements, or span several lines. The text after them is a new block.
     """
     pieces = _leading(state, start, last_place(state, start, end))
     if not pieces:
@@ -116,7 +116,7 @@ def _block(state: StateBlock, start: int, end: int, silent: bool) -> bool:
 
 
 def _paragraph(state: StateBlock, start: int, end: int, silent: bool) -> bool:
-    """Read a paragraph, which an element ends however far it is indented: MDX has no indented code."""
+    """Parse a paragraph, which an element interrupts at any indentation: MDX has no indented code."""
     paragraph(state, start, end, silent)
     for line in range(start + 1, state.line):
         if state.sCount[line] - state.blkIndent > _DEEP and _leading(state, line, last_place(state, line, end)):
@@ -128,7 +128,7 @@ def _paragraph(state: StateBlock, start: int, end: int, silent: bool) -> bool:
 
 
 def _leading(state: StateBlock, start: int, limit: int) -> list[_Piece]:
-    """Return the pieces that begin a line up to the last one that ends a block."""
+    """Return the pieces at the beginning of a line, up to the last one that ends a block."""
     found, count = list[_Piece](), 0
     place = place_of(state, start)
     while (piece := _piece(state, place, limit)) and (piece.apart or not piece.html):
@@ -143,7 +143,7 @@ def _leading(state: StateBlock, start: int, limit: int) -> list[_Piece]:
 
 
 def _read_after(state: StateBlock, piece: _Piece, line: int, end: int) -> None:
-    """Read what follows a piece in its line: what its end tag closes in this line is no paragraph."""
+    """Parse the text after a piece in its line. Text before the piece's end tag in this line is not a paragraph."""
     rest = state.src[piece.end : state.eMarks[line]].strip()
     if piece.name and rest.endswith(f"</{piece.name}>"):
         inline = state.push("inline", "", 0)
@@ -154,7 +154,7 @@ def _read_after(state: StateBlock, piece: _Piece, line: int, end: int) -> None:
 
 
 def _inline(state: StateInline, silent: bool) -> bool:
-    """Read a tag as HTML or as its words, and an expression as its text."""
+    """Parse a tag as HTML or as its words, and an expression as its text."""
     piece = _piece(state, state.pos, state.posMax)
     if piece is None:
         return False
@@ -170,7 +170,7 @@ def _inline(state: StateInline, silent: bool) -> bool:
 
 
 def _piece(state: StateBlock | StateInline, place: int, limit: int) -> _Piece | None:
-    """Return the tag, comment or expression that begins at `place`, if one does and ends before `limit`."""
+    """Return the tag, comment or expression that begins at `place` and ends before `limit`, if any."""
     if state.src.startswith("{", place, limit):
         return _expression(state, place, limit)
     if state.src.startswith("<!--", place, limit):
@@ -203,7 +203,7 @@ def _element(state: StateBlock | StateInline, place: int, limit: int) -> _Piece 
 
 
 def _end_of_tag(state: StateBlock | StateInline, place: int, limit: int) -> int:
-    """Return the place after the ">" of a tag, -1 if it has none; values in quotes and braces may hold one."""
+    """Return the position after the ">" of a tag, or -1. Values in quotes and braces may contain ">"."""
     while place < limit:
         sign = state.src[place]
         if sign == ">":
@@ -221,7 +221,7 @@ def _end_of_tag(state: StateBlock | StateInline, place: int, limit: int) -> int:
 
 
 def _end_of_expression(state: StateBlock | StateInline, place: int, limit: int) -> int:
-    """Return what end_of_braces does; near a brace that was looked through for nothing no other one is."""
+    """Return the result of end_of_braces; after a failed search, nearby braces are not searched again."""
     text, until = state.env.get(_FAILED, ("", 0))
     if text is state.src and place < until:
         return -1
@@ -232,7 +232,7 @@ def _end_of_expression(state: StateBlock | StateInline, place: int, limit: int) 
 
 
 def end_of_braces(text: str, place: int, limit: int = sys.maxsize) -> int:
-    """Return the place after the brace that closes the one at `place`, -1 if none does within _MAX_EXPRESSION."""
+    """Return the position after the brace that closes the one at `place`, or -1 if none does within _MAX_EXPRESSION."""
     depth, quote, after = 0, "", place
     for found in _SIGNS.finditer(text, place, min(limit, len(text), place + _MAX_EXPRESSION)):
         sign, number = found[0], found.start()

@@ -1,6 +1,6 @@
-"""Rules for MyST: directives, roles, labels, comments, and links without words.
+"""Defines rules for MyST: directives, roles, labels, comments, and links without text.
 
-A directive with text becomes its title and its text, one with code becomes code, a role becomes its words.
+A directive with text becomes its title and its text, a directive with code becomes code, and a role becomes its words.
 """
 
 import re
@@ -20,7 +20,7 @@ from pipelines.text.phrases import read_names
 
 _DIRECTIVE = re.compile(r"\{(?P<name>[\w:.+-]+)\}[ \t]*(?P<argument>.*)")
 _ROLE = re.compile(r"\{([\w:+-]{1,50})\}(`+)(?!`)(.{1,5000}?)(?<!`)\2(?!`)", re.DOTALL)
-_UNNAMED = re.compile(r"\[\]\(([^()<>\s]+)\)")  # shows what it leads to
+_UNNAMED = re.compile(r"\[\]\(([^()<>\s]+)\)")  # a link without text, shown as the name of its target
 _TITLED = re.compile(r"(.+?)\s*<([^<>]+)>", re.DOTALL)
 _OPTIONS = re.compile(r"\A(?:[ \t]*---[ \t]*\n(?:.*\n)*?[ \t]*---[ \t]*(?:\n|\Z)|(?:[ \t]*:[\w-]+:.*(?:\n|\Z))*)")
 _NAMES = read_names(__name__)
@@ -28,7 +28,7 @@ _FENCES = ("fence", "colon_fence")
 
 
 def myst(parser: MarkdownIt) -> None:
-    """Read what MyST adds to Markdown."""
+    """Parse the MyST extensions of Markdown."""
     parser.use(myst_block_plugin).use(colon_fence_plugin)
     parser.add_render_rule("myst_target", _render_target)
     for name in ("myst_line_comment", "myst_block_break"):
@@ -46,7 +46,7 @@ def _render_target(_renderer: object, tokens: list[Token], place: int, *_: objec
 
 
 def _read_directives(state: StateCore) -> None:
-    """Put what each directive holds in its place."""
+    """Replace each directive by its content."""
     if any(token.type in _FENCES for token in state.tokens):
         state.tokens = list(_read(state, state.tokens, 0))
 
@@ -76,7 +76,7 @@ def _read_directive(state: StateCore, directive: re.Match[str], fence: Token, de
 
 
 def _read_text(state: StateCore, title: str, text: str, level: int, depth: int) -> Iterator[Token]:
-    """Read the text of a directive below its title."""
+    """Parse the text of a directive below its title."""
     inner = StateBlock(text, state.md, state.env, [])
     inner.level = level
     push_paragraph(inner, title, 0)
@@ -89,7 +89,7 @@ def _read_text(state: StateCore, title: str, text: str, level: int, depth: int) 
 
 
 def _role(state: StateInline, silent: bool) -> bool:
-    """Read a role as what a reader sees of it: its title, or its target without the sign for a short name."""
+    """Parse a role as the text that a reader sees: its title, or its target with `~` and `!` applied."""
     if state.src[state.pos] != "{" or not (role := _ROLE.match(state.src, state.pos, state.posMax)):
         return False
     if not silent:
@@ -106,7 +106,7 @@ def _role(state: StateInline, silent: bool) -> bool:
 
 
 def _unnamed(state: StateInline, silent: bool) -> bool:
-    """Read a link without words as the last name of its target; a label, which may be on any page, is no link."""
+    """Parse a link without text as the last name in its target. A label, which may be on any page, gives no link."""
     link = _UNNAMED.match(state.src, state.pos, state.posMax) if state.src[state.pos] == "[" else None
     if link is None or re.match(r"[\w!\]]", state.src[max(state.pos - 1, 0)]):
         return False

@@ -1,4 +1,4 @@
-"""Reads Jupyter notebooks: their Markdown, their code, and what the code printed, but no picture."""
+"""Reads Jupyter notebooks: their Markdown, their code and its text output, but no images."""
 
 import re
 import warnings
@@ -15,14 +15,14 @@ from pipelines.indexing.reading.text import UnreadablePage, text_of_page, withou
 from pipelines.page.tree import Document
 from pipelines.records import Page
 
-# Characters of the outputs of one cell: a table of pandas has about 2,000, a log of a training run 100,000.
+# Characters of one cell's output: a pandas table has about 2,000, the log of a training run 100,000.
 MAX_OUTPUT = 2_000
 _REMOVED = frozenset(("remove-cell", "remove_cell"))
 _OBJECT = re.compile(r"<[\w. ]+(?: (?:object|at) ?.*)?>|")  # `<IPython.core.display.HTML object>`
 
 
 def read_notebook(page: Page) -> Document:
-    """Read a notebook, with anchors as nbconvert or the parser of its dialect gives them. Raises UnreadablePage."""
+    """Read a notebook, with the anchors of nbconvert or of its dialect's parser. Raises UnreadablePage."""
     notebook = _parse(page)
     title = str(notebook.get("metadata", {}).get("title") or "")
     rendered, _ = render([part for cell in notebook.cells for part in _parts(cell)], dialect_of(page))
@@ -32,11 +32,11 @@ def read_notebook(page: Page) -> Document:
 def _parse(page: Page) -> Any:
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of cells without an id
+            warnings.simplefilter("ignore")  # about cells without an id
             return nbformat.reads(text_of_page(page), as_version=4)
     except UnreadablePage:
         raise
-    except Exception as error:  # nbformat passes on whatever a broken file makes its converters raise
+    except Exception as error:  # nbformat lets every exception of its converters through
         raise UnreadablePage(page.url, f"not a Jupyter notebook ({type(error).__name__}: {error})"[:300]) from error
 
 
@@ -62,9 +62,9 @@ def _printed(texts: Sequence[str]) -> str:
 
 
 def _shown_by(output: Mapping[str, Any]) -> tuple[str, str]:
-    """Return the best that a reader can read of an output, and whether it is code, Markdown or HTML.
+    """Return the kind of an output (code, Markdown or HTML) and its most readable text.
 
-    That is "" for a picture, and for an object whose text only names it.
+    The text is "" for an image, and for an object whose text only names it.
     """
     kind = output.get("output_type")
     if kind == "stream":
@@ -77,7 +77,7 @@ def _shown_by(output: Mapping[str, Any]) -> tuple[str, str]:
         return "markdown", str(data[MARKDOWN.media_type])[: 2 * MAX_OUTPUT]
     if any(name.startswith("image/") for name in data):
         return "code", ""
-    if _OBJECT.fullmatch(text.strip()):  # its HTML is all that can be read
+    if _OBJECT.fullmatch(text.strip()):  # only its HTML is readable
         html = str(data.get(HTML.media_type) or "")
         return ("html", f"<div>{html}</div>") if len(html) <= 10 * MAX_OUTPUT else ("code", "")
     return "code", text

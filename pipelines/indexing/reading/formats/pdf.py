@@ -1,4 +1,4 @@
-"""Reads a PDF into sections: one for each page, divided where an outline entry or a heading begins."""
+"""Reads a PDF into sections: one per page, split where an outline entry or a heading begins."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -15,10 +15,10 @@ from pipelines.records import Page
 from pipelines.text.cleaning import clean_page
 from pipelines.text.phrases import read_phrases
 
-_MAX_OUTLINE = 10_000  # entries: outlines may be cyclic
+_MAX_OUTLINE = 10_000  # entries; outlines may be cyclic
 _MAX_TITLE = 3  # lines of a title on the first page
 _PHRASES = read_phrases(__name__)
-_NUMBER = re.compile(r"(?:chapter|appendix|part|section)?[\divxa-h]{0,8}")  # before a heading, without signs
+_NUMBER = re.compile(r"(?:chapter|appendix|part|section)?[\divxa-h]{0,8}")  # before a heading, without punctuation
 
 
 class Entry(NamedTuple):
@@ -29,10 +29,10 @@ class Entry(NamedTuple):
 
 
 def read_pdf(page: Page) -> Document:
-    """Return the text of a PDF, cited as `#page=7` (counted from 1); headings come from its outline or its fonts.
+    """Return the text of a PDF, cited as `#page=7` (counted from 1). Headings come from its outline or its fonts.
 
-    Contents, running headers and page numbers are left out. Raises UnreadablePage if it is broken or encrypted, or if
-    it has no text (a scan).
+    Tables of contents, running headers and page numbers are left out. Raises UnreadablePage if the PDF is broken,
+    encrypted, or without text (a scan).
     """
     try:
         pdf = pypdfium2.PdfDocument(page.body)
@@ -54,7 +54,7 @@ def read_pdf(page: Page) -> Document:
 
 
 def _title_on(pages: Sequence[PageLines], sections: Sequence[Section]) -> str:
-    """Return the first of the largest lines of the first page, if they stand out, else the first heading, or ""."""
+    """Return the first of the largest lines on the first page if they stand out, else the first heading, or ""."""
     lines = next((page.lines for page in pages if page.lines), ())
     largest = max((line.height for line in lines), default=0.0)
     titles = [next((section.headings[0] for section in sections if section.headings), "")]
@@ -67,7 +67,7 @@ def _title_on(pages: Sequence[PageLines], sections: Sequence[Section]) -> str:
 
 
 def sections_of(url: str, pages: Sequence[PageLines], outline: Sequence[Entry] = ()) -> Iterator[Section]:
-    """Yield the sections of a document by the lines of its pages and its outline."""
+    """Yield the sections of a document, given the lines of its pages and its outline."""
     headings: tuple[str, ...] = ()
     fonts = FontHeadings()
     shown = [pdf_layout.without_contents(page) for page in pdf_layout.without_running_lines(pages)]
@@ -96,7 +96,7 @@ def _outline(pdf: pypdfium2.PdfDocument) -> Iterator[Entry]:
 def _split_at(
     lines: Sequence[Line], starting: Sequence[Entry], before: tuple[str, ...]
 ) -> Iterator[tuple[tuple[str, ...], Sequence[Line]]]:
-    """Yield the parts of a page with their heading paths; a part begins at the line, or lines, of an entry's title."""
+    """Yield the parts of a page with their heading paths. A part begins at the line or lines with an entry's title."""
     path, rest = before, lines
     for entry in starting:
         found = _find_title(rest, entry.path[-1])
@@ -108,7 +108,7 @@ def _split_at(
 
 
 def _find_title(lines: Sequence[Line], title: str) -> tuple[int, int] | None:
-    """Return the lines at which `title` stands, alone but for its number; a long one takes two or three lines."""
+    """Return the range of lines that contain only `title`, possibly numbered; a long title takes up to three lines."""
     wanted = _plain(title)
     for start in range(len(lines)):
         words = ""
@@ -126,9 +126,10 @@ def _plain(text: str) -> str:
 
 
 class FontHeadings:
-    """Divides the pages of a document without an outline where a line looks like a heading.
+    """Splits the pages of a document without an outline at lines that look like headings.
 
-    A heading stands below those before it that are larger, or as large with fewer parts in their number (3.1, 3.1.2).
+    A heading is nested under earlier ones that are larger, or equally large with fewer parts in their number (3.1,
+    3.1.2).
     """
 
     def __init__(self) -> None:

@@ -1,6 +1,6 @@
-"""Tells headers, contents, headings, paragraphs and code of a PDF apart by their places.
+"""Distinguishes headers, contents, headings, paragraphs and code of a PDF by their positions.
 
-Pure functions of lines. Knows no PDF library and no sections.
+Pure functions of lines. Independent of the PDF library and of sections.
 """
 
 import re
@@ -12,8 +12,8 @@ from operator import itemgetter
 from pipelines.indexing.reading.formats.pdf_lines import Line, PageLines
 from pipelines.page.tree import Code, Node, Paragraph, text_spans
 
-_EDGE = 3  # lines at the top and at the bottom of a page among which running ones are looked for
-_SLOT = 4.0  # points: lines of different pages within it have the same place
+_EDGE = 3  # lines at the top and the bottom of a page that may be running headers and footers
+_SLOT = 4.0  # points; lines on different pages within this distance have the same position
 _LEADERS = re.compile(r"(?:\s?[.·…_]){4,}\s*(?:\d+|[ivxlc]+)?$|(?:\s\.){3,}")
 _ENDS_IN_PAGE = re.compile(r".*\S\s+(?:\d{1,4}|[ivxlc]{1,7})$")
 _INDEX_ENTRY = re.compile(r".*,\s*\d{1,4}(?:\s*[-–]\s*\d{1,4})?(?:,\s*\d{1,4}(?:\s*[-–]\s*\d{1,4})?)*$|^[A-Z]$")
@@ -24,9 +24,9 @@ _HYPHEN = re.compile(r"(\S*\w)[-\u00ad]$")
 
 
 def without_running_lines(pages: Sequence[PageLines]) -> list[PageLines]:
-    """Return the pages without what stands at the same place on many: headers, footers, page numbers.
+    """Return the pages without lines repeated at the same position: headers, footers, page numbers.
 
-    A place at the edge of pages is taken by running lines if most lines there, numbers apart, occur more than once.
+    A position at the edge of pages is dropped if most lines there, ignoring numbers, occur more than once.
     """
     slots: dict[tuple[bool, int], Counter[str]] = defaultdict(Counter)
     for page in pages:
@@ -41,7 +41,7 @@ def without_running_lines(pages: Sequence[PageLines]) -> list[PageLines]:
 
 
 def _edges(page: PageLines) -> Iterator[tuple[bool, Line]]:
-    """Yield the lines at the edges of a page, with whether they stand at the top."""
+    """Yield the lines at the edges of a page, each with whether it is at the top."""
     ordered = sorted(page.lines, key=lambda line: -line.base)
     yield from ((True, line) for line in ordered[:_EDGE] if line.base > 0.8 * page.height)
     yield from ((False, line) for line in ordered[-_EDGE:] if line.base < 0.2 * page.height)
@@ -57,12 +57,12 @@ def _without(page: PageLines, running: set[tuple[bool, int]]) -> PageLines:
 
 
 def without_contents(page: PageLines) -> PageLines:
-    """Return the page without the entries of a table of contents or an index: they match every name, explain none."""
+    """Return the page without entries of a table of contents or an index, which match every name but explain none."""
     lines = page.lines
     dotted = {id(line) for line in lines if _LEADERS.search(line.text)}
     ending = {id(line) for line in lines if _ENDS_IN_PAGE.fullmatch(line.text)}
     doomed = dotted & ending
-    if len(dotted) >= 3:  # a table of contents: its chapters often have no dots
+    if len(dotted) >= 3:  # a table of contents, whose chapter lines often have no dots
         doomed = dotted | ending
     elif len(lines) >= 10 and sum(bool(_INDEX_ENTRY.fullmatch(line.text)) for line in lines) > 0.6 * len(lines):
         return PageLines((), page.height)
@@ -80,7 +80,7 @@ def body_height(pages: Sequence[PageLines]) -> float:
 
 
 def alike(height: float, other: float) -> bool:
-    """Return whether two heights are those of one font: they differ a little from character to character."""
+    """Return whether two heights belong to one font size: they vary slightly from character to character."""
     return abs(height - other) < 0.05 * other
 
 
@@ -103,7 +103,7 @@ def blocks_of(lines: Sequence[Line]) -> list[Node]:
 
 
 def _groups(lines: Sequence[Line]) -> Iterator[tuple[bool, list[Line]]]:
-    """Yield runs of lines that are code, and of those that are not."""
+    """Yield alternating runs of code lines and other lines."""
     left = min((line.left for line in lines), default=0.0)
     longest = max((len(line.text) for line in lines), default=0)
     kinds = [line.monospaced or _looks_like_code(line, left, longest) for line in lines]
@@ -113,7 +113,7 @@ def _groups(lines: Sequence[Line]) -> Iterator[tuple[bool, list[Line]]]:
 
 
 def _looks_like_code(line: Line, left: float, longest: int) -> bool:
-    """Return whether a line in another font is an indented, short one with the signs of a program."""
+    """Return whether a proportional line is short, indented, and contains characters typical of code."""
     if line.left <= left + 12 or len(line.text) > 0.75 * longest or _BULLET.match(line.text):
         return False
     return len(_CODE_SIGNS.findall(line.text.replace("()", ""))) >= 2
@@ -129,7 +129,7 @@ def _goes_on(lines: Sequence[Line], kinds: Sequence[bool], place: int) -> bool:
 
 
 def _listing(lines: Sequence[Line]) -> str:
-    """Return code with its lines, each as far to the right as it stands; a wide gap is an empty line."""
+    """Return code with the horizontal position of each line as indentation; a wide gap is an empty line."""
     left = min(line.left for line in lines)
     widths = [(line.right - line.left) / len(line.text) for line in lines if len(line.text) > 3]
     width = sorted(widths)[len(widths) // 2] if widths else 6.0
@@ -144,7 +144,7 @@ def _listing(lines: Sequence[Line]) -> str:
 
 
 def _paragraphs(lines: Sequence[Line]) -> Iterator[list[Line]]:
-    """Yield the paragraphs: one begins after a wide gap, another size, a short last line, at a bullet, an indent."""
+    """Yield the paragraphs. One begins after a wide gap, a new size or a short last line, at a bullet or an indent."""
     start = 0
     for place in range(1, len(lines) + 1):
         if place == len(lines) or _begins(lines[place - 1], lines[place], lines):
@@ -154,7 +154,7 @@ def _paragraphs(lines: Sequence[Line]) -> Iterator[list[Line]]:
 
 def _begins(before: Line, line: Line, lines: Sequence[Line]) -> bool:
     gap = before.base - line.base
-    if abs(gap) < 0.5 * line.height:  # beside each other
+    if abs(gap) < 0.5 * line.height:  # side by side
         return False
     if gap < 0 or gap > 1.6 * max(before.height, line.height) or _BULLET.match(line.text):
         return True
@@ -179,5 +179,5 @@ def _joined(lines: Sequence[Line]) -> str:
 
 
 def _are_one_word(signs: str) -> bool:
-    """Return whether the `signs` around a hyphen are letters of the same case."""
+    """Return whether the characters around a hyphen are letters of the same case."""
     return signs.isalpha() and signs in (signs.lower(), signs.upper())

@@ -1,6 +1,6 @@
-"""Takes the lines of a PDF with their places and fonts, and restores monospaced columns.
+"""Extracts the lines of a PDF with their positions and fonts, and restores monospaced columns.
 
-Knows no sections. Units are points, from the lower left corner of a page.
+Units are points, measured from the lower left corner of a page. Independent of sections.
 """
 
 import ctypes
@@ -16,18 +16,18 @@ import pypdfium2.raw as pdfium
 
 from pipelines.text.cleaning import clean_page
 
-_FIXED_PITCH = 1  # of a font descriptor's flags; TeX does not set it, so names decide as well
+_FIXED_PITCH = 1  # bit of a font descriptor's flags; TeX does not set it, so font names count as well
 _MONOSPACED = re.compile(
     r"mono|nimbusmon|courier|consol|typewriter|menlo|monaco|inconsolata|fixed|terminal|sourcecode|firacode|hack|"
     r"(?:^|\+)(?:cm|ec|sf|la|lm|tx|t1x|pcr|cmsl|cmit|ecsl|rml)\w*tt|tt\d+$|letter ?gothic|lucida ?console|ocr",
     re.IGNORECASE,
 )
 _BOLD = re.compile(r"bold|black|heavy|semibd|(?:^|\+)(?:cmb|ecb|sfb|lab|cmssbx)", re.IGNORECASE)
-_SAMPLES = 4  # characters of a line whose font is asked for: each question takes 2 µs
+_SAMPLES = 4  # characters per line whose font is looked up; each lookup takes 2 µs
 
 
 class Line(NamedTuple):
-    """A line of a page: its text, where its first and last characters stand, their height, and the font."""
+    """A line of a page: its text, the positions of its first and last characters, their height, and the font."""
 
     text: str
     left: float
@@ -39,14 +39,14 @@ class Line(NamedTuple):
 
 
 class PageLines(NamedTuple):
-    """The lines of a page in the order of its content, and the height of the page."""
+    """The lines of a page in content order, and the height of the page."""
 
     lines: tuple[Line, ...]
     height: float
 
 
 def lines_of(pdf: pypdfium2.PdfDocument, number: int) -> PageLines:
-    """Return the lines of a page, without empty ones."""
+    """Return the nonempty lines of a page."""
     page = pdf[number]
     text_page = page.get_textpage()
     try:
@@ -66,7 +66,7 @@ def _lines(text_page: Any) -> Iterator[Line]:
 
 
 def _characters(text_page: Any) -> str:
-    """Return the text of a page with one character for each that PDFium counts."""
+    """Return the text of a page with exactly one character for each character that PDFium counts."""
     count = text_page.count_chars()
     text = str(text_page.get_text_range())
     if len(text) == count:
@@ -93,7 +93,7 @@ def _line(handle: Any, text: str, places: Sequence[int]) -> Line:
 
 
 def _in_columns(handle: Any, text: str, places: Sequence[int]) -> str:
-    """Return a monospaced line with as many spaces between its words as there is room for."""
+    """Return a monospaced line with its gaps filled by the matching number of spaces."""
     origins = [_origin(handle, place)[0] for place in places]
     steps = zip(pairwise(origins), pairwise(places), strict=True)
     pitches = Counter(round(right - left, 2) for (left, right), (one, next_one) in steps if next_one == one + 1)
@@ -128,7 +128,7 @@ def _origin(handle: Any, place: int) -> tuple[float, float]:
 
 
 def _box(handle: Any, place: int) -> tuple[float, float, float, float]:
-    """Return left, right, bottom and top of a character with the room that its font gives it."""
+    """Return left, right, bottom and top of a character's loose bounding box."""
     box = pdfium.FS_RECTF()
     pdfium.FPDFText_GetLooseCharBox(handle, place, box)
     return box.left, box.right, box.bottom, box.top

@@ -12,7 +12,7 @@ from pipelines.page.tree import Code, Document, Node, Paragraph, Section, text_s
 from pipelines.records import Page
 from pipelines.text.cleaning import clean_page
 
-# A line below an empty one and above a line of signs, which may stand over it too; what has columns heads a table.
+# A heading: a line after an empty line, underlined and perhaps overlined. A line with columns is a table's header.
 _UNDERLINED = r"(?:\A|\n\n)(?:[=*#~]{3,}\n)?(\S+(?: \S+)*)\n(?:={3,}|-{3,}|~{3,}|\*{3,}|#{3,}|\^{3,}) *(?=\n|\Z)"
 _ITEM = r"\n(?= ?(?:[-*+•]|\d{1,3}[.)]) )"
 
@@ -23,10 +23,10 @@ def read_text(page: Page) -> Document:
 
 
 def document_of_text(url: str, text: str, title: str = "") -> Document:
-    """Return plain text as sections, which begin at underlined lines; one at its start is its title.
+    """Return plain text as sections, which begin at underlined lines. A heading at the start is the title.
 
-    A paragraph with columns or indentation keeps its lines, as code, unless it reads as prose that is set so. An item
-    of a list begins a line.
+    A paragraph with columns or indentation keeps its line breaks, as code, unless it reads as typeset prose. Each list
+    item starts a new line.
     """
     before, *parts = re.split(_UNDERLINED, clean_page(text).lstrip("\n"))
     top = parts[0] if parts and not before else ""
@@ -41,7 +41,9 @@ def document_of_text(url: str, text: str, title: str = "") -> Document:
 
 
 def _blocks(text: str) -> Iterator[Node]:
-    parts = (re.sub(r"(?<=[.!?])  (?=\w)", " ", part) for part in text.split("\n\n"))  # as typewriters end a sentence
+    parts = (
+        re.sub(r"(?<=[.!?])  (?=\w)", " ", part) for part in text.split("\n\n")
+    )  # typewriter style: two spaces after a sentence
     for lined, group in groupby(filter(str.strip, parts), key=_keeps_lines):
         if lined:
             yield from _lined_blocks(list(group))
@@ -50,7 +52,7 @@ def _blocks(text: str) -> Iterator[Node]:
 
 
 def _lined_blocks(group: Sequence[str]) -> Iterator[Node]:
-    """Yield what keeps its lines as code, unless it is prose that is indented or set in full lines."""
+    """Yield text with columns or indentation as code, unless it is prose that is indented or set in full lines."""
     for part in (parts := parts_of("\n\n".join(group))):
         if part.lined:
             yield Code(part.text)
@@ -65,10 +67,10 @@ def _keeps_lines(part: str) -> bool:
 
 
 def document_between_tags(url: str, html: str, title: str = "") -> Document:
-    """Return the text between tags as plain text, in linear time: of a page whose tree holds none."""
+    """Return the text between tags as plain text, in linear time. For pages whose tree contains no text."""
     return document_of_text(url, unescape(re.sub(r"<[^<>]*>?", "\n", HIDDEN.sub("\n", html))), title)
 
 
 def file_name(url: str) -> str:
-    """Return the last part of the path of `url`, which names a page without a title."""
+    """Return the last part of the path of `url`, which serves as the title of a page without one."""
     return url.split("?", 1)[0].rstrip("/").rsplit("/", 1)[-1] or url

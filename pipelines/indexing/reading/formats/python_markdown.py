@@ -1,4 +1,4 @@
-"""Rules for extensions of Python-Markdown: boxes and tabs of indented text, code in tables."""
+"""Defines rules for Python-Markdown extensions: indented admonitions and tabs, code in tables."""
 
 import re
 
@@ -13,17 +13,17 @@ _BOX = re.compile(
     r"(?:(?<=[ \t])\"(?P<title>[^\n]*)\"[^\s\"]*[ \t]*)?$"
 )
 _INDENT = 4
-_RULE = re.compile(r"[-:|][-:| \t]*$")  # the line below the head of a table
+_RULE = re.compile(r"[-:|][-:| \t]*$")  # the delimiter row of a table
 _CODE = re.compile(r"(?<!`)(`+)(?!`).*?(?<!`)\1(?!`)")
 
 
 def boxes(parser: MarkdownIt) -> None:
-    """Read `!!! note "Title"` and `??? note`, with indented text."""
+    """Parse `!!! note "Title"` and `??? note` with indented text."""
     parser.block.ruler.before("fence", "indented_box", _box, ENDS)
 
 
 def python_markdown(parser: MarkdownIt) -> None:
-    """Read content tabs, `=== "Title"` with indented text, and tables whose code may have pipes."""
+    """Parse content tabs (`=== "Title"` with indented text), and tables whose code may contain pipes."""
     parser.block.ruler.before("fence", "content_tab", _tab, ENDS)
     parser.block.ruler.at("table", _table, {"alt": ["paragraph", "reference"]})
 
@@ -37,7 +37,7 @@ def _tab(state: StateBlock, start: int, end: int, silent: bool) -> bool:
 
 
 def _indented(state: StateBlock, start: int, end: int, silent: bool, signs: str) -> bool:
-    """Read a box whose line begins with one of `signs`, and the indented lines below it."""
+    """Parse a box whose line begins with one of `signs`, and the indented lines below it."""
     place = place_of(state, start)
     if state.src[place : place + 1] not in signs or state.is_code_block(start):
         return False
@@ -69,7 +69,7 @@ def _indented(state: StateBlock, start: int, end: int, silent: bool, signs: str)
 
 
 def _table(state: StateBlock, start: int, end: int, silent: bool) -> bool:
-    """Read a table in which no pipe of code divides cells."""
+    """Parse a table in which pipes within code do not separate cells."""
     if silent or start + 1 >= end or not _RULE.match(state.src, place_of(state, start + 1), state.eMarks[start + 1]):
         return table_filled(state, start, end, silent)
     last = start

@@ -1,6 +1,6 @@
-"""Reads reStructuredText into sections, by way of docutils' HTML.
+"""Reads reStructuredText into sections by way of docutils' HTML.
 
-Nothing but the page itself is read: directives that would insert a file, or raw HTML, have no effect.
+Nothing but the page itself is read: directives that insert a file or raw HTML have no effect.
 """
 
 import re
@@ -24,37 +24,37 @@ from pipelines.page.tree import Document
 from pipelines.records import Page
 
 _SETTINGS = {
-    # What docutils itself would insert: files, the output of commands in raw nodes, configuration files.
+    # Docutils inserts nothing: no files, no raw nodes, no configuration files.
     "file_insertion_enabled": False,
     "raw_enabled": False,
     "_disable_config": True,
-    "line_length_limit": 1_000_000,  # as a minified table may have; the default refuses the page at 10,000
-    # As the published page has them: the ids of sections depend on these.
+    "line_length_limit": 1_000_000,  # a minified table may have long lines; the default rejects a page at 10,000
+    # As on published pages; section ids depend on these.
     "auto_id_prefix": "id",
     "doctitle_xform": False,
     "docinfo_xform": False,
     "sectsubtitle_xform": False,
     "initial_header_level": 1,
-    # Text instead of mark-up that only a style sheet needs.
+    # Text instead of markup that only a style sheet needs.
     "syntax_highlight": "none",
     "math_output": "LaTeX",
     "embed_stylesheet": False,
     "stylesheet_path": None,
-    # Never stop, never print: a broken construct is shown as it was written.
+    # Never stop or print: a broken construct appears as written.
     "report_level": 5,
     "halt_level": 5,
     "warning_stream": False,
 }
 
 
-# Blocks within blocks: deeper ones would pass Python's 1,000 calls in docutils, then libxml2's 256 levels of HTML.
+# Levels of nested blocks; deeper ones would exceed Python's recursion limit of 1,000 and libxml2's 256 levels of HTML.
 MOST_NESTED = 30
 
 _SHORTENED = re.compile(r"~!?(?:[\w.]*\.)?(\w+(?:\(\))?)")
 
 
 class _Translator(HTMLTranslator):
-    """Writes HTML that says what is code, and breaks the lines of a poem or an address within its paragraph."""
+    """Writes HTML that marks code, with line breaks in the paragraph of a poem or an address."""
 
     def visit_literal(self, node: nodes.literal) -> None:
         self.body.append("<code>")
@@ -83,7 +83,7 @@ def render(text: str) -> str:
     _name_labels(document)
     _shorten_names(document)
     _set_dashes(document)
-    Admonitions(document).apply()  # the translator knows no other
+    Admonitions(document).apply()  # the translator supports no other admonitions
     translator = _Translator(document)
     document.walkabout(translator)
     return "".join(translator.body)
@@ -102,7 +102,7 @@ def _parse(text: str) -> nodes.document:
 
 
 class _ShallowStateMachine(NestedStateMachine):
-    """Reads blocks within blocks; those that are nested deeper than MOST_NESTED become one paragraph of their text."""
+    """Parses nested blocks. Blocks nested deeper than MOST_NESTED become a single paragraph of their text."""
 
     def run(self, input_lines: Any, input_offset: int, memo: Any, node: nodes.Element, *more: Any, **named: Any) -> Any:
         depth = getattr(memo, "nesting", 0)
@@ -112,7 +112,7 @@ class _ShallowStateMachine(NestedStateMachine):
                 return super().run(input_lines, input_offset, memo, node, *more, **named)
             finally:
                 memo.nesting = depth
-        self.node = node  # pyrefly: ignore[bad-assignment]  any element may hold the blocks
+        self.node = node  # pyrefly: ignore[bad-assignment]  any element may contain the blocks
         self.input_offset, self.line_offset = input_offset, len(input_lines) - 1
         node += nodes.paragraph("", "\n".join(input_lines))
         return []
@@ -120,7 +120,7 @@ class _ShallowStateMachine(NestedStateMachine):
 
 @contextmanager
 def _bound_nesting() -> Iterator[None]:
-    """Let docutils read deeply nested blocks as text while the body runs: else it fails with RecursionError."""
+    """Make docutils read deeply nested blocks as text in this context, instead of failing with RecursionError."""
     states: Any = RSTState
     own, cached = states.nested_sm, states.nested_sm_cache
     states.nested_sm, states.nested_sm_cache = _ShallowStateMachine, []
@@ -131,7 +131,7 @@ def _bound_nesting() -> Iterator[None]:
 
 
 def _drop_page_fields(document: nodes.document) -> None:
-    """Remove `:orphan:` and other fields for the generator before the page's first text."""
+    """Remove fields for the generator, such as `:orphan:`, before the page's first text."""
     silent = nodes.comment | nodes.target | nodes.system_message
     first = next((child for child in document.children if not isinstance(child, silent)), None)
     if isinstance(first, nodes.field_list):
@@ -139,7 +139,7 @@ def _drop_page_fields(document: nodes.document) -> None:
 
 
 def _show_broken(document: nodes.document) -> None:
-    """Put the source of what docutils could not read in the place of its messages."""
+    """Replace docutils' error messages by the source that it could not parse."""
     for message in list(document.findall(nodes.system_message)):
         source = [child for child in message.children if isinstance(child, nodes.literal_block)]
         message.parent.replace(message, source)
@@ -148,14 +148,14 @@ def _show_broken(document: nodes.document) -> None:
 
 
 def _set_dashes(document: nodes.document) -> None:
-    """Write the dashes of titles as they are published."""
+    """Convert the dashes in titles as published pages do."""
     for text in [text for title in document.findall(nodes.title) for text in title.findall(nodes.Text)]:
         if "--" in text and not isinstance(text.parent, nodes.literal):
             text.parent.replace(text, nodes.Text(text.replace("---", "—").replace("--", "–")))
 
 
 def _show_images(document: nodes.document) -> None:
-    """Replace images by their alternative text, as a reader without them sees the page."""
+    """Replace images by their alternative text."""
     for image in list(document.findall(nodes.image)):
         shown = nodes.inline("", image.get("alt", ""))
         inline = isinstance(image.parent, nodes.TextElement)
@@ -163,7 +163,7 @@ def _show_images(document: nodes.document) -> None:
 
 
 def _name_labels(document: nodes.document) -> None:
-    """Show a reference to a label of this page as the title that the label stands before."""
+    """Show a reference to a label on this page as the title of the section that the label precedes."""
     for reference in document.findall(nodes.inline):
         name = document.nameids.get(" ".join(reference.get(LABEL, "").lower().split()))
         place = document.ids.get(name) if name else None
@@ -173,7 +173,7 @@ def _name_labels(document: nodes.document) -> None:
 
 
 def _shorten_names(document: nodes.document) -> None:
-    """Show `~tornado.web.Application`, a name in no role, as its last part, as Sphinx does with its default role."""
+    """Show `~tornado.web.Application` without a role as its last part, like Sphinx with its default role."""
     for name in document.findall(nodes.title_reference):
         if found := _SHORTENED.fullmatch(name.astext()):
             name.children = [nodes.Text(found[1])]

@@ -1,6 +1,6 @@
-"""Directives and roles of any extension of docutils: none is an error, none loses its text.
+"""Accepts directives and roles of any docutils extension: none causes an error or loses its text.
 
-None reads a file. A directive that is not named here is read as its argument and its content, a role as its words.
+No directive reads a file. An unknown directive becomes its argument and its content, an unknown role its words.
 """
 
 import re
@@ -27,7 +27,7 @@ _TITLED = re.compile(r"(?P<title>.+?)\s*<(?P<target>[^<>]+)>", re.DOTALL)
 
 
 class AnyOptions(dict[str, Any]):
-    """Accepts every option: those of the directive as it reads them, others as text."""
+    """Accepts every option: known ones as the directive parses them, others as strings."""
 
     def __contains__(self, name: object) -> bool:
         return True
@@ -40,7 +40,7 @@ class AnyOptions(dict[str, Any]):
 
 
 class AnyDirective(Directive):
-    """A directive with any argument, any options and content."""
+    """A directive that takes any argument, options and content."""
 
     optional_arguments = 1
     final_argument_whitespace = True
@@ -65,18 +65,18 @@ class AnyDirective(Directive):
             return [nodes.admonition("", *_bold(_BOXES[name]), *self._paragraph(argument), *content.children)]
         if ":" in name or name.startswith("auto") or name in _NAMES["objects"]:
             return [*_code(line.strip() for line in argument.split("\n")), *content.children]
-        # `.. setting:: name` above a heading is for those who refer to it.
+        # `.. setting:: name` above a heading is only a target for references.
         refers = not self.content and not self.options and len(argument.split()) == 1
         return [*(() if refers or name in _NAMES["untitled"] else _bold(argument)), *content.children]
 
     def _paragraph(self, text: str) -> list[nodes.Node]:
-        """Return `text`, with its own mark-up, as a paragraph."""
+        """Return `text`, with its inline markup, as a paragraph."""
         inline, messages = self.state.inline_text(text, self.lineno)
         return [nodes.paragraph(text, "", *inline), *messages] if text else []
 
 
 def _change(name: str, argument: str) -> str:
-    """Return "Added in version 3.2: text"."""
+    """Return a version note: "Added in version 3.2: text"."""
     version, *text = argument.split(None, 1) or [""]
     if name == "deprecated-removed" and text:
         removed, *text = text[0].split(None, 1)
@@ -89,7 +89,7 @@ def _bold(words: str) -> list[nodes.Node]:
 
 
 def _code(lines: Iterator[str] | list[str], language: str = "") -> list[nodes.Node]:
-    # A class names what stands behind its last "-".
+    # Readers of the class take the part after its last "-" as the language.
     text, named = "\n".join(lines), language and "-" not in language
     return [nodes.literal_block(text, text, classes=[f"highlight-{language}"] if named else [])] if text else []
 
@@ -97,7 +97,7 @@ def _code(lines: Iterator[str] | list[str], language: str = "") -> list[nodes.No
 def read_role(
     name: str, rawtext: str, text: str, lineno: int, inliner: Any, options: Any = None, content: Any = None
 ) -> tuple[list[nodes.Node], list[nodes.system_message]]:
-    """Return the words of any role: its title, else its target as a reader of the published page sees it."""
+    """Return the words of any role: its title, or else its target as the published page shows it."""
     role, words = name.lower().rpartition(":")[2], unescape(text).strip().lstrip("!")
     titled = _TITLED.fullmatch(words)
     shown = titled["title"] if titled else words
@@ -114,7 +114,7 @@ def read_role(
 
 @contextmanager
 def understand_all() -> Iterator[None]:
-    """Let docutils read any directive and role while the body runs; it looks them up in these functions."""
+    """Let docutils accept any directive and role in this context, by replacing its lookup functions."""
     own_directive, own_role = directives.directive, roles.role
 
     def find_directive(directive_name: str, language_module: Any, document: Any) -> tuple[type[Directive], list[Any]]:
@@ -133,5 +133,5 @@ def understand_all() -> Iterator[None]:
 
 
 def _lenient(known: type[Directive]) -> type[Directive]:
-    """Return a directive of docutils that ignores the options that others add."""
+    """Return a docutils directive that ignores the options of extensions."""
     return type(known.__name__, (known,), {"option_spec": AnyOptions(known.option_spec or {})})

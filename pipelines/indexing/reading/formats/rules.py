@@ -1,6 +1,6 @@
-"""What the rules of Markdown's dialects share: adding words and paragraphs, going on after a tag.
+"""Provides helpers for the rules of Markdown dialects: add words and paragraphs, continue after a tag.
 
-A rule is asked where markdown-it looks for a block or for something in a line, so it never meets code.
+markdown-it calls a rule only where a block or an inline element may begin, so rules never see code.
 """
 
 from bisect import bisect_left
@@ -12,31 +12,31 @@ from markdown_it.rules_block import StateBlock
 from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 
-# The blocks that a block of a dialect ends: it needs no empty line before it.
+# Blocks that a dialect's block can interrupt without an empty line before it.
 ENDS: RuleOptionsType = {"alt": ["paragraph", "reference", "blockquote", "list", "footnote_def"]}
 
 
 def place_of(state: StateBlock, line: int) -> int:
-    """Return the place of the first character of a line that is no indentation."""
+    """Return the position of the first character of a line after its indentation."""
     return state.bMarks[line] + state.tShift[line]
 
 
 def line_at(state: StateBlock, place: int, start: int) -> int:
-    """Return the line of a place, at or after the line `start`; its break belongs to it."""
+    """Return the line of a position, searching from the line `start`. A line break belongs to the line that it ends."""
     return bisect_left(state.eMarks, place, start)
 
 
 def last_place(state: StateBlock, start: int, end: int) -> int:
-    """Return up to where a tag that begins in the line `start` may go: the last line before `end`.
+    """Return the last position that a tag beginning in line `start` may reach: the last line before `end`.
 
-    In a quotation, whose lines have signs before them, it is the end of the line. A longer tag is one of a paragraph.
+    In a quotation, whose lines have prefixes, it is the end of the line. A longer tag there is inline content.
     """
     quoted = state.bMarks[start + 1] > state.eMarks[start] + 1
     return state.eMarks[start if quoted else min(end, state.lineMax) - 1]
 
 
 def read_rest(state: StateBlock, place: int, line: int, end: int) -> None:
-    """Read what follows `place` in a line as a block of its own, and go on after that."""
+    """Parse the rest of a line after `place` as a new block, and continue after it."""
     place = state.skipSpaces(place)
     if place >= state.eMarks[line]:
         state.line = line + 1
@@ -56,7 +56,7 @@ def push_paragraph(state: StateBlock, text: str, line: int) -> None:
 
 
 def push_words(state: StateInline, text: str) -> None:
-    """Add words, which may have marks of Markdown."""
+    """Add words, which may contain Markdown markup."""
     if not text or "{" in text:
         state.append_pending(text)
         return
@@ -69,14 +69,14 @@ def push_words(state: StateInline, text: str) -> None:
 
 
 def inline_tokens(tokens: list[Token]) -> Iterator[Token]:
-    """Yield tokens and those within their lines."""
+    """Yield tokens, each followed by its inline children."""
     for token in tokens:
         yield token
         yield from inline_tokens(token.children or [])
 
 
 class _Helpers:
-    """The helpers of markdown-it, with targets of links that a template or program has yet to fill in."""
+    """The helpers of markdown-it, extended by link targets that contain unfilled template expressions."""
 
     parseLinkLabel = staticmethod(helpers.parseLinkLabel)
     parseLinkTitle = staticmethod(helpers.parseLinkTitle)
@@ -94,5 +94,5 @@ class _Helpers:
 
 
 def with_targets(parser: MarkdownIt, target: Callable[[str, int, int], tuple[str, int] | None]) -> None:
-    """Let `target(text, start, end)` say which target of a link begins at `start`, if it does, and where it ends."""
+    """Let `target(text, start, end)` recognize a link target at `start` and return it with its end, or None."""
     parser.helpers = _Helpers(target)  # pyrefly: ignore[bad-assignment]

@@ -1,4 +1,4 @@
-"""The ids that generators give headings by their titles."""
+"""Computes the ids that generators give headings from their titles."""
 
 import re
 from unicodedata import normalize
@@ -10,7 +10,7 @@ def slug(title: str) -> str:
 
 
 def python_markdown_slug(title: str) -> str:
-    """Return the id that the extension toc of Python-Markdown gives a heading."""
+    """Return the id that Python-Markdown's toc extension gives a heading."""
     plain = normalize("NFKD", title).encode("ascii", "ignore").decode()
     return re.sub(r"[-\s]+", "-", re.sub(r"[^\w\s-]", "", plain).strip().lower())
 
@@ -22,7 +22,7 @@ def vue_slug(title: str) -> str:
 
 
 def jupyter_slug(title: str) -> str:
-    """Return the id that nbconvert, nbviewer and nbsphinx give a heading of a notebook."""
+    """Return the id that nbconvert, nbviewer and nbsphinx give a notebook heading."""
     return title.strip().replace(" ", "-").replace('"', "%22")
 
 

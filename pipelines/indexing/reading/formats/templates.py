@@ -1,6 +1,7 @@
-"""Rules for templates in Markdown: tags of Liquid, shortcodes of Hugo, helpers of mdBook.
+"""Defines rules for templates in Markdown: Liquid tags, Hugo shortcodes, mdBook helpers.
 
-A tag leaves its words: as a paragraph where it begins a line, else in its place. What looks like a tag in code is none.
+A tag is replaced by its words: as a paragraph at the beginning of a line, otherwise in place. Text in code that looks
+like a tag is not one.
 """
 
 import re
@@ -27,7 +28,7 @@ from pipelines.indexing.reading.formats.rules import (
 _TAG_FORM = (
     r"\{%(?:[^%\n]|%(?!\})|\n(?!\s*\n)){0,1000}+%\}|\{\{[<%](?:[^{\n]|\n(?!\s*\n)){0,1000}?[>%]\}\}|\{\{#[^{}\n]*\}\}"
 )
-# What begins an address, and every other value that only the generator knows.
+# A value that begins an address, such as the site's base URL, which only the generator knows.
 _VALUE_FORM = (
     r"\{\{-?[ \t]*(?:site\.(?:base)?url|"
     r"(?P<quote>[\"'])(?P<path>[^\"'{}\n]*)(?P=quote)[ \t]*\|[ \t]*\w+_url)[ \t]*-?\}\}"
@@ -36,7 +37,7 @@ _TAG = re.compile(_TAG_FORM)
 _VALUE = re.compile(_VALUE_FORM)
 _TAG_OR_VALUE = re.compile(f"{_TAG_FORM}|{_VALUE_FORM}")
 _TARGET = re.compile(rf"(?:(?:{_TAG_FORM}|\{{\{{[^{{}}\n]*\}}\}})|[^\s(){{<>]|\{{)+")
-_OPENING = re.compile(  # a tag of HTML whose values may have tags of a template, with quotes in their quotes
+_OPENING = re.compile(  # an HTML tag whose attribute values may contain template tags with nested quotes
     rf"<[A-Za-z][\w-]*(?:\s+[\w:@.-]+(?:\s*=\s*(?:\"(?:{_TAG_FORM}|\{{\{{[^{{}}\n]*\}}\}}|[^\"{{]|\{{)*+\""
     r"|'[^']*'|[^\s\"'=<>`]+))?)*+\s*/?>"
 )
@@ -44,20 +45,20 @@ _NAME = re.compile(r"[{<%\s/-]*([\w-]*)")
 _SHOWN_ITSELF = re.compile(r"(\{\{[<%])/\*([^{\n]*?)\*/([>%]\}\})")
 _TAB = re.compile(r"\{\{[<%]\s*tab\s+(?:(?:tab)?[nN]ame=)?\"([^\"\n]+)\"")
 _TERM = re.compile(r"\b\w*term\w*=[\"']([\w -]+)[\"']")
-_IN_LINE = re.compile(r"\b(?:text|\w*term\w*)=")  # a tag in a sentence, though a line begins with it
+_IN_LINE = re.compile(r"\b(?:text|\w*term\w*)=")  # a tag that is part of a sentence, even at the beginning of a line
 _LANGUAGE = re.compile(r"[{<%\s-]*highlight\s+\"?([\w+#-]+)")
 _ENDS = {
     name: re.compile(rf"\{{(?:%-?|\{{[<%])\s*(?:end|/\s*){name}\b[^%>\n]*[%>]\}}{{1,2}}")
     for name in ("highlight", "comment")
 }
-# The tags around text that Liquid does not change. A tag on its own line goes with that line.
+# The tags around text that Liquid leaves unchanged. A tag on its own line is removed with the line.
 _RAW = re.compile(r"^[ \t]*\{%-?[ \t]*(?:end)?raw[ \t]*-?%\}[ \t]*\n|\{%-?[ \t]*(?:end)?raw[ \t]*-?%\}", re.MULTILINE)
-_ATTRIBUTES = re.compile(r"\{:[ \t]*([^{}\n]*)\}[ \t]*$")  # of kramdown, for the block above
-_FAILED = "templates: texts in which no more end of a name comes"
+_ATTRIBUTES = re.compile(r"\{:[ \t]*([^{}\n]*)\}[ \t]*$")  # kramdown attributes for the block above
+_FAILED = "templates: texts in which no more end of a name comes"  # key in `env`
 
 
 def templates(parser: MarkdownIt) -> None:
-    """Read tags of templates, attributes of kramdown, and front matter in TOML."""
+    """Parse template tags, kramdown attributes, and TOML front matter."""
     parser.block.ruler.before("table", "toml", _toml)
     parser.block.ruler.before("fence", "template_tag", _block_tag, ENDS)
     parser.block.ruler.before("fence", "attributes", _attributes, ENDS)
@@ -71,21 +72,21 @@ def templates(parser: MarkdownIt) -> None:
 
 
 def _words_of(tag: str) -> str:
-    """Return the title of a tag, or the only term that it has, which the page shows by its name."""
+    """Return the title of a tag, or its only term, by which the page shows the tag."""
     tab = _TAB.match(tag)
     terms = _TERM.findall(tag)
     return (tab[1] if tab else "") or shown_words(tag) or (terms[0] if len(terms) == 1 else "")
 
 
 def _filled(found: re.Match[str]) -> str:
-    """Return what stands in HTML for a tag or a value."""
+    """Return the replacement of a tag or value in HTML."""
     if itself := _SHOWN_ITSELF.fullmatch(found[0]):
         return escapeHtml("".join(itself.groups()))
     return found["path"] or escapeHtml(_words_of(found[0]))
 
 
 def _target(text: str, start: int, end: int) -> tuple[str, int] | None:
-    """Return a target of a link in which a template has yet to fill in something, and where it ends."""
+    """Return a link target that contains template markup, with the markup resolved, and the end position."""
     found = _TARGET.match(text, start, end)
     if found is None or "{" not in found[0]:
         return None
@@ -98,7 +99,7 @@ def _target(text: str, start: int, end: int) -> tuple[str, int] | None:
 
 
 def _toml(state: StateBlock, start: int, end: int, silent: bool) -> bool:
-    """Read front matter between lines of `+++`."""
+    """Parse front matter between `+++` lines."""
     if start or silent or not re.match(r"\+\+\+[ \t]*\n", state.src) or (last := state.src.find("\n+++", 3)) < 0:
         return False
     token = state.push("front_matter", "", 0)
@@ -108,7 +109,7 @@ def _toml(state: StateBlock, start: int, end: int, silent: bool) -> bool:
 
 
 def _block_tag(state: StateBlock, start: int, end: int, silent: bool) -> bool:
-    """Read the tags that begin a line; what follows them is a block of its own."""
+    """Parse the tags that begin a line. The text after them is a new block."""
     place, limit = place_of(state, start), last_place(state, start, end)
     if state.src[place : place + 1] != "{" or state.is_code_block(start):
         return False
@@ -132,7 +133,7 @@ def _block_tag(state: StateBlock, start: int, end: int, silent: bool) -> bool:
 
 
 def _ending_of(state: StateBlock | StateInline, tag: re.Match[str], limit: int) -> re.Match[str] | None:
-    """Return the tag that ends a comment or a listing; texts that have no more of them are looked through once."""
+    """Return the tag that ends a comment or a listing. A text without further end tags is searched only once."""
     opened = _NAME.match(tag[0])
     name = opened[1] if opened and "/" not in opened[0] else ""
     failed = state.env.setdefault(_FAILED, {})
@@ -145,7 +146,7 @@ def _ending_of(state: StateBlock | StateInline, tag: re.Match[str], limit: int) 
 
 
 def _push_code(state: StateBlock, language: str, start: int, end: int) -> None:
-    """Add the code between two places, without the indentation of the line that it begins in."""
+    """Add the code between two positions, without the indentation of its first line."""
     first, last = line_at(state, start, 0), line_at(state, end, 0)
     indent = state.sCount[first]
     if first == last:
@@ -159,7 +160,7 @@ def _push_code(state: StateBlock, language: str, start: int, end: int) -> None:
 
 
 def _attributes(state: StateBlock, start: int, end: int, silent: bool) -> bool:
-    """Read a line of attributes below a block: the id of a heading, or the place of a table of contents."""
+    """Parse a line of attributes below a block: the id of a heading, or the place of a table of contents."""
     place = place_of(state, start)
     if state.src[place : place + 2] != "{:" or state.is_code_block(start):
         return False
@@ -183,7 +184,7 @@ def _attributes(state: StateBlock, start: int, end: int, silent: bool) -> bool:
 
 
 def _inline_tag(state: StateInline, silent: bool) -> bool:
-    """Read a tag in a line as its words, one that is shown itself as text, and a value as the path that it begins."""
+    """Parse an inline tag as its words, an escaped tag as text, and a value as the path that it begins."""
     if state.src[state.pos] != "{":
         return False
     found = _TAG_OR_VALUE.match(state.src, state.pos, state.posMax)
@@ -200,7 +201,7 @@ def _inline_tag(state: StateInline, silent: bool) -> bool:
 
 
 def _inline_html(state: StateInline, silent: bool) -> bool:
-    """Read a tag of HTML with tags of a template in its values."""
+    """Parse an HTML tag whose attribute values contain template tags."""
     if state.src[state.pos] != "<":
         return False
     found = _OPENING.match(state.src, state.pos, state.posMax)
@@ -213,7 +214,7 @@ def _inline_html(state: StateInline, silent: bool) -> bool:
 
 
 def _fill_html(state: StateCore) -> None:
-    """Fill in HTML, and in code the tags that it shows."""
+    """Resolve template tags in HTML, and unescape tags that code shows."""
     for token in inline_tokens(state.tokens):
         if "{" not in token.content or token.type == "inline":
             continue
@@ -224,7 +225,7 @@ def _fill_html(state: StateCore) -> None:
 
 
 def _without_raw(code: str) -> str:
-    """Return code without the tags `raw` and `endraw` around its templates; code that has only one of them is kept."""
+    """Return code without the `raw` and `endraw` tags around its templates. Code with only one of them is unchanged."""
     tags = _RAW.findall(code)
     if not tags or sum("endraw" in tag for tag in tags) * 2 != len(tags):
         return code

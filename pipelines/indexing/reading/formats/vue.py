@@ -1,4 +1,4 @@
-"""Rules for the Markdown of VitePress and VuePress, in which a program fills in expressions."""
+"""Defines rules for the Markdown of VitePress and VuePress, which contains Vue expressions."""
 
 import re
 
@@ -13,7 +13,7 @@ _TARGET = re.compile(r"(?:\{\{[^{}\n]*\}\}|[^\s(){]|\{)+")
 
 
 def vue(parser: MarkdownIt) -> None:
-    """Drop expressions, but not those that code shows."""
+    """Drop expressions, except those shown in code."""
     parser.inline.ruler.before("backticks", "expression", _expression)
     parser.core.ruler.push("expressions_in_html", _drop_in_html)
     with_targets(parser, _target)
@@ -34,6 +34,6 @@ def _drop_in_html(state: StateCore) -> None:
 
 
 def _target(text: str, start: int, end: int) -> tuple[str, int] | None:
-    """Return "" for a target that a program has yet to make, and where it ends."""
+    """Return "" for a link target that contains an expression, and the end position."""
     found = _TARGET.match(text, start, end)
     return ("", found.end()) if found and _EXPRESSION.search(found[0]) else None

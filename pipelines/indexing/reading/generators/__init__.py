@@ -1,7 +1,7 @@
-"""Documentation generators, a table each: a YAML file in this folder is known.
+"""Loads the documentation generators: each YAML file in this folder is the table of one generator.
 
-A module of its name has the functions that it needs. What all of them call noise, listings, boxes, … is what a page of
-any site is read by.
+A module with the same name contains the functions that it needs. The noise, listings, boxes and so on of all generators
+apply to pages of any site.
 """
 
 from collections.abc import Iterable
@@ -22,11 +22,11 @@ _SELECTORS = ("main", "listing", "hidden", "only_with", "title", "boxed")
 
 
 class WrongTable(ValueError):
-    """A table of a generator has a key that is not known, lacks one, or has a selector that is none."""
+    """A generator's table has an unknown key, lacks a key, or contains an invalid selector."""
 
 
 def generator_of(table: str, keys: dict[str, Any], module: ModuleType | None = None) -> Generator:
-    """Return the generator of a table by its keys and by the functions of its module. Raises WrongTable."""
+    """Return the generator for the keys of a table and the functions of its module. Raises WrongTable."""
     rewrite, sources = getattr(module, "rewrite", None), getattr(module, "sources", None)
     try:
         for key in keys.keys() & _SELECTORS:
@@ -54,13 +54,13 @@ def _read(table: Path) -> Generator:
 
 GENERATORS = tuple(map(_read, sorted(Path(__file__).parent.glob("*.yaml"))))
 
-ANY = Generator("any")  # says nothing of its pages
+ANY = Generator("any")  # a generator without any rules
 
 _BY_MARK = {mark: generator for generator in GENERATORS for mark in generator.marks.split()}
 
 
 def generators_of(names: frozenset[str]) -> list[Generator]:
-    """Return the generators of which a page with these names bears a mark."""
+    """Return the generators with a mark among the `names` of a page."""
     return list({generator.name: generator for mark, generator in _BY_MARK.items() if mark in names}.values())
 
 

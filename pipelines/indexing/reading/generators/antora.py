@@ -1,10 +1,10 @@
-"""Antora: tabs of Asciidoctor without roles, numbers of places in a listing, the versions of a page."""
+"""Antora: tabs of Asciidoctor without ARIA roles, callout numbers in listings, the versions of a page."""
 
 from bs4 import BeautifulSoup
 
 
 def rewrite(soup: BeautifulSoup) -> None:
-    """Make plain HTML of a page."""
+    """Turn a page into plain HTML."""
     for tab in soup.select(".tablist .tab"):
         tab["role"], tab["aria-controls"] = "tab", f"{tab.get('id')}--panel"
     for panel in soup.select(".tablist, .tabpanel"):

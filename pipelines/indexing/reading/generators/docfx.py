@@ -1,4 +1,4 @@
-"""DocFX: a `docfx.json`, whose contents have sources and destinations."""
+"""DocFX: a `docfx.json`, whose content entries have sources and destinations."""
 
 import json
 import re
@@ -11,14 +11,14 @@ from typing import Any
 from pipelines.indexing.reading.formats import MARKDOWN
 from pipelines.indexing.reading.sources import Read, SourceFolder, UrlStyle, first_file, upwards
 
-# A repository of Microsoft Learn, which publishes without suffixes.
+# This file marks a repository of Microsoft Learn, which publishes URLs without suffixes.
 _LEARN = ".openpublishing.publish.config.json"
 _EXCLUDE = (r"(^|/)(?:_site|obj|bin|includes)/", r"(^|/)toc\.md$")
 _RENAMES = ((r"(^|/)index$", r"\1"),)
 
 
 def sources(read: Read, place: str) -> SourceFolder | None:
-    """Return the folders that a configuration in `place` publishes, None without one."""
+    """Return the folders published by a configuration in `place`, or None."""
     text = read(f"{place}docfx.json")
     if text is None:
         return None
@@ -32,7 +32,7 @@ def sources(read: Read, place: str) -> SourceFolder | None:
 
 
 def _routes(text: str) -> Iterator[tuple[str, str]]:
-    """Yield folders of Markdown and what they are called in URLs."""
+    """Yield folders of Markdown files with their paths in URLs."""
     groups: Any = ()
     with suppress(ValueError, KeyError, TypeError):
         groups = json.loads(text)["build"]["content"]

@@ -1,4 +1,4 @@
-"""Docusaurus: code without line breaks, its configuration, URLs by routes, versions, translations."""
+"""Docusaurus: code without line breaks, its configuration, URLs by routes, versions and translations."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -12,8 +12,8 @@ from pipelines.indexing.reading.sources import Read, SourceFolder, UrlStyle, fir
 _CONFIGS = tuple(f"docusaurus.config.{suffix}" for suffix in ("js", "ts", "mjs", "cjs", "mts", "cts"))
 _COMMENTS = r"^\s*//[^\n]*|/\*.*?\*/"
 _PLUGIN = r"(?:\b|-content-)(docs|blog|pages)(?:\s*:|['\"]\s*,)\s*\(?\{"
-# The date of a post is its folder, numbers before names order them (dates and versions are not among them), and a page
-# with the name of its folder is its index.
+# The date of a blog post becomes its folder. Number prefixes only order the pages and are dropped, unless they are
+# dates or versions. A page named like its folder is the folder's index.
 _RENAMES = (
     (r"(^|[/-])blog/(.*/)?(\d{4})[-/](\d\d?)[-/](\d\d?)[-/]([^/]+?)(?:/index)?$", r"\1blog/\2\3/\4/\5/\6"),
     (r"(?:^|(?<=/))(?!\d+[-_.]\d)\d+\s*[-_.]+\s*(?=[^-_.\s/])", ""),
@@ -24,7 +24,7 @@ _PLACES = {"docs": ("docs", "docs"), "blog": ("blog", "blog"), "pages": ("src/pa
 
 
 def sources(read: Read, place: str) -> SourceFolder | None:
-    """Return the folder that a configuration in `place` publishes, None without one."""
+    """Return the folder published by a configuration in `place`, or None."""
     config = first_file(read, place, *_CONFIGS)
     if config is None:
         return None
@@ -46,7 +46,7 @@ def sources(read: Read, place: str) -> SourceFolder | None:
 
 
 def _locales(text: str) -> list[str]:
-    """Return the locales of translations, which lie in folders of their own: all but the default one."""
+    """Return the locales with translations in separate folders: all but the default locale."""
     found = re.search(r"\bi18n['\"]?\s*:\s*\{", text)
     own = text[found.end() : end_of_braces(text, found.end() - 1)] if found else ""
     names = re.search(r"\blocales['\"]?\s*:\s*\[([^\]]*)\]", own)
@@ -55,9 +55,9 @@ def _locales(text: str) -> list[str]:
 
 
 def _routes(read: Read, place: str, plugin: re.Match[str], locales: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Yield the folder of a plugin, and of each of its versions and translations, with what they are called in URLs."""
+    """Yield the folder of a plugin and of each of its versions and translations, with their paths in URLs."""
     text = plugin.string[plugin.end() : end_of_braces(plugin.string, plugin.end() - 1)]
-    if re.search(r"\bsidebar\s*:", text):  # how a theme shows them
+    if re.search(r"\bsidebar\s*:", text):  # theme options, not a plugin's
         return
     own = re.sub(r"[{\[][^{}\[\]]*[}\]]", "", re.sub(r"\{[^{}]*\}", "", text))
     folder, route = _PLACES[plugin[1]]

@@ -1,6 +1,6 @@
-"""Doxygen: members become sections with a signature, fragments become code.
+"""Doxygen: members become sections with a signature, code fragments become listings.
 
-A member is an empty `<a id>`, a heading and a box after it; its signature is a table, and code is a div for each line.
+A member is an empty `<a id>` followed by a heading and a box. Its signature is a table, and each line of code is a div.
 """
 
 import re
@@ -11,7 +11,7 @@ from pipelines.indexing.reading.html.soup import become_listing, listing
 
 
 def rewrite(soup: BeautifulSoup) -> None:
-    """Make plain HTML of a page."""
+    """Turn a page into plain HTML."""
     contents = soup.select_one("div.contents")
     if contents is None:
         return
@@ -39,7 +39,7 @@ def _drop_file_list(contents: Tag) -> None:
 
 
 def _rewrite_summary(table: Tag) -> None:
-    """Put the heading of a table of members before it, and the description of a member into its row."""
+    """Move the heading of a member table before the table, and each member's description into the member's row."""
     for heading in table.select("tr.heading h2"):
         table.insert_before(heading)
     for row in table.select("tr.heading, tr[class^=memdesc]"):

@@ -1,4 +1,4 @@
-"""Fumadocs: a `source.config`, and loaders that say under which path its folders are published."""
+"""Fumadocs: a `source.config`, and loaders that define the path under which each folder is published."""
 
 import re
 from posixpath import basename, join, normpath
@@ -10,12 +10,12 @@ _CONFIGS = ("source.config.ts", "source.config.mts", "source.config.js", "source
 _LOADERS = ("lib/source.ts", "lib/source/index.ts", "lib/source.tsx", "app/source.ts")
 _FOLDER, _BASE = r"\bdir\s*:\s*['\"`]([^'\"`]+)", r"\bbaseUrl\s*:\s*['\"`]([^'\"`]*)"
 _DEFAULT = "content/docs"
-# A folder in parentheses is no part of URLs.
+# Folders in parentheses are not part of URLs.
 _RENAMES = ((r"\([^()/]*\)/", ""), (r"(^|/)index$", r"\1"))
 
 
 def sources(read: Read, place: str) -> SourceFolder | None:
-    """Return the folders that a configuration in `place` publishes, None without one."""
+    """Return the folders published by a configuration in `place`, or None."""
     config = first_file(read, place, *_CONFIGS)
     if config is None:
         return None

@@ -1,6 +1,6 @@
-"""Javadoc: grids become tables, signatures code, and a title precedes its package.
+"""Javadoc: grids become tables, signatures become code, and the title comes before its package.
 
-Until Java 15 each part was a list of one item, and the title stood outside the content.
+Until Java 15, each part was a list with one item, and the title was outside the content.
 """
 
 from bs4 import BeautifulSoup, Tag
@@ -9,7 +9,7 @@ from pipelines.indexing.reading.html.soup import become_listing, children, lines
 
 
 def rewrite(soup: BeautifulSoup) -> None:
-    """Make plain HTML of a page."""
+    """Turn a page into plain HTML."""
     for part in soup.select(".blockList, .blockListLast"):
         part.name = "div"
     for title in soup.select("div[class=header] > h2[class=title]"):

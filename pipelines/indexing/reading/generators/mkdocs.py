@@ -1,4 +1,4 @@
-"""MkDocs and its Material theme: marks of annotations in comments of code, an `mkdocs.yml`."""
+"""MkDocs and its Material theme: annotation marks in code comments, and an `mkdocs.yml`."""
 
 import re
 
@@ -6,7 +6,7 @@ from bs4 import BeautifulSoup
 
 
 def rewrite(soup: BeautifulSoup) -> None:
-    """Write the mark of an annotation as its number."""
+    """Replace the mark of an annotation by its number."""
     for comment in soup.select("code span[class^=c]"):
         if comment.string and ")!" in comment.string:
             comment.string = re.sub(r"\((\d+)\)!", r"(\1)", comment.string)

@@ -6,7 +6,7 @@ from pipelines.indexing.reading.html.soup import lines_of, listing
 
 
 def rewrite(soup: BeautifulSoup) -> None:
-    """Make plain HTML of a page."""
+    """Turn a page into plain HTML."""
     for declaration in soup.select("[id] > div.attr"):
         if (holder := declaration.parent) and isinstance(name := declaration.find("span", class_="name"), Tag):
             holder.name = "section"

@@ -1,29 +1,30 @@
 """rustdoc: an item becomes a section with its id, name, signature as code, and first version.
 
-Id and signature stand in the summary of a `<details>`, the text beside it; an implementation without text is a line.
+The id and the signature are in the summary of a `<details>`, and the text follows the summary. An implementation
+without text becomes a line.
 """
 
 from bs4 import BeautifulSoup, Tag
 
 from pipelines.indexing.reading.html.soup import become_listing, by_class, children, lines_of, listing
 
-_NAMES = ["fn", "fnname", "constant", "associatedtype", "type"]  # classes of the link that is an item's name
-_BESIDE = ["rightside", "out-of-band", "sub-heading"]  # versions and links to sources, at the right edge
+_NAMES = ["fn", "fnname", "constant", "associatedtype", "type"]  # classes of the link with an item's name
+_AT_RIGHT = ["rightside", "out-of-band", "sub-heading"]  # versions and source links at the right edge
 
 
 def rewrite(soup: BeautifulSoup) -> None:
-    """Make plain HTML of a page."""
+    """Turn a page into plain HTML."""
     tags = by_class(soup)
     for frame in soup.find_all(id="main-content"):
         frame.name = "div"
-    for clause in tags["fmt-newline"]:  # a style sheet puts it on lines of its own
+    for clause in tags["fmt-newline"]:  # a style sheet puts the clause on separate lines
         clause.insert_before("\n")
         clause.insert_after("\n")
     for header in tags["code-header"]:
         _rewrite_item(soup, header)
     for title in tags["main-heading"]:
         title.extend(_versions(soup, title))
-    for box in (box for name in _BESIDE for box in tags[name]):
+    for box in (box for name in _AT_RIGHT for box in tags[name]):
         box.decompose()
     for field in tags["structfield"]:
         declaration = lines_of(field)
@@ -66,7 +67,7 @@ def _rewrite_item(soup: BeautifulSoup, header: Tag) -> None:
 
 
 def _versions(soup: BeautifulSoup, holder: Tag) -> list[Tag]:
-    """Return a line that says since which version there is what `holder` describes, if it does."""
+    """Return a line with the version that introduced the item in `holder`, if it is given."""
     since = holder.find(class_="since")
     if not isinstance(since, Tag):
         return []

@@ -1,4 +1,4 @@
-"""Sphinx and its themes: containers with an id, entries of APIs, a `conf.py`."""
+"""Sphinx and its themes: containers with an id, API entries, and a `conf.py`."""
 
 import re
 from fnmatch import translate
@@ -11,7 +11,7 @@ _BUILDS_FOLDERS = r"^\s*builder:\s*[\"']?dirhtml"
 
 
 def sources(read: Read, place: str) -> SourceFolder | None:
-    """Return the folder that a configuration in `place` publishes, None without one."""
+    """Return the folder published by a configuration in `place`, or None."""
     text = read(place + "conf.py")
     if text is None or not re.search(_A_KEY, text, re.MULTILINE):
         return None
@@ -37,11 +37,11 @@ def sources(read: Read, place: str) -> SourceFolder | None:
 
 
 def _glob(pattern: str) -> str:
-    """Return a pattern of Sphinx's exclude_patterns, which may name a folder, as a regular expression."""
+    """Return a pattern of Sphinx's exclude_patterns, which may also name a folder, as a regular expression."""
     return translate(pattern.rstrip("/")).removesuffix(r"\Z").removesuffix(r"\z") + "(?:/|$)"
 
 
 def _builds_folders(read: Read, place: str) -> bool:
-    """Return whether Read the Docs builds the folder as directories, the only place that says so in a file."""
+    """Return whether the Read the Docs configuration selects the dirhtml builder; no other file declares it."""
     files = [first_file(read, above, ".readthedocs.yaml", ".readthedocs.yml") for above in upwards(place)]
     return any(file and re.search(_BUILDS_FOLDERS, file[1], re.MULTILINE) for file in files)

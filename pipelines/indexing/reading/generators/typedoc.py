@@ -1,4 +1,4 @@
-"""TypeDoc: signatures are boxes."""
+"""TypeDoc: signatures are boxes, which become listings."""
 
 from bs4 import BeautifulSoup
 
@@ -6,6 +6,6 @@ from pipelines.indexing.reading.html.soup import become_listing, lines_of
 
 
 def rewrite(soup: BeautifulSoup) -> None:
-    """Make plain HTML of a page."""
+    """Turn a page into plain HTML."""
     for signature in soup.select("div.tsd-signature"):
         become_listing(signature, lines_of(signature))

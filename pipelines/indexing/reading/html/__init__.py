@@ -1,1 +1,1 @@
-"""HTML: from a text to the page's own content, and from that to a tree."""
+"""Reads HTML: finds a page's own content, and converts it to a tree."""

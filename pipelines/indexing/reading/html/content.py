@@ -1,6 +1,6 @@
-"""Finds the page's own content in its tree, without navigation, footers, buttons and permalinks.
+"""Finds a page's own content, without navigation, footers, buttons and permalinks.
 
-What generators write in a way of their own becomes plain HTML first. Knows nothing of sections.
+Generator-specific markup is converted to plain HTML first. Independent of sections.
 """
 
 from collections.abc import Sequence
@@ -33,7 +33,7 @@ _NOISY_PARTS = etree.XPath(
     "contains(@class,'sr-only') or contains(@class,'visually-hidden')]"
 )
 _PHRASES = read_phrases(__name__)
-_LAST, _LAST_PARTS = 40, 12  # elements in which the ending is looked for, and the most that one consists of
+_LAST, _LAST_PARTS = 40, 12  # last elements to check for endings, and the most elements inside an ending
 _ARTICLES = "article"
 _MAIN = (
     "[role=main], main",
@@ -50,10 +50,9 @@ def main_content(
 ) -> Element:
     """Return the element with the own content of the page at `url`, and drop everything else from it.
 
-    `names` are `names_of(root)`.
-
-    It is what the last of its `generators`, the site itself, says that its content is, else the body if the page marks
-    no main content, or one with hardly any text. A page that is `listed` has no text to rewrite.
+    `names` are `names_of(root)`. The content is the element selected by the last of `generators`, the site itself, else
+    the marked main content. It is the body if the page marks none, or one with hardly any text. A `listed` page has no
+    text to rewrite.
     """
     root = _plain_html(root, generators, names, listed)
     main, marked = _own_main(root, generators[-1]) or _find_main(root, next(root.iter("body"), root))
@@ -66,7 +65,7 @@ def main_content(
 
 
 def _plain_html(root: Element, generators: Sequence[Generator], names: frozenset[str], listed: bool) -> Element:
-    """Return the page without what `generators` hide, and in plain HTML: sections, boxes, tables, labels of tabs."""
+    """Return the page as plain HTML: without parts that `generators` hide, with sections, boxes, tables, tab labels."""
     for generator in generators:
         drop(root, found(generator.hidden, root))
         for box in found(generator.boxed, root):
@@ -75,7 +74,7 @@ def _plain_html(root: Element, generators: Sequence[Generator], names: frozenset
     rewriters = [generator.rewrite for generator in generators if generator.rewrite and generator.rewrites(root)]
     if rewriters and not listed:
         root = rewritten(root, rewriters)
-    etree.strip_tags(root, "wbr")  # libxml2 takes what follows for its content
+    etree.strip_tags(root, "wbr")  # libxml2 treats the text after it as its content
     mend_headings(root)
     mend_code_tables(root)
     mend_signatures(root)
@@ -88,7 +87,7 @@ def _plain_html(root: Element, generators: Sequence[Generator], names: frozenset
 
 
 def _own_main(root: Element, own: Generator) -> tuple[Element, bool] | None:
-    """Return what the site says its content is, in one element; None on a page that has none of it."""
+    """Return the site's own content, selected by its settings, in one element; None if nothing matches."""
     marked = dict.fromkeys(found(own.main, root))
     outer = [element for element in marked if marked.keys().isdisjoint(element.iterancestors())]
     if len(outer) < 2:
@@ -113,7 +112,7 @@ def _find_main(root: Element, body: Element) -> tuple[Element, bool]:
 
 
 def _article(main: Element) -> Element:
-    """Return the only article of `main` if it holds most of its text (themes put sidebars beside it), else `main`."""
+    """Return the only article of `main` if it has most of its text (themes add sidebars next to it), else `main`."""
     articles = list(main.iter("article"))
     return articles[0] if len(articles) == 1 and _size(articles[0]) > 0.5 * _size(main) else main
 
@@ -128,13 +127,13 @@ def _drop_noise(main: Element, marked: bool) -> None:
     doomed = [element for element in main.iter(*_NAMES["dropped"]) if not _is_kept(element)]
     doomed += _NOISY_PARTS(main)
     boxes = [element for element in main.iter(*_NOISY) if element is not main and _is_noise(element, noise, marked)]
-    # A box with the title and most of the text is the page: its end tag is missing, or in a wrong place.
+    # A box with the title and most of the text is the page itself: its end tag is missing or misplaced.
     doomed += [box for box in boxes if marked or box.find(".//h1") is None or 2 * prose_size(box) < prose_size(main)]
     drop(main, doomed)
 
 
 def _drop_frames(main: Element, url: str, marked: bool) -> None:
-    """Drop contents of the page and links to sources; menus where no main content is marked."""
+    """Drop tables of contents of the page and links to sources; also menus if no main content is marked."""
     drop_tools(main)
     drop(main, contents_of(main, urlsplit(url).path.rpartition("/")[2]))
     if not marked:
@@ -159,7 +158,7 @@ def _is_ending(element: Element) -> bool:
 
 
 def _is_kept(element: Element) -> bool:
-    """Return whether a script holds a formula, or a button the words of a heading."""
+    """Return whether a script contains a formula, or a button the words of a heading."""
     if element.tag == "script":
         return (element.get("type") or "").startswith("math/tex")
     parent = element.getparent()
@@ -172,13 +171,13 @@ def _is_noise(element: Element, noise: frozenset[str], marked: bool) -> bool:
     if element.tag == "header" and not marked and next(element.iter("h1"), None) is None:
         return True
     names = element.get("class", "").split()
-    # The id of a section is made of its heading: "Search", "Menu".
+    # A section's id comes from its heading, which may be "Search" or "Menu".
     headed = marked and (element.tag == "section" or "section" in names) and any(e.tag in HEADINGS for e in element)
     return not noise.isdisjoint((*names, "" if headed else element.get("id", ""), element.get("role", "")))
 
 
 def _is_permalink(link: Element) -> bool:
-    """Return whether `link` is a permalink sign; its heading gets the id it points to, if it has none of its own."""
+    """Return whether `link` is a permalink. A heading without an id gets the id that its permalink points to."""
     href = link.get("href", "")
     if _NOISE.isdisjoint(link.get("class", "").split()) and not _is_sign(link, href):
         return False

@@ -1,6 +1,6 @@
-"""Finds the frame within a page's content: lists of its own parts, menus, links to sources.
+"""Finds frame elements within a page's content: its table of contents, menus, links to sources.
 
-Knows no generator, and no sections.
+Independent of generators and sections.
 """
 
 import re
@@ -20,12 +20,12 @@ from pipelines.text.phrases import read_phrases
 
 _PHRASES = read_phrases(__name__)
 _BOXES = ("div", "ul", "ol", "dl", "table", "p", "td", "details")
-_LEAST_LINKS = 4  # fewer are as often what an author recommends
-_AHEAD = 0.9  # of its links that lead to a part of the page below
-_LINKED, _LINKED_LIST = 0.93, 0.75  # of the letters of contents: groups in a list have names
-_MENU = 0.9  # of those of a menu
+_LEAST_LINKS = 4  # fewer links are just as often recommendations by the author
+_AHEAD = 0.9  # share of links that lead to a later part of the page
+_LINKED, _LINKED_LIST = 0.93, 0.75  # share of linked letters in contents; lists may have names for groups
+_MENU = 0.9  # share of linked letters in a menu
 _LABEL = 4  # words of a label: "On this page:", "Table of contents"
-_PARTS = 100  # of a line, that are looked at around a link
+_PARTS = 100  # most pieces of a line to examine around a link
 _LONGEST = 30  # characters of a link to a source
 _BEFORE, _AFTER = re.compile(r"[\s\[|·•]+$"), re.compile(r"^\s*[\]|·•]*")
 _ENDS = (".", "!", "?", ")", "…", "。", "|", "[", "·", "•", ";")
@@ -33,9 +33,9 @@ _ENDS = (".", "!", "?", ")", "…", "。", "|", "[", "·", "•", ";")
 
 @dataclass(slots=True)
 class _Size:
-    """What an element holds: letters, those in links, links, the places of the parts of the page they lead to.
+    """Counts for an element: letters, linked letters, links, and the positions of the page parts they lead to.
 
-    `headed` tells of a heading or a listing; `last` is the place of its last element.
+    `headed` means that it contains a heading or a listing. `last` is the position of its last element.
     """
 
     letters: int = 0
@@ -47,7 +47,7 @@ class _Size:
 
 
 def contents_of(main: Element, page: str) -> list[Element]:
-    """Return the lists in `main` of the parts of the page below them; links lead to it by `page`, its file name."""
+    """Return the lists in `main` that link to later parts of the page. `page` is its file name, used in such links."""
     links = {link: name for link in main.iter("a") if (name := _part_of(link, page))}
     if len(links) < _LEAST_LINKS:
         return []
@@ -70,7 +70,7 @@ def menus_of(main: Element) -> list[Element]:
 
 
 def drop_tools(main: Element) -> None:
-    """Drop the links to the source of what stands before them, with the brackets and bars around them."""
+    """Drop links to the source of the text before them, with the brackets and bars around the links."""
     for link in list(main.iter("a")):
         if is_tool(link):
             link.tail = _AFTER.sub("", link.tail or "")
@@ -83,7 +83,7 @@ def drop_tools(main: Element) -> None:
 
 
 def is_tool(link: Element) -> bool:
-    """Return whether a link leads to the source of the entry before it: at the end of its line, or on its own line."""
+    """Return whether a link at the end of its line, or on its own line, leads to the source of the entry before it."""
     said = as_paragraph("".join(link.itertext()))
     if len(said) > _LONGEST or not _PHRASES["tool"].fullmatch(said) or (link.get("href") or "#").startswith("#"):
         return False
@@ -100,7 +100,7 @@ def is_tool(link: Element) -> bool:
 
 
 def _before(link: Element, block: Element) -> list[str]:
-    """Return the texts of a line before a link in it, the last one first."""
+    """Return the texts of a line before a link, nearest first."""
     texts: list[str] = []
     for one in (link, *link.iterancestors()):
         if one is block:
@@ -118,7 +118,7 @@ def _before(link: Element, block: Element) -> list[str]:
 
 
 def _after(link: Element, block: Element) -> Iterator[str]:
-    """Yield the texts of a line after a link in it."""
+    """Yield the texts of a line after a link."""
     for one in (link, *link.iterancestors()):
         if one is block:
             break
@@ -138,13 +138,13 @@ def _is_within_line(element: Element) -> bool:
 
 
 def _part_of(link: Element, page: str) -> str:
-    """Return the name of the part of the page that a link leads to, "" if it leads elsewhere."""
+    """Return the name of the page part that a link leads to, "" if it leads elsewhere."""
     place, _, name = (link.get("href") or "").partition("#")
     return unquote(name) if place in ("", page) else ""
 
 
 def _sizes(main: Element, order: Mapping[Element, int], own: Mapping[Element, int]) -> dict[Element, _Size]:
-    """Return what each element in `main` holds. `own` are links to parts of the page, with the places of these."""
+    """Return the counts for each element in `main`. `own` maps links within the page to the positions they lead to."""
     sizes = {element: _Size() for element in order}
     for element in list(order)[::-1]:
         size = sizes[element]
@@ -170,7 +170,7 @@ def _letters(text: str | None) -> int:
 
 
 def _lists_parts(box: Element, size: _Size) -> bool:
-    """Return whether a box is contents of the page: nearly all its words are links to parts of the page below it."""
+    """Return whether a box is the page's contents: nearly all its words link to later parts of the page."""
     least = _LINKED_LIST if box.tag in LISTS else _LINKED
     if size.headed or size.links < _LEAST_LINKS or size.linked < least * size.letters:
         return False
@@ -180,7 +180,7 @@ def _lists_parts(box: Element, size: _Size) -> bool:
 def _outermost(
     main: Element, sizes: Mapping[Element, _Size], is_frame: Callable[[Element, _Size], bool]
 ) -> Iterator[Element]:
-    """Yield the outermost boxes of a frame."""
+    """Yield the outermost boxes for which `is_frame` is true."""
     end = -1
     for place, (element, size) in enumerate(sizes.items()):
         if place > end and element is not main and element.tag in _BOXES and is_frame(element, size):
@@ -196,7 +196,7 @@ def _is_led(box: Element) -> bool:
 
 
 def _with_label(box: Element, main: Element) -> list[Element]:
-    """Return the elements of contents: with the label before them."""
+    """Return the elements of a table of contents, including the label before it."""
     before = box.getprevious()
     while before is None and (parent := box.getparent()) is not None and parent is not main and not parent.text:
         box, before = parent, parent.getprevious()

@@ -1,7 +1,7 @@
-"""Reads an element as a flow: texts, and the blocks between them.
+"""Reads an element as a flow of inline text and the blocks between.
 
-A piece of text has the names in it that links lead to: `<a name>`, and empty `<a id>` and `<span id>`. Such a name
-belongs to what follows it. Knows no sections.
+Inline text keeps the anchor names in it: `<a name>`, and empty `<a id>` and `<span id>`. A name belongs to the content
+after it. Independent of sections.
 """
 
 from collections.abc import Iterable, Sequence
@@ -22,16 +22,16 @@ from pipelines.text.phrases import read_names
 
 _NAMES = read_names(__name__)
 _BLOCKS = _NAMES["blocks"]
-IN_PARAGRAPH = _BLOCKS - {"p"}  # where one stands in a paragraph, that is no running text
+IN_PARAGRAPH = _BLOCKS - {"p"}  # an element with one of these inside is not running text
 _TAG = attrgetter("tag")
 _BOLD = ("b", "strong", "big")
-_LONGEST_BOLD, _LONGEST_PLAIN = 30, 12  # words of a title: a question in bold type, a name
+_LONGEST_BOLD, _LONGEST_PLAIN = 30, 12  # most words in a title: a question in bold type, a name
 _CODE = ("code", "tt", "kbd", "samp")
-MARKED = ("a", *_CODE, *STYLES)  # elements of which a text knows
+MARKED = ("a", *_CODE, *STYLES)  # elements recorded as marks of a text
 
 
 class Mark(NamedTuple):
-    """What some pieces of a text are, from the first to the last (exclusive)."""
+    """Attributes of some pieces of a text, from the first to the last (exclusive)."""
 
     first: int
     last: int
@@ -41,12 +41,12 @@ class Mark(NamedTuple):
 
 
 class InlineText:
-    """The text between two blocks, with the names `before` its first word and those `after` its last one."""
+    """The text between two blocks, with the anchor names `before` its first word and `after` its last one."""
 
     def __init__(self, text: str | None = None, following: Element | None = None) -> None:
         self.words: list[str] = []
-        self.following = following  # the element that ends it
-        self.names_block = False  # a name that waits may be that of this element
+        self.following = following  # the element after the text
+        self.names_block = False  # whether a waiting name may belong to `following`
         self._marks: list[Mark] = []
         self.before: list[str] = []
         self.after: list[str] = []
@@ -58,13 +58,13 @@ class InlineText:
 
     @classmethod
     def of(cls, element: Element, following: Element | None = None) -> "InlineText":
-        """Return the text of `element`, which ends where `following` begins."""
+        """Return the text of `element`. `following` is the element after it."""
         text = cls(following=following)
         text.add(element)
         return text
 
     def end(self, following: Element) -> "InlineText":
-        """Return the text, ended by `following`; an `a` around a block, such as a heading, may name that."""
+        """Return the text, ended by `following`. An `a` around a block, such as a heading, may name the block."""
         self.following, self.names_block = following, following.tag in _NAMES["named"]
         if _is_anchor(following) and not following.get("id") and (name := following.get("name")):
             self.after.append(name)
@@ -88,7 +88,7 @@ class InlineText:
             self._marks.append(Mark(first, len(self.words), style=STYLES[tag]))
 
     def add_text(self, text: str | None, bold: bool = False) -> None:
-        """Add `text`, which stands in bold type or not."""
+        """Add `text`, in bold type or not."""
         if not text:
             return
         self.words.append(text)
@@ -103,7 +103,7 @@ class InlineText:
 
     @property
     def title(self) -> str:
-        """The text as a title, "" if it is none: a line in bold type, or a few words that are no sentence."""
+        """The text as a title: a line in bold type, or a few words that are not a sentence; "" for other text."""
         text = as_paragraph("".join(self.words)).replace("\n", " ")
         most = _LONGEST_PLAIN if self._plain else _LONGEST_BOLD
         is_sentence = self._plain and (text.endswith(":") or not introduces(text))
@@ -111,7 +111,10 @@ class InlineText:
 
 
 def spans_of(pieces: Sequence[str], marks: Sequence[Mark]) -> Spans:
-    """Return the text of `pieces` as a paragraph that knows what the marks say of it; spaces around one are plain."""
+    """Return the text of `pieces` as a paragraph with the marks as span attributes.
+
+    Spaces at either end of a marked range are left unmarked.
+    """
     text = as_paragraph("".join(pieces))
     if not text or not marks:
         return text_spans(text)
@@ -134,14 +137,14 @@ def spans_of(pieces: Sequence[str], marks: Sequence[Mark]) -> Spans:
 
 
 def _span(text: str, over: Sequence[Mark]) -> Span:
-    """Return the span of a text that marks lie over, the outermost first."""
+    """Return the span for a string covered by the marks `over`, the outermost first."""
     target = next((mark.target for mark in over if mark.target), "")
     style: Style = next((mark.style for mark in over[::-1] if mark.style), "")
     return Span(text, any(mark.code for mark in over), target, style)
 
 
 def _inner(text: str, start: int, end: int) -> tuple[int, int]:
-    """Return where the words between two places begin and end."""
+    """Return where the words between two positions begin and end."""
     while start < end and text[start].isspace():
         start += 1
     while start < end and text[end - 1].isspace():
@@ -150,10 +153,10 @@ def _inner(text: str, start: int, end: int) -> tuple[int, int]:
 
 
 def _places(pieces: Sequence[str]) -> tuple[list[int], list[int]]:
-    """Return where each piece starts and ends in the paragraph that `as_paragraph` makes of all."""
+    """Return where each piece starts and ends in the paragraph that `as_paragraph` makes of all pieces."""
     starts: list[int] = []
     ends: list[int] = []
-    size, gap = 0, False  # `gap`: a space or a line break stands before the next word
+    size, gap = 0, False  # `gap`: a space or line break precedes the next word
     for piece in pieces:
         words = " ".join(piece.split())
         if words and size:
@@ -178,7 +181,7 @@ def line_in(element: Element) -> Spans:
 
 
 def flow_of(element: Element) -> list[InlineText | Element]:
-    """Return what is in `element`, in its order: the blocks, and the texts before, between and after them."""
+    """Return the contents of `element` in order: the blocks, and the texts before, between and after them."""
     flow: list[InlineText | Element] = []
     text = InlineText(element.text)
     for child in element:
@@ -192,12 +195,12 @@ def flow_of(element: Element) -> list[InlineText | Element]:
 
 
 def is_inline(element: Element, blocks: frozenset[str] = _BLOCKS) -> bool:
-    """Return whether `element` is none of `blocks` and holds none."""
+    """Return whether `element` is not one of `blocks` and contains none of them."""
     return blocks.isdisjoint(map(_TAG, element.iter()))
 
 
 def _name_of(element: Element) -> str:
-    """Return the name of a target of links: an empty `a` or `span`, or an `a` that leads nowhere; "" if it is none."""
+    """Return the anchor name of an empty `a` or `span`, or of an `a` without a target; "" for other elements."""
     name = element.get("id") or element.get("name") or ""
     if not name or name.startswith(INDEX_IDS) or element.get("class") in INDEX_TERMS:
         return ""
@@ -209,7 +212,7 @@ def _is_anchor(element: Element) -> bool:
 
 
 def names_between(element: Element) -> list[str]:
-    """Return the names of an element without words between a term and its definition: they are those of the term."""
+    """Return the names of an element without words between a term and its definition; they belong to the term."""
     following = element.getnext()
     if following is None or following.tag != "dd" or (element.tail or "").strip() or holds_words(element):
         return []
@@ -217,12 +220,12 @@ def names_between(element: Element) -> list[str]:
 
 
 def holds_heading(element: Element) -> bool:
-    """Return whether a heading stands in `element`: in an item or entry, because its end tag is missing."""
+    """Return whether `element`, an item or entry, contains a heading because its end tag is missing."""
     return next(element.iter(*HEADINGS), None) is not None
 
 
 def words_from(element: Element | None, most: int) -> int:
-    """Return how many words stand from `element` on, up to the next heading or name; counts no further than `most`."""
+    """Return the number of words from `element` to the next heading or name, counting up to `most`."""
     words = 0
     while element is not None and words < most and not holds_heading(element) and not begins_at_name(element):
         words += count_words(element.itertext(), most) + count_words([element.tail or ""], most)
@@ -242,8 +245,8 @@ def begins_at_name(element: Element) -> bool:
 
 
 def count_words(texts: Iterable[str], most: int) -> int:
-    """Return how many words the joined `texts` have; no further than `most` is counted."""
-    words, is_open = 0, False  # the last word may go on in the next text
+    """Return the number of words in the joined `texts`, counting up to `most`."""
+    words, is_open = 0, False  # whether the last word may continue in the next text
     for text in texts:
         found = len(text.split())
         words += found - (found > 0 and is_open and not text[0].isspace())

@@ -1,6 +1,6 @@
-"""Reads listings and signatures: code with its lines, its language, and the name of an entry.
+"""Reads listings and signatures: code with its lines, its language, and the name of an API entry.
 
-Knows single elements only: no sections.
+It handles single elements, independent of sections.
 """
 
 import re
@@ -18,10 +18,12 @@ from pipelines.page.tree import Code
 
 _AROUND = 3  # elements around a listing that may name its language
 _NAMES_LANGUAGE = ("language", "lang", "highlight", "highlight-source", "code")
-PLAIN = frozenset(("default", "none", "text", "plaintext", "plain", "txt", "nohighlight", "block"))  # no languages
-# What Pygments calls otherwise.
+PLAIN = frozenset(
+    ("default", "none", "text", "plaintext", "plain", "txt", "nohighlight", "block")
+)  # class names that mean no language
+# Aliases, mapped to the names that Pygments uses.
 _LANGUAGES = {**dict.fromkeys(PLAIN, ""), **dict.fromkeys(("python3", "ipython3", "ipython", "py"), "python")}
-# The languages of signatures, by the domains of Sphinx.
+# The languages of signatures by Sphinx domain.
 _DOMAINS = {"py": "python", "c": "c", "cpp": "cpp", "js": "javascript", "rust": "rust", "java": "java"}
 
 
@@ -35,13 +37,13 @@ def code_block(pre: Element) -> Code | None:
 
 
 def language_of(pre: Element) -> str:
-    """Return the language of a listing, as Pygments calls it; "" if none is named."""
+    """Return the language of a listing by its Pygments name; "" if none is given."""
     found = named_language(pre)
     return _LANGUAGES.get(found, found)
 
 
 def named_language(pre: Element) -> str:
-    """Return what a listing's classes or those around it name as its language, which may be none; "" if nothing."""
+    """Return the language given by the classes of a listing or its containers, as written; "" if there is none."""
     inner = pre[0] if len(pre) == 1 else None
     around = (inner, pre, *islice(pre.iterancestors("div", "figure", "td", "dl"), _AROUND))
     names = (name for element in around if element is not None for name in (element.get("class") or "").split())
@@ -49,7 +51,7 @@ def named_language(pre: Element) -> str:
 
 
 def _language(name: str) -> str:
-    """Return the language that a class names: language-x, highlight-x, highlight-source-x."""
+    """Return the language in a class name: language-x, highlight-x, highlight-source-x."""
     kind, _, language = name.lower().rpartition("-")
     return language if kind in _NAMES_LANGUAGE else ""
 
@@ -62,9 +64,9 @@ def _ends_without_break(line: Element) -> bool:
 
 
 def signature_name(term: Element, anchor: str = "") -> str:
-    """Return the dotted name of the API entry `term`, such as "ray.data.Dataset.map"; any other term in full.
+    """Return the dotted name of the API entry `term`, such as "ray.data.Dataset.map"; the whole text of other terms.
 
-    That of a term that is code is the part of it that its `anchor` is made of.
+    For a term that is code, it is the name from which its `anchor` is derived.
     """
     parts = (
         "".join(part.itertext())
@@ -82,7 +84,7 @@ def signature_name(term: Element, anchor: str = "") -> str:
 
 
 def signature_block(terms: Sequence[Element]) -> Code:
-    """Return the listing of the signatures `terms`, or of what else leads to one definition."""
+    """Return a listing of the signatures `terms`, or of other terms that share one definition."""
     language = next((_DOMAINS[name] for name in (terms[0].get("class") or "").split() if name in _DOMAINS), "")
     return Code("\n".join(filter(None, map(_signature, terms))), language)
 

@@ -1,6 +1,6 @@
-"""Reads lists: how their items are marked, and which of them hold hardly anything but links.
+"""Reads lists: the markers of their items, and which lists consist almost only of links.
 
-Knows no sections.
+Independent of sections.
 """
 
 import re
@@ -15,13 +15,13 @@ from pipelines.page.urls import absolute_url
 
 LISTS = ("ul", "ol", "menu", "dir")
 BULLET = "- "
-# Indexes written by programs: of 5,000 lists on five sites, those of at least so many links that are as much as a name
-# or two beside each list pages; shorter ones do where they are hardly anything but links.
+# Limits for generated indexes, from 5,000 lists on five sites. Lists with at least this many links, and at most a name
+# or two next to each, list pages. Shorter lists do so only if they consist almost entirely of links.
 _INDEX_LINKS, _INDEX_SHARE = 100, 0.4
-_CONTENTS_CHARACTERS, _CONTENTS_SHARE = 1500, 0.9  # as many as a chunk holds
-_LINE_LINKS = 4  # fewer on a line are what its author points to
-_SENTENCES = 0.05  # a link
-_AWAY = 0.1  # of the links: a list of links to other sites is what somebody recommends
+_CONTENTS_CHARACTERS, _CONTENTS_SHARE = 1500, 0.9  # about the size of a chunk
+_LINE_LINKS = 4  # fewer links on a line are recommendations by the author
+_SENTENCES = 0.05  # per link
+_AWAY = 0.1  # of the links; a list of links to other sites is somebody's recommendations
 _SENTENCE = re.compile(r"[^\s.!?]{2}[.!?](?=\s|$)|[。！？]")
 _BETWEEN_LINKS = etree.XPath(".//text()[not(ancestor::a)]", smart_strings=False)
 
@@ -32,7 +32,7 @@ _ONES = ("", "i", "ii", "iii", "iv", "v", "vi", "vii", "viii", "ix")
 
 
 class Numbering:
-    """Marks the items of a list as the page shows them: by bullets, numbers, letters or Roman numerals."""
+    """Gives list items the markers that the page shows: bullets, numbers, letters or Roman numerals."""
 
     def __init__(self, element: Element) -> None:
         classes = (element.get("class") or "").split()
@@ -43,7 +43,7 @@ class Numbering:
         self._next = _number(element.get("start"), first)
 
     def mark(self, value: str | None) -> str:
-        """Return what stands before the next item, which may give its number as `value`."""
+        """Return the marker of the next item, which may set its number by `value`."""
         number = _number(value, self._next)
         self._next = number + self._step
         return f"{_numeral(number, self._style)}. " if self._style in ("1", *_LETTERS, *_ROMAN) else BULLET
@@ -63,9 +63,9 @@ def _numeral(number: int, style: str) -> str:
 
 
 class ListSize(NamedTuple):
-    """What is counted in a list: links, those `away` to other sites, those to `nowhere`, characters, letters.
+    """Counts for a list: links, links `away` to other sites, anchors to `nowhere`, characters, letters.
 
-    `linked` letters are in links.
+    `linked` counts the letters in links.
     """
 
     links: int = 0
@@ -77,9 +77,9 @@ class ListSize(NamedTuple):
 
 
 class LinkLists:
-    """Tells which lists of a page of `site` are indexes or tables of contents.
+    """Decides which lists on a page of `site` are indexes or tables of contents.
 
-    Each text is counted once, in however many lists it stands.
+    Each text is counted once, however deeply its list is nested.
     """
 
     def __init__(self, site: str) -> None:
@@ -87,9 +87,9 @@ class LinkLists:
         self._sizes: dict[Element, ListSize] = {}
 
     def index_size(self, items: Element) -> int:
-        """Return how many characters an index of this site has, 0 for another list.
+        """Return the number of characters of an index of this site, 0 for any other list.
 
-        An index is long, most of it is links, and it has no sentences.
+        An index is long, consists mostly of links, and has no sentences.
         """
         size = self._size(items)
         if size.links < _INDEX_LINKS and size.characters < _CONTENTS_CHARACTERS:
@@ -106,7 +106,7 @@ class LinkLists:
         return size.links > 0 and not (size.away or size.nowhere) and size.linked == size.letters
 
     def lists_pages(self, spans: Spans) -> bool:
-        """Return whether a text is a table of contents: several links to pages of this site, and no other words."""
+        """Return whether a line is a table of contents: several links to pages of this site and no other words."""
         links = [span for span in spans if span.target]
         if len(links) < _LINE_LINKS or any(self._leads_away(span.target) for span in links):
             return False
@@ -118,9 +118,9 @@ class LinkLists:
         return self._sizes[items]
 
     def _count(self, outermost: Element) -> None:
-        """Count what is in a list and in those within it, all in one pass."""
+        """Count the contents of a list and of its nested lists in one pass."""
         links = away = nowhere = characters = letters = linked = 0
-        around = 0  # links around the text
+        around = 0  # number of links around the text
         begun: list[tuple[ListSize, int]] = []
         for event, element in etree.iterwalk(outermost, events=("start", "end")):
             is_list, is_link = element.tag in LISTS, element.tag == "a" and element.get("href")
@@ -144,5 +144,5 @@ class LinkLists:
                 characters, letters, linked = characters + len(text), letters + found, linked + found * around
 
     def _leads_away(self, href: str) -> bool:
-        """Return whether a link leads to another site, or is no URL."""
+        """Return whether a link leads to another site or is not a valid URL."""
         return href.startswith(("http:", "https:")) and urlsplit(absolute_url("", href)).netloc != self._site

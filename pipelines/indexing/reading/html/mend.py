@@ -1,7 +1,7 @@
-"""Mends what is marked up as something else: headings, grids, code in tables, entries of APIs.
+"""Fixes unsuitable markup: headings, grids, code in tables, API entries.
 
-An entry without a definition gets the text after it, where authors did not indent it. Entries that follow one another
-without text between them share the definition of the last one.
+An entry without a definition takes the text after it, which some authors don't indent. Consecutive entries without text
+between them share the definition of the last one.
 """
 
 import re
@@ -24,15 +24,17 @@ _ENTRY_ENDS = etree.XPath(
 )
 _COLUMNS = etree.XPath(".//table[not(.//th or .//pre or .//ul or .//ol or .//dl or .//img or .//tr[count(td) > 1])]")
 _HIGHLIGHTED = etree.XPath(".//span[@class] | .//code | .//tt")
-_LEAST_PARTS, _MOST_WORDS = 3, 2  # of code in a table: highlighted parts, and words in each, on average
-_LEAST_SHARE = 0.9  # of its letters that stand in them
+_LEAST_PARTS, _MOST_WORDS = 3, 2  # of code in a table: minimum highlighted parts, and maximum average words in each
+_LEAST_SHARE = 0.9  # of its letters that must be highlighted
 _BLANKS = re.compile(r"[ \t\r\n\f]+")
 _HOLDS_MORE = etree.XPath("boolean(.//img | .//svg | .//math | .//table)")
 
 
 def mend_headings(root: Element) -> None:
-    """Make XHTML 2's `<h>` a heading, what else keeps its lines a `<pre>`, and put what stands in a heading from a list
-    or table on after it.
+    """Fix headings and preformatted elements.
+
+    XHTML 2's `<h>` becomes a heading, and other elements that keep line breaks become `<pre>`. If a heading contains a
+    list or table, this and the rest of the heading move after it.
     """
     for listing in root.iter("xmp", "listing", "plaintext", "textarea"):
         listing.tag = "pre"
@@ -48,7 +50,7 @@ def mend_headings(root: Element) -> None:
 
 
 def mend_grids(root: Element) -> None:
-    """Give the parts of each grid of elements with ARIA roles the tags of their roles: it is a table."""
+    """Turn each grid of elements with ARIA roles into a table, with the tags for the roles."""
     for grid in _GRIDS(root):
         grid.tag = "table"
         for part in grid.iterdescendants(etree.Element):
@@ -56,8 +58,8 @@ def mend_grids(root: Element) -> None:
 
 
 def mend_code_tables(root: Element) -> None:
-    """Make a listing of each table of one column that sets highlighted code, a line in each of its cells."""
-    done: set[Element] = set()  # listings, with the tables in them
+    """Turn each one-column table that contains highlighted code, one line per cell, into a listing."""
+    done: set[Element] = set()  # converted tables, and the tables inside them
     for table in _COLUMNS(root):
         if table not in done and _is_code(table):
             done.update(table.iter("table"))
@@ -73,7 +75,7 @@ def mend_code_tables(root: Element) -> None:
 
 
 def _is_code(table: Element) -> bool:
-    """Return whether nearly all that a table holds is short highlighted parts."""
+    """Return whether nearly all of a table's text is in short highlighted parts."""
     parts = [part for part in _HIGHLIGHTED(table) if not _HIGHLIGHTED(part)]
     within = "".join(text for part in parts for text in part.itertext())
     letters = sum(map(str.isalnum, "".join(table.itertext())))
@@ -83,13 +85,13 @@ def _is_code(table: Element) -> bool:
 
 
 def _lines_of(cell: Element) -> list[str]:
-    """Return the lines of a cell of code, with the indentation that no-break spaces make."""
+    """Return the lines of a cell of code, with the indentation given by no-break spaces."""
     texts = ["".join(one.itertext()) for one in cell.findall(".//p")] or ["".join(cell.itertext())]
     return [_BLANKS.sub(" ", text).strip(" ").replace("\xa0", " ").rstrip() for text in texts]
 
 
 def mend_entries(root: Element) -> None:
-    """Put the text after each list of entries whose last one is empty into that one's definition."""
+    """Move the text after each list of entries into the definition of its last entry, if that is empty."""
     for entries in reversed(_ENTRY_LISTS(root)):
         definition = _empty_definition(entries)
         if definition is not None:
@@ -99,7 +101,7 @@ def mend_entries(root: Element) -> None:
 
 
 def _empty_definition(entries: Element) -> Element | None:
-    """Return the definition of the last entry if it is empty; it is made where there is none."""
+    """Return the definition of the last entry if it is empty; a missing one is created."""
     last = entries[-1]
     if last.tag == "dt" and last.get("id"):
         return etree.SubElement(entries, "dd")
@@ -113,7 +115,7 @@ def _is_empty(definition: Element) -> bool:
 
 
 def _adopt_text(entries: Element, definition: Element) -> None:
-    """Move what follows `entries` into `definition`, up to the next entry, heading or name of one."""
+    """Move the siblings after `entries` into `definition`, up to the next entry or heading or its name."""
     found = list(takewhile(lambda after: not _ENTRY_ENDS(after), entries.itersiblings()))
     while found and _belongs_to_next(found[-1]):
         found.pop()
@@ -122,13 +124,13 @@ def _adopt_text(entries: Element, definition: Element) -> None:
 
 
 def _belongs_to_next(element: Element) -> bool:
-    """Return whether `element` is a name, or introduces something: the next entries."""
+    """Return whether `element` is a name or an introduction, and thus belongs to the next entries."""
     words = "".join(element.itertext()).strip()
     return not (element.tail or "").strip() and (not words or (element.tag == "p" and words.endswith(":")))
 
 
 def _join_next(entries: Element) -> None:
-    """Move entries that nothing follows into the list of the same kind right after them."""
+    """Move entries that no text follows into the list of the same kind right after them."""
     after = entries.getnext()
     if after is None or after.tag != "dl" or after.get("class") != entries.get("class") or (entries.tail or "").strip():
         return

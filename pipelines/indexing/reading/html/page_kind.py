@@ -1,6 +1,6 @@
-"""Tells the kind of a page: one to read, a listing, a redirect, contents, one that a script fills.
+"""Determines the kind of a page: text, a listing, a redirect, contents, or filled by JavaScript.
 
-Looks at the tree as the server sent it, before anything is dropped from it. Knows no sections.
+It examines the tree as the server sent it, before anything is dropped. Independent of sections.
 """
 
 from collections.abc import Iterable, Iterator
@@ -15,32 +15,33 @@ from pipelines.indexing.reading.generator import Generator, found
 from pipelines.indexing.reading.generators import LISTINGS
 from pipelines.text.phrases import read_phrases
 
-# A page to search at, or one of frames. Themes have the place of results on every page, beside its content.
+# A search page or a frameset. Themes have the box for results on every page, outside its content.
 _TEXTLESS = etree.XPath(
     "boolean(//frameset | //div[@id='search-results'][ancestor::main or ancestor::*[@role='main'] or "
     "not(//main or //*[@role='main'])])"
 )
-# Where single-page applications are drawn.
+# Mount points of single-page applications.
 _MOUNTS = etree.XPath(
     "//body//*[@id='root' or @id='app' or @id='__next' or @id='___gatsby' or @id='__nuxt' or @id='swagger-ui' or "
     "@id='redoc' or self::app-root]"
 )
 _PHRASES = read_phrases(__name__)
-_LITTLE = 200  # characters; a page of an application shows a name and a footer before its script has run
-_SHELL = 500  # characters of a whole page, with its navigation, before its script has run
+_LITTLE = 200  # characters; before its script runs, an application shows only a name and a footer
+_SHELL = 500  # characters of a whole page, including navigation, before its script runs
 _UNSEEN = ("script", "style", "noscript", "template", "title")
 _FRAMED = ("a", "aside", "button", "footer", "form", "header", "label", "nav", "svg", *_UNSEEN)
 FRAME_SIZE = 300  # characters of prose around a page's own content: a slogan, a cookie notice, a line of copyright
-_FRAME_SHARE = 0.01  # of the characters of a long table of contents: Python's has 0.2 %
-_MOST_PROSE = 3000  # characters: no table of contents is so long that it may have as many
-_AT_ONCE_S = 10  # after more seconds a refresh lets its reader read the page first
+_FRAME_SHARE = 0.01  # of the characters of a long table of contents; Python's has 0.2 %
+_MOST_PROSE = 3000  # characters; a page with this much prose is not a table of contents
+_AT_ONCE_S = 10  # seconds; a refresh with a longer delay lets readers read the page first
 
 
 class PageKind(NamedTuple):
-    """What a page is besides its text.
+    """The kind of a page, apart from its text.
 
-    `listed`: it names others' text or sends its reader to it. `contents`: links, and no more prose than a frame has.
-    `waits` and `told`: it shows so little that a script may fill it, and waits for one, or tells that it needs one.
+    `listed`: it lists or redirects to other pages. `contents`: it consists of links, with no more prose than a page
+    frame. `waits` and `told`: it shows so little that JavaScript may fill it; it appears to wait for a script, or says
+    that it needs one.
     """
 
     listed: bool
@@ -49,12 +50,12 @@ class PageKind(NamedTuple):
     told: bool
 
     def needs_script(self, shown: int) -> bool:
-        """Return whether a script fills the page, of whose own content `shown` characters can be read."""
+        """Return whether JavaScript fills the page, of whose content `shown` characters are readable."""
         return shown < _LITTLE and (self.waits or (self.told and not shown))
 
 
 def kind_of(root: Element, names: frozenset[str], generators: Iterable[Generator], url: str) -> PageKind:
-    """Return the kind of the page `root` at `url`, which `generators` made and whose `names_of` are `names`."""
+    """Return the kind of the page `root` at `url`, given its `generators` and `names`, the result of `names_of`."""
     listed = _is_listing(root, names, generators) or _is_redirect(root, url)
     return PageKind(listed, _is_contents(root), *_unfilled(root))
 
@@ -62,16 +63,17 @@ def kind_of(root: Element, names: frozenset[str], generators: Iterable[Generator
 def _is_listing(root: Element, names: frozenset[str], generators: Iterable[Generator]) -> bool:
     """Return whether a page is a generator's listing: names or code without explanation.
 
-    Listings match nearly every name and would push out the pages that explain it: in the Ray docs, 245 of 3,313 pages.
+    Listings match nearly every name and would displace the pages that explain it. The Ray docs have 245 among 3,313
+    pages.
     """
     searched = bool(_TEXTLESS(root)) and prose_size(root, FRAME_SIZE) < FRAME_SIZE
     return searched or not LISTINGS.isdisjoint(names) or any(found(g.listing, root) for g in generators)
 
 
 def _is_redirect(root: Element, url: str) -> bool:
-    """Return whether the page at `url` sends its reader to another page at once, and has next to no text of its own.
+    """Return whether the page at `url` redirects to another page at once, with next to no text.
 
-    A refresh in `<noscript>` is for readers without scripts, and a page that loads itself again is a page to read.
+    A refresh in `<noscript>` is for readers without scripts, and a page that reloads itself is a normal page.
     """
     leads = any(
         (meta.get("http-equiv") or "").strip().lower() == "refresh"
@@ -83,17 +85,17 @@ def _is_redirect(root: Element, url: str) -> bool:
 
 
 def _leads_away(content: str, url: str) -> bool:
-    """Return whether a refresh loads another page at once, whatever query and fragment it adds to this one's URL."""
+    """Return whether a refresh loads another page at once. A different query or fragment is not another page."""
     wait, _, rest = content.replace(",", ";", 1).partition(";")
     name, _, target = rest.partition("=")
     if name.strip().lower() != "url":
-        name, target = "", rest  # the target may stand there without its name
+        name, target = "", rest  # the target may come without "url="
     seconds = wait.strip().partition(".")[0]
     if not target.strip(" '\"\t\n") or (seconds.isdigit() and int(seconds[:9]) > _AT_ONCE_S):
         return False
     try:
         return _path(urljoin(url, target.strip(" '\"\t\n"))) != _path(url)
-    except ValueError:  # no URL that a browser could go to
+    except ValueError:  # not a valid URL
         return False
 
 
@@ -108,7 +110,7 @@ def _is_contents(root: Element) -> bool:
 
 
 def _size(texts: Iterable[str], most: float = inf) -> float:
-    """Return how many characters `texts` have, but `most` at most; looks no further than that."""
+    """Return the number of characters in `texts`, up to `most`, where counting stops."""
     size = 0
     for text in texts:
         size += len(text)
@@ -118,7 +120,7 @@ def _size(texts: Iterable[str], most: float = inf) -> float:
 
 
 def _unfilled(root: Element) -> tuple[bool, bool]:
-    """Return whether the page waits for a script, and whether it tells that it needs one."""
+    """Return whether the page waits for a script, and whether it says that it needs one."""
     texts = (" ".join(text.split()) for text in text_outside(root, *_UNSEEN))
     if next(root.iter("script"), None) is None or _size(texts, _SHELL) == _SHELL:
         return False, False
@@ -133,7 +135,7 @@ def _is_waiting(text: str) -> bool:
 
 
 def text_outside(element: Element, *tags: str) -> Iterator[str]:
-    """Yield the text of `element` in order, without that of elements with one of `tags`."""
+    """Yield the text of `element` in order, without the text of elements with one of `tags`."""
     walk = etree.iterwalk(element, events=("start", "end"))
     for event, inner in walk:
         if event == "end":
@@ -146,5 +148,5 @@ def text_outside(element: Element, *tags: str) -> Iterator[str]:
 
 
 def prose_size(element: Element, most: float = inf) -> float:
-    """Return the number of characters that are neither a link nor part of a page's frame, but `most` at most."""
+    """Return the number of characters outside links and the page frame, at most `most`."""
     return _size(map(str.strip, text_outside(element, *_FRAMED)), most)

@@ -1,8 +1,8 @@
 """Parses HTML into a tree, safely for hostile pages.
 
-libxml2 is quick, but some pages cost it minutes and of others it silently loses the text: both are known here. What a
-reader sees of a page is cleaned here, where entities have become characters, so that nobody cleans it again. Knows
-nothing of what the tree holds.
+libxml2 is fast, but some pages take it minutes, and it silently loses the text of others. This module handles both.
+Text is cleaned here, after entities have become characters, so no other code cleans it again. Independent of the tree's
+content.
 """
 
 import re
@@ -14,17 +14,17 @@ from lxml.etree import _Element as Element
 from pipelines.indexing.reading.html.shadow import show_shadow_roots
 from pipelines.text.cleaning import clean_page
 
-# libxml2 compares each attribute of a tag with all others: 1,000 take 2 ms, 10,000 take 127 ms, 100,000 two minutes.
+# libxml2 compares each attribute of a tag with all others: 1,000 take 2 ms, 10,000 take 127 ms, 100,000 take 2 min.
 _MAX_ATTRIBUTES = 1000
-_LONG_TAG = rf"<[^<]{{{2 * _MAX_ATTRIBUTES},}}"  # with the text after it; it may have that many attributes
-# Elements that HTML ends by a tag of their own.
+_LONG_TAG = rf"<[^<]{{{2 * _MAX_ATTRIBUTES},}}"  # a tag with the text after it, long enough for that many attributes
+# Elements that need an end tag in HTML.
 _ENDED = "a|b|code|dd|div|dt|em|i|li|p|pre|script|section|span|strong|td|th|title|tr"
 _CDATA = "<![CDATA["
 _SHOWN = {"img": "alt", "math": "alttext", "html": "lang"}  # attributes that become text
 
 
 def _as_html(text: str) -> str:
-    """Return XHTML as HTML: without sections of CDATA, and with end tags for elements that end themselves."""
+    """Return XHTML as HTML: without CDATA sections, and with end tags instead of self-closing tags."""
     first, *rest = text.split(_CDATA)
     parts = [first]
     for part in rest:
@@ -35,9 +35,9 @@ def _as_html(text: str) -> str:
 
 
 def parse_html(text: str) -> Element:
-    """Return the tree of an HTML page, its text cleaned.
+    """Return the tree of an HTML page with cleaned text.
 
-    It is empty if the page is, or is nested deeper than libxml2's 256 levels, where it silently drops text.
+    The tree is empty if the page is empty, or is nested deeper than 256 levels: libxml2 silently drops text there.
     """
     if text.lstrip("\ufeff \t\n").startswith("<?xml"):
         text = _as_html(text)
@@ -47,7 +47,7 @@ def parse_html(text: str) -> Element:
     except etree.XMLSyntaxError:
         return etree.Element("html")
     if root is None or any("Excessive depth" in entry.message for entry in parser.error_log):
-        return etree.Element("html")  # None: nothing but comments, a doctype, end tags
+        return etree.Element("html")  # None: only comments, a doctype or end tags
     show_shadow_roots(root)
     _clean(root)
     return root
@@ -59,7 +59,7 @@ def _clean(root: Element) -> None:
         if shown := element.get(name := _SHOWN[element.tag]):
             element.set(name, clean_page(shown))
     text = etree.tostring(root, encoding="unicode", method="text")
-    if clean_page(text) == text:  # most pages: this is much quicker than to look at each element
+    if clean_page(text) == text:  # true for most pages, and much faster than checking each element
         return
     for element in root.iter():
         element.text = element.text and clean_page(element.text)

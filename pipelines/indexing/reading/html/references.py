@@ -1,4 +1,4 @@
-"""Resolves what a page with a `<base>` refers to. Knows nothing of content."""
+"""Resolves the references of a page with a `<base>`. Independent of content."""
 
 from itertools import islice
 from urllib.parse import urljoin
@@ -12,10 +12,10 @@ _BASES = etree.XPath("//base[@href]")
 
 
 def resolve_references(root: Element, url: str) -> None:
-    """Make the links of the page at `url` relative to that URL where it has a `<base>` that they are relative to.
+    """Resolve the links of the page at `url` against its `<base>`, if it has one.
 
-    A link to an element of the page stays one, although a browser takes it for one to the base, too: scripts and
-    readers of such a site know better.
+    Links to an element of the page stay unchanged. A browser would resolve them against the base, too, but the scripts
+    and readers of these sites expect them to stay on the page.
     """
     base = next((base_of(url, one.get("href", "")) for one in islice(_BASES(root), 1)), url)
     if base == url:

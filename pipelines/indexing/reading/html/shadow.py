@@ -1,7 +1,7 @@
-"""Puts declarative shadow roots into the page, as a browser shows them.
+"""Renders declarative shadow roots into the page, as a browser does.
 
-A `<template shadowrootmode>` is what its host element shows; the host's own children stand where a `<slot>` takes them,
-and nowhere else. Knows nothing of content.
+A `<template shadowrootmode>` replaces the content of its host element. The host's own children appear only in a
+`<slot>` that takes them. Independent of content.
 """
 
 from collections.abc import Iterator, Sequence
@@ -17,12 +17,12 @@ Node: TypeAlias = str | Element
 
 
 def show_shadow_roots(root: Element) -> None:
-    """Replace the children of each element that has a shadow root by what it shows, the inner ones first."""
+    """Replace the children of each shadow host by the content that it shows, innermost hosts first."""
     templates = [template for template in root.iter("template") if template.get("shadowrootmode") in _MODES]
     for template in reversed(templates):
         host = template.getparent()
         if host is not None and not any(other in templates for other in template.itersiblings(preceding=True)):
-            _show(host, template)  # a browser attaches the first one alone
+            _show(host, template)  # a browser attaches only the first template
     if templates:
         etree.strip_tags(root, _FILLED)
 
@@ -37,12 +37,12 @@ def _show(host: Element, template: Element) -> None:
     for name, slot in slots.items():
         given = [node for node in own if (not name if isinstance(node, str) else (node.get("slot") or "") == name)]
         if any(node.strip() if isinstance(node, str) else True for node in given):
-            _hold(slot, given)  # else it shows what it holds itself
+            _hold(slot, given)  # otherwise the slot shows its own content
         slot.tag = _FILLED
 
 
 def _nodes(element: Element) -> Iterator[Node]:
-    """Yield the texts and the children of `element` in order."""
+    """Yield the texts and children of `element` in order."""
     yield element.text or ""
     for child in element:
         yield child
@@ -50,7 +50,7 @@ def _nodes(element: Element) -> Iterator[Node]:
 
 
 def _hold(element: Element, nodes: Sequence[Node]) -> None:
-    """Make `nodes` all that `element` holds."""
+    """Replace the contents of `element` by `nodes`."""
     for child in list(element):
         element.remove(child)
     element.text, last = "", None

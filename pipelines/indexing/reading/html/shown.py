@@ -1,6 +1,6 @@
-"""Puts what a reader sees of a page into its elements: exponents, icons, ticks, lines of code.
+"""Replaces elements by the text that readers see: exponents, icons, check marks, lines of code.
 
-What no reader sees is dropped. Knows no generator, and nothing of sections.
+Hidden parts are dropped. Independent of generators and sections.
 """
 
 import re
@@ -28,16 +28,16 @@ _TEX = etree.XPath(".//*[local-name()='annotation'][@encoding='application/x-tex
 _NAMED = etree.XPath("string((@aria-label | *[local-name()='title'] | @title)[1])")
 _HOLDS_LINK = etree.XPath("boolean(.//a[@href])")
 _LINES = etree.XPath(".//*[self::div or self::span][contains(concat(' ', @class, ' '), ' line ')]")
-_NEAR = 20  # elements behind an image in which its words may stand again
-_MOST = 0.5  # of the text of a page: what holds as much is the page, whatever its script does with it
+_NEAR = 20  # elements after an image that may repeat its words
+_MOST = 0.5  # share of a page's text; a hidden element with more is the page itself, which a script reveals
 _EXPONENT = re.compile(r"[-+−–]?[\w.,/]*\d[\w.,/+−–-]*|[A-Za-z]|(?=.*\w)[\w+*/ −–-]*[+*/−–-][\w+*/ −–-]*")
-_SHORT = 12  # characters of an exponent or an index
+_SHORT = 12  # characters of a superscript or subscript
 
 
 def show_controls(main: Element, names: frozenset[str]) -> None:
-    """Drop what no reader sees of a page's content, and keep what its buttons, boxes and icons say.
+    """Drop hidden parts of a page's content, and keep the text of its buttons, check boxes and icons.
 
-    `names` are those of all its elements.
+    `names` is the result of `names_of` for the page.
     """
     _drop_hidden(main, names)
     _show_questions(main)
@@ -46,7 +46,7 @@ def show_controls(main: Element, names: frozenset[str]) -> None:
 
 
 def show(main: Element, names: frozenset[str]) -> None:
-    """Put what a reader sees into the tree of a page's content: lines of code, exponents, images, formulas."""
+    """Replace elements of a page's content by their visible text: lines of code, exponents, images, formulas."""
     _show_listings(main, names)
     _show_scripts(main)
     _replace(main)
@@ -57,15 +57,15 @@ def drop(root: Element, elements: Iterable[Element]) -> None:
     doomed = list(elements)
     for element in doomed:
         element.tag = _DROPPED
-    if doomed:  # to look through the whole tree takes as long as for many
+    if doomed:  # stripping scans the whole tree, even for a single element
         etree.strip_elements(root, _DROPPED, with_tail=False)
 
 
-# ---------------------------------------------------------------------------------------------- what is hidden
+# ---------------------------------------------------------------------------------------------- hidden parts
 
 
 def _drop_hidden(main: Element, names: frozenset[str]) -> None:
-    """Drop what is hidden, but no part that a control of the page opens, and nothing that is most of the page."""
+    """Drop hidden elements, except those that a control on the page opens and those with most of the page's text."""
     hidden = [element for element in _MAYBE_HIDDEN(main) if _is_hidden(element)]
     if not _NAMES["hidden"].isdisjoint(names):
         hidden += [element for element in _CLASSED(main) if _hides(_classes(element))]
@@ -87,7 +87,7 @@ def _is_hidden(element: Element) -> bool:
 
 
 def _is_label(element: Element) -> bool:
-    """Return whether screen readers hear the words of `element` as the label of the box around it."""
+    """Return whether the words of `element` are the accessible label of a box around it."""
     words = " ".join(_text(element).split())
     return bool(words) and any(words == one.get("aria-label") for one in islice(element.iterancestors(), 3))
 
@@ -97,7 +97,7 @@ def _hides(names: list[str]) -> bool:
 
 
 def _opens(element: Element, opened: frozenset[str]) -> bool:
-    """Return whether a click shows `element`: it is a panel, a control names it, or it stands below one."""
+    """Return whether a click reveals `element`: it is a panel, a control references it, or it follows a control."""
     around = [element, *islice(element.iterancestors(), 4)]
     if element.tag in ("td", "th", "tr", "body", "main", "article"):
         return True
@@ -125,7 +125,7 @@ def _is_control(element: Element) -> bool:
 
 
 def _show_listings(main: Element, names: frozenset[str]) -> None:
-    """Give listings that are set by other elements than `<pre>` their lines, and drop the numbers of lines."""
+    """Turn code in elements other than `<pre>` into listings with lines, and drop line numbers."""
     for table in [] if names.isdisjoint(_NAMES["code_cells"]) else list(main.iter("table")):
         cells = [cell for cell in table.iter("td") if not _NAMES["code_cells"].isdisjoint(_classes(cell))]
         if cells and next(table.iter("pre", "th"), None) is None:
@@ -160,7 +160,7 @@ def _stands_alone(code: Element) -> bool:
 
 
 def _show_lines(pre: Element) -> None:
-    """Drop the numbers of lines, and mark those that are removed and added."""
+    """Drop line numbers, and mark removed and added lines."""
     doomed = [
         one
         for one in pre.iterdescendants()
@@ -198,7 +198,7 @@ def _lines_of(cell: Element) -> str:
 
 
 def _show_questions(main: Element) -> None:
-    """Make a paragraph of each button that opens the text after it: it asks what that answers."""
+    """Turn each button that opens the text after it into a paragraph: it is the question that the text answers."""
     for button in list(main.iter("button")):
         holder = button.getparent()
         is_title = holder is not None and holder.tag in HEADINGS
@@ -211,12 +211,12 @@ def _show_questions(main: Element) -> None:
 
 
 def _parts_of(element: Element) -> list[str]:
-    """Return the words of the classes of an element."""
+    """Return the words in an element's class names."""
     return re.split(r"[\s_-]", (element.get("class") or "").lower())
 
 
 def _show_boxes(main: Element) -> None:
-    """Show whether a box in a list or a table is ticked; those of forms are not for reading."""
+    """Show whether a check box in a list or table is checked; form fields are not shown."""
     for box in main.iter("input"):
         if (
             box.get("type") == "checkbox"
@@ -228,7 +228,7 @@ def _show_boxes(main: Element) -> None:
 
 
 def _show_icons(main: Element, names: frozenset[str]) -> None:
-    """Give icons their names, and drop the words that only a font makes an icon of."""
+    """Replace icons by their names, and drop the ligature words that only an icon font renders."""
     doomed: list[Element] = []
     has_ligatures = any(map(_PHRASES["ligatures"].match, names))
     for element in main.iter("mat-icon"):
@@ -251,27 +251,27 @@ def _show_icons(main: Element, names: frozenset[str]) -> None:
 
 
 def _is_icon(element: Element) -> bool:
-    """Return whether an element holds nothing, or an icon alone."""
+    """Return whether an element is empty or contains only an icon."""
     if (element.text or "").strip() or len(element) > 1:
         return False
     return not len(element) or (element.tag == "abbr" and not holds_words(element))
 
 
 def _name_of(element: Element) -> str:
-    """Return the name of an icon, "" if it has none; one that is hidden from screen readers has none."""
+    """Return the name of an icon, "" if it has none or is hidden from screen readers."""
     if element.get("aria-hidden") == "true":
         return ""
     return " ".join(clean_page(str(_NAMED(element))).split())
 
 
 def _is_beside_words(element: Element) -> bool:
-    """Return whether an icon only decorates: words of its link or heading, or a listing."""
+    """Return whether an icon is only decoration: in a link or heading with words, or in a listing."""
     holder = next(element.iterancestors("a", "pre", "button", *HEADINGS), None)
     return holder is not None and (holder.tag == "pre" or holds_words(holder))
 
 
 def _says_state(element: Element) -> bool:
-    """Return whether an icon without words is all that its cell shows."""
+    """Return whether an icon without words is the only content of its cell."""
     cell = next(element.iterancestors("td"), None)
     if cell is None or not _state(_classes(element)) or next(islice(cell.iter(), _NEAR, None), None) is not None:
         return False
@@ -279,7 +279,7 @@ def _says_state(element: Element) -> bool:
 
 
 def _state(names: Iterable[str]) -> str:
-    """Return a tick or a cross, as the last words of an icon's classes say."""
+    """Return a check mark or a cross, according to the last words of an icon's class names."""
     words = {name.rpartition("-")[2] for name in names if "-" in name}
     return "✗" if words & _NAMES["crosses"] else "✓" if words & _NAMES["ticks"] else ""
 
@@ -288,7 +288,7 @@ def _state(names: Iterable[str]) -> str:
 
 
 def _show_scripts(main: Element) -> None:
-    """Tell exponents and indices from marks of footnotes and ordinals; drop ruby annotations."""
+    """Distinguish superscripts and subscripts from footnote marks and ordinals, and drop ruby annotations."""
     drop(main, list(main.iter("rt", "rp", "rtc")))
     for element in list(main.iter("sup", "sub")):
         text = _text(element).strip()
@@ -301,13 +301,13 @@ def _show_scripts(main: Element) -> None:
             element.tag = RAISED
         elif element.tag == "sub" and text.isalnum() and not text.isdigit() and before[-1:].isalpha():
             element.tag = LOWERED
-    for pre in main.iter("pre"):  # code has no styles
+    for pre in main.iter("pre"):  # listings have no styles
         for script in pre.iter(RAISED, LOWERED):
             script.text, script[:] = styled(_text(script), STYLES[script.tag]), []
 
 
 def _is_note(element: Element) -> bool:
-    """Return whether a raised text is the mark of a footnote: it is a link, or its class says so."""
+    """Return whether a superscript is a footnote mark: it is a link, or its class says so."""
     if _HOLDS_LINK(element) or not _NAMES["marks"].isdisjoint(_classes(element)):
         return True
     holder = element.getparent()
@@ -330,7 +330,7 @@ def _text_before(element: Element) -> str:
 
 
 def _replace(main: Element) -> None:
-    """Put the words of images and the TeX of formulas in their places, and a sign for each line break."""
+    """Replace images by their words, formulas by their TeX, and line breaks by a character."""
     for element in list(main.iter("br", "img", "math")):
         text = _shown(element)
         if element.tag == "br":
@@ -348,14 +348,14 @@ def _replace(main: Element) -> None:
 
 
 def _shown(element: Element) -> str:
-    """Return what a reader sees in the place of an element without text of its own."""
+    """Return the visible text of an element that has no text itself."""
     if element.tag == "br":
         return LINE_BREAK
     if element.tag == "img":
         words = element.get("alt") or (_alone(element) and element.get("title")) or ""
-        said = _letters(words)  # again beside an icon, or in the caption of a figure
+        said = _letters(words)  # repeated next to an icon, or in a figure's caption
         repeated = bool(said) and said == _letters(_text_after(element))
-        # docutils writes the address where no words are given
+        # docutils uses the address if no alternative text is given
         return " " if repeated or words == element.get("src") else f" {words} "
     notes = _TEX(element)
     return (notes[0].text if notes else None) or element.get("alttext") or "".join(element.itertext())
@@ -367,7 +367,7 @@ def _alone(element: Element) -> bool:
 
 
 def _text_after(element: Element) -> str:
-    """Return the next text behind an element, as far as it stands in one piece; "" where none is near."""
+    """Return the next piece of text after an element, "" if there is none nearby."""
     place: Element | None = element
     for _ in range(_NEAR):
         if place is None:

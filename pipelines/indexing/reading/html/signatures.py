@@ -1,7 +1,7 @@
-"""Finds the signatures of API entries that are marked up as text, and makes terms of them.
+"""Finds signatures of API entries that are marked up as text, and turns them into terms.
 
-A signature has a name that links lead to: its box has it as an id and begins with the signature, or it stands within
-the signature. Knows no generator, and no sections.
+Links lead to a signature by its name: either its box has the name as id and begins with the signature, or the name is
+inside the signature. Independent of generators and sections.
 """
 
 import re
@@ -15,27 +15,29 @@ from pipelines.indexing.reading.html.elements import HEADINGS, holds_words
 from pipelines.indexing.reading.html.inline import is_inline
 from pipelines.text.phrases import read_names
 
-SIGNATURE = "raydex-signature"  # the class of a term that is one
+SIGNATURE = "raydex-signature"  # the class of a term that is a signature
 _KEYWORDS = read_names(__name__)["keywords"]
 _NAMED = etree.XPath(".//a[@id or @name] | .//span[@id] | .//strong[@id] | .//b[@id] | .//code[@id]")
 _BOXES = etree.XPath(".//*[self::div or self::section or self::article][@id]")
-_LINES = ("p", "div", "pre", "blockquote")  # elements that a signature fills
+_LINES = ("p", "div", "pre", "blockquote")  # elements that consist of a signature
 _FIRST = (*_LINES, "code", "span", "tt", "strong", "b")
-_HOLDERS = ("dt", "td", "th", "li", "a", "pre", *HEADINGS)  # what is in one of them is no entry of its own
-_ENTRIES = ("div", "section", "article")  # boxes that may hold an entry
+_HOLDERS = ("dt", "td", "th", "li", "a", "pre", *HEADINGS)  # a signature inside one of these is not a separate entry
+_ENTRIES = ("div", "section", "article")  # boxes that may contain an entry
 _WRAPPERS = ("div", "blockquote", "center", "p")
 _CODE = ("pre", "code", "tt", "samp")
 _LONGEST = 800  # characters of a signature
-_MOST_BEFORE = 4  # words of it before the name: "public static final int"
+_MOST_BEFORE = 4  # words before the name: "public static final int"
 _AFTER_NAME = re.compile(r"[(\[<{;]|\s*(?:::|:=|->|→|=>|=\s)|\s\(.*\)\s*;$", re.DOTALL)
-_BEGUN = re.compile(r"[^(,]+")  # of an anchor with the types of parameters
-_WORD = re.compile(r"[^\s()\[\]{}<>,;:\"|&=→]+")  # with the signs that names have in Ruby, Lisp and Haskell
-_ESCAPED = re.compile(r"[~-]([2-7][0-9a-fA-F])(?![^\W_])")  # a sign in an anchor of Scribble and RDoc
+_BEGUN = re.compile(r"[^(,]+")  # the name in an anchor that includes parameter types
+_WORD = re.compile(
+    r"[^\s()\[\]{}<>,;:\"|&=→]+"
+)  # including the characters that names may have in Ruby, Lisp and Haskell
+_ESCAPED = re.compile(r"[~-]([2-7][0-9a-fA-F])(?![^\W_])")  # an escaped character in anchors of Scribble and RDoc
 _STOP = (".", "!", "?", "…", ":", ",")
 
 
 def mend_signatures(root: Element) -> None:
-    """Make an entry of each signature with a name: the term of a list, whose definition is the text after it."""
+    """Turn each signature with a name into a list entry: a term, whose definition is the text after it."""
     for box in _BOXES(root):
         line = _first_line(box)
         if line is not None and is_signature(line, box.get("id") or ""):
@@ -50,9 +52,9 @@ def mend_signatures(root: Element) -> None:
 
 
 def name_in(text: str, anchor: str) -> str:
-    """Return the name in a signature that its anchor is made of, "" if there is none: fill of "fill(value)-method".
+    """Return the name in a signature from which its anchor is derived, or "": `fill` for "fill(value)-method".
 
-    It is what the anchor begins with, else the first word of the signature that the anchor has.
+    It is the beginning of the anchor, or else the first word of the signature that occurs in the anchor.
     """
     begun = _BEGUN.match(anchor)
     words = [word for word in _WORD.findall(text) if word not in _KEYWORDS]
@@ -70,7 +72,7 @@ def _holds(anchor: str, word: str) -> bool:
 
 
 def is_signature(line: Element, anchor: str) -> bool:
-    """Return whether `line` is code that declares what its `anchor` names, and no sentence that names it."""
+    """Return whether `line` is code that declares the name in its `anchor`, and not a sentence that mentions it."""
     text = " ".join("".join(line.itertext()).split()).rstrip("¶#§ ")
     name = name_in(text, anchor) if len(text) <= _LONGEST else ""
     if not name:
@@ -95,7 +97,7 @@ def _is_all_code(line: Element) -> bool:
 
 
 def _first_line(box: Element) -> Element | None:
-    """Return the element that a box begins with if it is a line of its own, without blocks in it."""
+    """Return the first element of a box if it is a separate line without blocks in it."""
     if (box.text or "").strip():
         return None
     first = next((child for child in box if holds_words(child)), None)
@@ -107,7 +109,7 @@ def _first_line(box: Element) -> Element | None:
 
 
 def _lines_with_names(root: Element) -> Iterator[tuple[Element, list[str]]]:
-    """Yield the lines that have names of their own, each with these."""
+    """Yield the lines that contain names, with these names."""
     lines: dict[Element, list[str]] = {}
     for named in _NAMED(root):
         name = named.get("id") or named.get("name") or ""
@@ -120,7 +122,7 @@ def _lines_with_names(root: Element) -> Iterator[tuple[Element, list[str]]]:
 
 
 def _outermost(line: Element) -> Element:
-    """Return the box around a line that holds nothing else."""
+    """Return the outermost box around a line that contains nothing else."""
     outer = line
     for box in line.iterancestors():
         if box.tag not in _WRAPPERS or box.get("id") or (box.text or "").strip() or (outer.tail or "").strip():
@@ -136,7 +138,7 @@ def _is_first(line: Element, box: Element) -> bool:
 
 
 def _become_entry(line: Element, names: list[str], box: Element | None) -> None:
-    """Replace `line` by a list with one entry, whose term it is; the rest of its `box` is the definition."""
+    """Replace `line` by a list with one entry and `line` as its term. The rest of its `box` becomes the definition."""
     parent = line.getparent()
     if parent is None:
         return

@@ -1,6 +1,6 @@
-"""What a collection says of its own HTML, as one more generator.
+"""Turns a collection's HTML settings into an additional generator.
 
-Its names are content, title, noise and boxes; each is a CSS selector, or several. Knows no collection file.
+The settings are content, title, noise and boxes; each is one or more CSS selectors. Independent of the collection file.
 """
 
 from collections.abc import Iterable, Mapping
@@ -13,7 +13,7 @@ from pipelines.records import Page
 
 
 def generator_of_site(html: Mapping[str, Any]) -> Generator:
-    """Return the generator that reads pages by the selectors of `html`, as the settings of an index hold them."""
+    """Return a generator that reads pages by the selectors in `html`, as stored in the index settings."""
     return Generator(
         "this site",
         main=html.get("content", ""),
@@ -24,17 +24,17 @@ def generator_of_site(html: Mapping[str, Any]) -> Generator:
 
 
 def selectors_of(html: Mapping[str, Any]) -> dict[str, str]:
-    """Return each selector of `html` with the key that holds it."""
+    """Return each selector in `html` with its key."""
     return {text: key for key, said in html.items() for text in ([said] if isinstance(said, str) else said)}
 
 
 class SelectorCheck:
-    """Tells which of `selectors` find something on a page. It pickles."""
+    """Finds which of `selectors` match elements of a page. It can be pickled."""
 
     def __init__(self, selectors: Iterable[str]) -> None:
         self._selectors = tuple(selectors)
 
     def __call__(self, page: Page) -> frozenset[str]:
-        """Return the selectors that find something. Raises UnreadablePage."""
+        """Return the selectors that match something. Raises UnreadablePage."""
         root = parse_html(text_of_page(page))
         return frozenset(text for text in self._selectors if found(text, root))

@@ -1,7 +1,7 @@
-"""Hands a tree to rewriters that work on BeautifulSoup, and takes it back.
+"""Passes a tree to rewriters that use BeautifulSoup, and converts the result back.
 
-The soup is made of lxml's tree, so whatever limits a page when it is parsed limits its soup. Building one takes many
-times as long as parsing, so only what rewriting needs is put into it.
+The soup is built from lxml's tree, so all limits of parsing apply to it. Building one takes many times as long as
+parsing, so parts that rewriters never need are left out.
 """
 
 from collections import defaultdict
@@ -11,12 +11,12 @@ from bs4 import BeautifulSoup, Tag
 from lxml import etree
 from lxml.etree import _Element as Element
 
-_LEFT_OUT = ("nav", "style")  # never text of a page; rustdoc's menu is half of some pages
-_UNSAFE = dict.fromkeys((*range(9), 11, 12, *range(14, 32), 0xFFFE, 0xFFFF))  # an attribute of lxml may not hold them
+_LEFT_OUT = ("nav", "style")  # never part of a page's text; rustdoc's menu is half of some pages
+_UNSAFE = dict.fromkeys((*range(9), 11, 12, *range(14, 32), 0xFFFE, 0xFFFF))  # not allowed in lxml attributes
 
 
 def rewritten(root: Element, rewriters: Sequence[Callable[[BeautifulSoup], None]]) -> Element:
-    """Return the page `root` as `rewriters` change its soup."""
+    """Return the page `root` after `rewriters` have changed its soup."""
     etree.strip_elements(root, *_LEFT_OUT, with_tail=False)
     markup = etree.tostring(root, encoding="unicode", method="html")
     soup = BeautifulSoup(markup, "lxml", preserve_whitespace_tags={"html"})
@@ -47,11 +47,11 @@ def _plain(value: str | list[str]) -> str:
     return (" ".join(value) if isinstance(value, list) else value).translate(_UNSAFE)
 
 
-# ---------------------------------------------------------------------------------------------- what rewriters share
+# ---------------------------------------------------------------------------------------------- helpers for rewriters
 
 
 def by_class(soup: BeautifulSoup) -> Mapping[str, list[Tag]]:
-    """Return the elements that have each class: one pass instead of one for each selector, which large pages notice."""
+    """Return the elements with each class. One pass replaces a search per selector, which is slow on large pages."""
     found = defaultdict[str, list[Tag]](list)
     for tag in soup.find_all(True):
         for name in tag.attrs.get("class", ()):
@@ -60,7 +60,7 @@ def by_class(soup: BeautifulSoup) -> Mapping[str, list[Tag]]:
 
 
 def children(tag: Tag) -> list[Tag]:
-    """Return the elements right in `tag`."""
+    """Return the child elements of `tag`."""
     return [child for child in tag.contents if isinstance(child, Tag)]
 
 
@@ -70,12 +70,12 @@ def listing(soup: BeautifulSoup, text: str) -> Tag:
 
 
 def become_listing(tag: Tag, text: str) -> None:
-    """Turn `tag` into a `<pre>` that holds `text`."""
+    """Turn `tag` into a `<pre>` with `text`."""
     tag.name, tag.attrs, tag.string = "pre", {}, text
 
 
 def lines_of(tag: Tag) -> str:
-    """Return the text of a signature as a reader sees it: breaks and inner boxes begin a line."""
+    """Return the text of a signature as a reader sees it: line breaks and inner boxes begin a line."""
     for inner in tag.find_all(["br", "div"]):
         inner.insert_before("\n")
         inner.insert_after("\n")

@@ -1,6 +1,6 @@
-"""Reads tables: rows of cells to read across, with the names that parts of them begin at.
+"""Reads tables: rows of cells to read across, with the anchor names at which parts begin.
 
-Knows single elements only: no sections.
+It handles single elements, independent of sections.
 """
 
 import re
@@ -17,20 +17,20 @@ from pipelines.page.builder import MUCH
 from pipelines.page.plain import joined, plain, row_spans
 from pipelines.page.tree import Row, Span, Spans, Table
 
-_MOST_CELLS = 100_000  # of a table whose colspans and rowspans are filled in: a hostile one would fill the memory
-_APART = ("div", "p", "li", "dd", "tr", "td", "th", "caption", "table")  # whose words never join their neighbors
+_MOST_CELLS = 100_000  # limit for filling in colspans and rowspans; a hostile table would exhaust memory
+_APART = ("div", "p", "li", "dd", "tr", "td", "th", "caption", "table")  # elements whose words never join adjacent ones
 _OWN_BLOCK = ("pre", "table", "dl", *HEADINGS)
 
 
 class DataTable(NamedTuple):
-    """A table below its captions, in parts: the names that each begins at, its title, its rows."""
+    """A table with its captions, in parts: the anchor names at its start, its title, its rows."""
 
     captions: list[Spans]
     parts: list[tuple[list[str], str, Table | None]]
 
 
 def table_of(table: Element) -> DataTable | None:
-    """Return a table with rows of cells to read across, None if it is for layout or holds prose."""
+    """Return a table with rows of cells to read across; None for a layout table or one that contains prose."""
     if not _is_data_table(table):
         return None
     _fill_spans(table)
@@ -40,7 +40,10 @@ def table_of(table: Element) -> DataTable | None:
 
 
 def _fill_spans(table: Element) -> None:
-    """Put a cell wherever one reaches into, else those after it are in wrong columns: a heading again, else nothing."""
+    """Fill in the cells covered by colspans and rowspans, which keeps later cells in their columns.
+
+    Headings are repeated; other cells stay empty.
+    """
     if sum(_span(cell, "colspan") * _span(cell, "rowspan") for cell in table.iter("td", "th")) > _MOST_CELLS:
         return
     rows = _own(table, "tr")
@@ -76,7 +79,7 @@ def _is_data_table(table: Element) -> bool:
 
 
 def _holds_blocks(table: Element) -> bool:
-    """Return whether a cell holds lines of code, a list of definitions or a grid of cells: none fits into a row."""
+    """Return whether a cell contains lines of code, a definition list or a grid, which do not fit into a row."""
     listings = ("".join(inner.itertext()).strip() for inner in table.iter("pre"))
     return (
         any("\n" in text for text in listings)
@@ -90,12 +93,12 @@ def _rows(table: Element) -> list[list[Element]]:
 
 
 def _own(table: Element, tag: str) -> list[Element]:
-    """Return the elements of a table that are not in a table within one of its cells."""
+    """Return the elements of a table that are not in nested tables."""
     return [one for one in table.iter(tag) if next(one.iterancestors("table"), None) is table]
 
 
 def _table_rows(table: Element) -> tuple[Row, list[tuple[Row, list[Element]]]]:
-    """Return the head of a table, of several rows as well, and each other row, with the elements of its cells."""
+    """Return the header of a table, with its rows merged, and the other rows with the elements of their cells."""
     heads: list[Row] = []
     rows: list[tuple[Row, list[Element]]] = []
     for cells in _rows(table):
@@ -111,9 +114,9 @@ def _table_rows(table: Element) -> tuple[Row, list[tuple[Row, list[Element]]]]:
 
 
 def _named_parts(rows: Sequence[tuple[Row, list[Element]]]) -> list[tuple[list[str], str, list[Row]]]:
-    """Return the parts of a table that begin at a name: the names, the first cell as title, and the rows.
+    """Return the parts of a table that begin at an anchor name: the names, the first cell as title, and the rows.
 
-    A table whose named rows are short is one part.
+    A table whose named rows are short is a single part.
     """
     parts: list[tuple[list[str], str, list[Row]]] = [([], "", [])]
     for row, cells in rows:
@@ -129,7 +132,7 @@ def _named_parts(rows: Sequence[tuple[Row, list[Element]]]) -> list[tuple[list[s
 
 
 def _part(head: Row, rows: list[Row]) -> Table | None:
-    """Return a table with these rows, None for an empty one."""
+    """Return a table with these rows, or None if it is empty."""
     table = Table(head, rows)
     return table if any(table.rows[0]) or len(table.rows) > 1 else None
 

@@ -1,7 +1,7 @@
-"""Puts the label of each tab with its content, because a chunk holds several tabs.
+"""Attaches the label of each tab to its content, because a chunk may contain several tabs.
 
-Labels and panels belong together by ARIA's roles, or as a style sheet finds them without a script: each label is for a
-radio button, and there are as many panels.
+Labels are matched with panels by ARIA roles, or in the way that a style sheet without scripts does: each label belongs
+to a radio button, and there are as many panels as labels.
 """
 
 from collections.abc import Sequence
@@ -12,19 +12,19 @@ from lxml.etree import _Element as Element
 
 from pipelines.text.cleaning import clean_page
 
-LABEL = "data-tab-label"  # the attribute of a panel that holds its label
+LABEL = "data-tab-label"  # the attribute of a panel with its label
 
 _TAB_LISTS = etree.XPath(".//*[@role='tablist']")
 _TABS = etree.XPath(".//*[@role='tab']")
 _TAB_PANELS = etree.XPath(".//*[@role='tabpanel']")
 _RADIOS = etree.XPath(".//input[@type='radio'][@id][@name]")
 _LABELS = etree.XPath(".//label[@for]")
-_MOST = 100  # elements beside the buttons of a set: what has more of them is the page
-_BOXES = ("div", "section", "article", "figure")  # what a panel may be
+_MOST = 100  # most elements next to the buttons of a set; a box with more is the page
+_BOXES = ("div", "section", "article", "figure")  # tags of panels
 
 
 def label_tabs(root: Element) -> None:
-    """Give each panel of a set of tabs its label as the attribute LABEL; the list of labels is navigation."""
+    """Set the attribute LABEL on each panel of a set of tabs, and mark the list of labels as navigation."""
     for tab_list in _TAB_LISTS(root):
         labels = _TABS(tab_list)
         _label(labels, _panels_of(tab_list, labels))
@@ -41,7 +41,7 @@ def label_tabs(root: Element) -> None:
 
 
 def _label(labels: Sequence[Element], panels: Sequence[Element]) -> None:
-    """Name the panels, which are boxes of their section from now on: nobody links to the id of a panel."""
+    """Label the panels and make them plain boxes of their section, without ids: nobody links to a panel."""
     if len(labels) != len(panels):
         return
     for label, panel in zip(labels, panels, strict=True):
@@ -51,14 +51,14 @@ def _label(labels: Sequence[Element], panels: Sequence[Element]) -> None:
 
 
 def _name(label: Element) -> str:
-    """Return the words of `label`; where it shows a glyph, those that appear when a reader points at it."""
+    """Return the words of `label`. If it shows only a glyph, these are the words shown on hover."""
     texts = ("".join(label.itertext()), label.get("title"), label.get("aria-label"))
     names = (" ".join(clean_page(text or "").split()).rstrip(":") for text in texts)
     return next((name for name in names if any(map(str.isalnum, name))), "")
 
 
 def _panels_of(tab_list: Element, tabs: Sequence[Element]) -> list[Element]:
-    """Return the panels of a list of tabs: those that it names, else those beside it."""
+    """Return the panels of a tab list: those that its tabs reference, or else the panels next to it."""
     panels: list[Element] = next(filter(None, map(_TAB_PANELS, tab_list.iterancestors())), [])
     named = {panel.get("id"): panel for panel in panels if panel.get("id")}
     controlled = [tab.get("aria-controls") for tab in tabs]
@@ -68,7 +68,7 @@ def _panels_of(tab_list: Element, tabs: Sequence[Element]) -> list[Element]:
 
 
 def _panels_beside(controls: Sequence[Element], labels: Sequence[Element]) -> list[Element]:
-    """Return the panels of the tabs that `controls`, buttons and labels, choose: as many boxes; none for a form."""
+    """Return the panels that the buttons and labels in `controls` select: as many boxes as labels; none for a form."""
     holder = _common_parent(controls)
     others = _others(holder, controls)
     if not others and (outer := holder.getparent()) is not None:
@@ -83,19 +83,19 @@ def _panels_beside(controls: Sequence[Element], labels: Sequence[Element]) -> li
 
 
 def _common_parent(elements: Sequence[Element]) -> Element:
-    """Return the innermost element that holds all `elements`."""
+    """Return the innermost element that contains all `elements`."""
     shared = set.intersection(*(set(element.iterancestors()) for element in elements))
     return next(holder for holder in elements[0].iterancestors() if holder in shared)
 
 
 def _others(holder: Element, controls: Sequence[Element]) -> list[Element]:
-    """Return the children of `holder` that hold none of `controls`."""
+    """Return the children of `holder` that contain none of `controls`."""
     ways = {step for control in controls for step in (control, *control.iterancestors())}
     return list(islice((child for child in holder if child not in ways), _MOST))
 
 
 def _after(labels: Sequence[Element]) -> list[Element]:
-    """Return what follows each label in a box of its own; a list of such boxes is no list to read."""
+    """Return the element after each label, if each pair has its own box. A list of these boxes is not a text list."""
     boxes, found = [label.getparent() for label in labels], [label.getnext() for label in labels]
     panels = [panel for panel in found if panel is not None]
     if len(panels) < len(labels) or len(set(boxes)) < len(labels):

@@ -1,6 +1,6 @@
-"""Walks the elements of an HTML page and builds the page of them.
+"""Walks the elements of an HTML page and reports their content to the section builder.
 
-Which of them begins a section is decided by the builder.
+The builder decides which elements begin a section.
 """
 
 import re
@@ -34,20 +34,20 @@ from pipelines.page.tree import Code, Definitions, Group, Note, Span, Spans, Tab
 from pipelines.text.phrases import read_names
 
 _NAMES = read_names(__name__)
-_LONG_TAB = 1500  # characters, about as many as a chunk holds
-_DEEP = 4  # the level from which a heading without an id is a part of its section (Parameters, Returns, Example)
+_LONG_TAB = 1500  # characters, about the size of a chunk
+_DEEP = 4  # from this level on, a heading without an id stays in its section (Parameters, Returns, Example)
 
 
 class TreeWalker:
-    """Walks elements of the page at `url`, and adds what they hold to `builder`."""
+    """Walks elements of the page at `url`, and adds their content to `builder`."""
 
     def __init__(self, url: str, builder: SectionBuilder) -> None:
         self._builder = builder
         self._link_lists = LinkLists(urlsplit(url).netloc)
-        self._numberings: list[Numbering] = []  # of the open lists
+        self._numberings: list[Numbering] = []  # one for each open list
 
     def walk(self, element: Element) -> None:
-        """Add everything in `element`: the blocks, and the texts between them."""
+        """Add the contents of `element`: the blocks, and the texts between them."""
         for part in flow_of(element):
             if not isinstance(part, InlineText):
                 self._block(part)
@@ -55,7 +55,7 @@ class TreeWalker:
                 self._text(part)
 
     def _text(self, text: InlineText) -> None:
-        """Add text as a paragraph, or as the title of the section that a name before it begins."""
+        """Add text as a paragraph, or as the title of the section that begins at an anchor name before it."""
         builder = self._builder
         builder.target(*text.before)
         if text and not (builder.waiting and self._begins(text, text.title, len("".join(text.words).split()))):
@@ -96,7 +96,7 @@ class TreeWalker:
             self.walk(element)
 
     def _listing(self, pre: Element) -> None:
-        """Add a listing; what reads as a text that man sets in lines, with its headings and entries, is none."""
+        """Add a listing. Text typeset in lines, like a man page, becomes headings, entries and paragraphs instead."""
         code, builder = code_block(pre), self._builder
         classes = (pre.get("class") or "").split()
         is_code = not PLAIN.issuperset(classes) or named_language(pre) or pre.find(".//code") is not None
@@ -117,7 +117,9 @@ class TreeWalker:
     def _box(self, element: Element) -> None:
         classes, builder = (element.get("class") or "").split(), self._builder
         contents = not CONTENTS.isdisjoint(classes) or ("contents" in classes and not _NAMES["toc"].isdisjoint(classes))
-        if contents and not any(map(_is_section, element.iterdescendants("section", "div"))):  # Sphinx's singlehtml
+        if contents and not any(
+            map(_is_section, element.iterdescendants("section", "div"))
+        ):  # except in Sphinx's singlehtml
             return
         if label := element.get(LABEL):
             self._tab(label, element)
@@ -125,9 +127,9 @@ class TreeWalker:
             anchor = element.get("id") or (element[0].get("id") if element.tag == "article" else None)
             with builder.container([anchor] if anchor else []):
                 self.walk(element)
-        # A heading in a box is the box's title, and the text after the box does not belong to it.
+        # A heading in a box is the title of the box only; the text after the box is not part of it.
         elif element.tag == "blockquote" or not BOXES.isdisjoint(classes):
-            # A quotation that only holds a box is docutils' way to indent.
+            # docutils indents with a quotation that contains only a box.
             indents = element.tag == "blockquote" and len(element) == 1 and element[0].tag == "div"
             with builder.box(Group() if indents else Note(), apart=True):
                 self.walk(element)
@@ -140,7 +142,7 @@ class TreeWalker:
             self.walk(element)
 
     def _tab(self, label: str, panel: Element) -> None:
-        """Add a tab with its label, which is a heading where the content fills a chunk or has headings."""
+        """Add a tab with its label, which becomes a heading if the content fills a chunk or has headings."""
         if len("".join(panel.itertext())) > _LONG_TAB or holds_heading(panel):
             with self._builder.container([], label):
                 self.walk(panel)
@@ -160,7 +162,7 @@ class TreeWalker:
         self._numberings.pop()
 
     def _list_item(self, element: Element) -> None:
-        element.text = re.sub(r"^\s*[-–•]\s+", "", element.text or "")  # a sign beside the bullet
+        element.text = re.sub(r"^\s*[-–•]\s+", "", element.text or "")  # a bullet typed in addition to the list's own
         named = len(element) > 0 and element[0].tag in ("a", "span", "p") and begins_at_name(element[0])
         long = count_words(element.itertext(), MUCH) >= MUCH and not holds_heading(element)
         marker = self._numberings[-1].mark(element.get("value")) if self._numberings else BULLET
@@ -174,12 +176,14 @@ class TreeWalker:
         if not CONTENTS.isdisjoint(classes):
             self._box(element)
             return
-        own_id = element.get("id") if element.tag == "div" else None  # around the terms and definitions of an entry
+        own_id = (
+            element.get("id") if element.tag == "div" else None
+        )  # a div may wrap the terms and definitions of an entry
         with self._builder.box(Definitions()):
             self._entries(element, [own_id] if own_id else [], linked=_NAMES["not_entries"].isdisjoint(classes))
 
     def _entries(self, element: Element, names: list[str], *, linked: bool) -> None:
-        """Add the entries of a list; the first one has `names`."""
+        """Add the entries of a list. `names` are the anchor names of the first one."""
         terms: list[Element] = []
         for child in [*element, None]:
             if child is not None and child.tag == "dt":
@@ -222,7 +226,7 @@ class TreeWalker:
 
 
 def _heading_of(element: Element) -> PageHeading:
-    """Return a heading with its id, or the first name in it."""
+    """Return a heading with its id, or with the first name in it."""
     inner = [part for part in element.iter("a", "span") if part.get("class") not in INDEX_TERMS]
     own_id = element.get("id") or next((name for part in inner if (name := part.get("id") or part.get("name"))), None)
     level = int(element.tag[1])
@@ -231,7 +235,7 @@ def _heading_of(element: Element) -> PageHeading:
 
 
 def _term_of(element: Element) -> Spans:
-    """Return a term with a colon after it."""
+    """Return a term followed by a colon."""
     spans = line_in(element)
     return (*spans, Span(":")) if plain(spans)[-1:].isalnum() else spans
 
