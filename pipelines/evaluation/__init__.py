@@ -1,7 +1,7 @@
 """Turns answers into scores: asks the questions of a data set and measures hits and answers.
 
-`Evaluator` asks an engine, `run.evaluate` measures one configuration and keeps the result; `judging` scores answers by
-a model, `questions` makes data sets, `experiments` compares configurations.
+`Evaluator` asks an engine. `run.evaluate` measures one configuration and stores the result. `judging` scores answers
+with a model, `questions` makes data sets, and `experiments` compares configurations.
 """
 
 from pipelines.evaluation.dataset import Example, read_dataset, write_dataset

@@ -1,7 +1,7 @@
-"""Scores answers: claims and citations, what was answered or refused, similarity to a reference.
+"""Scores answers: claims and citations, answering or refusing, similarity to a reference.
 
-Pure arithmetic over an example and an answer, called by the metrics that METRICS declares; asks no language model. A
-score is None where the question has nothing to score.
+Pure arithmetic over an example and an answer, called by the metrics that METRICS declares. Calls no language model. A
+score is None if it does not apply to the question.
 """
 
 import re
@@ -25,19 +25,19 @@ _WITHOUT_PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 
 def supported_share(answer: Answer) -> float | None:
-    """Return the share of the citations that their passages support; None without one, and for "I do not know"."""
+    """Return the share of citations that their passages support; None without citations or for "I do not know"."""
     if not answer.known or not answer.citations:
         return None
     return sum(citation.supported for citation in answer.citations) / len(answer.citations)
 
 
 def cited(answer: Answer) -> float | None:
-    """Return 1 if an answer that claims something has a supported citation, else 0; None if it claims nothing."""
+    """Return 1 if an answer with claims has a supported citation, else 0; None if it makes no claim."""
     return float(bool(supported_pages(answer))) if claims_something(answer) else None
 
 
 def supported_claims_share(answer: Answer) -> float | None:
-    """Return the share of the answer's claims that a citation of theirs supports; None if it claims nothing."""
+    """Return the share of the answer's claims that one of their citations supports; None if it makes no claim."""
     return answer.claims.supported / answer.claims.total if claims_something(answer) else None
 
 
@@ -47,7 +47,7 @@ def claims_something(answer: Answer) -> bool:
 
 
 def supported_pages(answer: Answer) -> list[str]:
-    """Return the pages of the supported citations, in their order."""
+    """Return the pages of the supported citations, in order."""
     return [page_of(citation.source) for citation in answer.citations if citation.supported]
 
 
@@ -55,30 +55,31 @@ def supported_pages(answer: Answer) -> list[str]:
 
 
 def answered(example: Example, answer: Answer) -> float | None:
-    """Return 1 if a question whose reference page is among the answer's hits is answered, 0 for "I do not know".
+    """Return 1 if a question is answered and a reference page is among the answer's hits, 0 for "I do not know".
 
-    None where the page was not found, which is retrieval's fault, and for questions about other things.
+    None if the page was not found, which is a failure of retrieval, and for off-topic questions.
     """
     return float(answer.known) if example.pages & _hit_pages(answer) else None
 
 
 def refused(example: Example, answer: Answer) -> float | None:
-    """Return 1 for "I do not know" to a question about other things, 0 for an answer; None for other questions."""
+    """Return 1 for "I do not know" to an off-topic question, 0 for an answer; None for other questions."""
     return None if example.answerable else float(not answer.known)
 
 
 def reference_cited(example: Example, answer: Answer) -> float | None:
-    """Return 1 if a supported citation names a reference page, else 0; None where that was not among the hits.
+    """Return 1 if a supported citation names a reference page, else 0; None if no hit was on a reference page.
 
-    An answer that refuses cites nothing, so that agents that answer more or fewer questions compare.
+    A refusal cites nothing and scores 0, so agents that answer more or fewer questions are comparable.
     """
     return _cites_reference(example, answer, supported_pages(answer))
 
 
 def source_cited(example: Example, answer: Answer) -> float:
-    """Return 1 if the answer is known and a supported citation lies in a reference section, else 0, found or not.
+    """Return 1 if the answer is known and a supported citation is in a reference section, else 0, even if not found.
 
-    To a question about other things: 1 for "I do not know". So each question has this score: a gate for regressions.
+    For an off-topic question, return 1 for "I do not know". Every question has this score, so a regression gate can use
+    it.
     """
     if not example.answerable:
         return float(not answer.known)
@@ -90,7 +91,7 @@ def source_cited(example: Example, answer: Answer) -> float:
 
 
 def reference_first(example: Example, answer: Answer) -> float | None:
-    """Return 1 if the first supported citation names a reference page, else 0; None as `reference_cited`."""
+    """Return 1 if the first supported citation names a reference page, else 0; None as for `reference_cited`."""
     return _cites_reference(example, answer, supported_pages(answer)[:1])
 
 
@@ -103,14 +104,14 @@ def _hit_pages(answer: Answer) -> set[str]:
     return {page_of(hit.source) for hit in answer.hits}
 
 
-# ------------------------------------------------------------------------------------------- beside a reference
+# ------------------------------------------------------------------------------------------- with a reference
 
 
 def token_f1(answer: str, reference: str) -> float:
     """Return the harmonic mean of precision and recall of the answer's words, 0 to 1.
 
-    As SQuAD does (Rajpurkar et al., 2016): lower case, without punctuation and articles, words counted as often as
-    they stand. Citation markers, [n], are no words. 1 if neither text has words, 0 if one of them has none.
+    As in SQuAD (Rajpurkar et al., 2016): in lower case, without punctuation and articles, counting repeated words.
+    Citation markers, [n], are not words. 1 if neither string has words, 0 if only one has.
     """
     words, wanted = Counter(_words(answer)), Counter(_words(reference))
     if not words or not wanted:
@@ -124,9 +125,9 @@ def _words(text: str) -> list[str]:
 
 
 def similarity(embed: Embed, answer: str, reference: str) -> float:
-    """Return the cosine of the two texts' embeddings, -1 to 1.
+    """Return the cosine similarity of the two embeddings, -1 to 1.
 
-    A model reads a limited number of tokens: of a long answer it sees the beginning.
+    A model reads a limited number of tokens, so of a long answer it sees only the beginning.
     """
     one, other = embed([_MARKERS.sub("", answer), reference])
     return float(np.clip(np.dot(one, other), -1, 1))

@@ -1,6 +1,6 @@
-"""Reads and writes data sets: questions with their sources, and questions about other things.
+"""Reads and writes data sets: questions with their sources, and off-topic questions.
 
-A file that can't be used is refused whole, with the line of every mistake. Knows no metric and no engine.
+A file with mistakes is rejected as a whole, with the line of each mistake. Knows no metric and no engine.
 """
 
 import csv
@@ -21,13 +21,13 @@ T = TypeVar("T")
 
 NO_QUESTION = "there is no question in it"
 JSON_STARTS = ("{", "[")
-# What stands between the cells of a CSV: spreadsheets write the one of their country.
+# Separators of CSV cells: spreadsheets use the one of their locale.
 SEPARATORS = ",;\t"
 TRUTHS = {"true": True, "1": True, "false": False, "0": False}
-# Mistakes that an error names; further ones are only counted.
+# Mistakes that an error lists; any more are only counted.
 MOST_NAMED = 20
 
-# What a person said of a row: a draft waits for a person, and only what is accepted is used. A row without is accepted.
+# A person's review of a row. A draft is waiting for review; only accepted rows are used. Accepted is the default.
 ReviewState = Literal["draft", "accepted", "rejected"]
 DRAFT: ReviewState = "draft"
 ACCEPTED: ReviewState = "accepted"
@@ -48,8 +48,8 @@ class BadDataset(ValueError):
 class Example:
     """A question, the reference sources (`url#anchor`, or a page's `url`) that answer it, and a reference answer.
 
-    A question about other things has no source: the right answer is that it is not known. `negatives` are sources that
-    a person has found wrong for it: training learns from them, nothing is scored by them.
+    An off-topic question has no source: the right answer is that it is not known. `negatives` are sources that a person
+    has marked as wrong. They are used for training, not for scoring.
     """
 
     question: str
@@ -59,7 +59,7 @@ class Example:
 
     @property
     def answerable(self) -> bool:
-        """Whether some source answers it."""
+        """Whether any source answers it."""
         return bool(self.sources)
 
     @property
@@ -69,7 +69,7 @@ class Example:
 
     @property
     def id(self) -> str:
-        """A hash of question, sources and answer, whichever file they stand in."""
+        """A hash of question, sources and answer, independent of the file."""
         return digest(self.question, *self.sources, json.dumps(self.answer))
 
 
@@ -79,12 +79,12 @@ def page_of(source: str) -> str:
 
 
 def read_dataset(path: Path | str) -> list[Example]:
-    """Return the examples of a file in its order.
+    """Return the examples of a file, in order.
 
-    Each is an object {"question", "source" or "sources", "answer"?}, one a line or all in one JSON array, or a row of a
-    CSV. `source` and `sources` take one text or a list; other keys are ignored, an empty answer is none. A question
-    about other things says `"answerable": false` and has no source. One with `"review": "draft"` or `"rejected"` is
-    left out. Raises BadDataset, also for a file that is missing or not text, or where nothing is accepted.
+    Each is an object {"question", "source" or "sources", "answer"?}, one per line or in one JSON array, or a row of a
+    CSV. `source` and `sources` take a string or a list. Other keys are ignored, and an empty answer counts as none. An
+    off-topic question has `"answerable": false` and no source. Rows with `"review": "draft"` or `"rejected"` are
+    skipped. Raises BadDataset, also if the file is missing, is not text, or has no accepted row.
     """
     rows = parse_rows(path, _read_example)
     examples = [example for example in rows if example]
@@ -95,7 +95,7 @@ def read_dataset(path: Path | str) -> list[Example]:
 
 
 def review_of(row: Any) -> ReviewState:
-    """Return what a person said of a row of a data set. Raises ValueError."""
+    """Return the review state of a row. Raises ValueError."""
     state = row.get("review", ACCEPTED) if isinstance(row, Mapping) else ACCEPTED
     if state not in (DRAFT, ACCEPTED, REJECTED):
         raise ValueError(f"review is {str(state)[:60]!r}: it must be draft, accepted or rejected")
@@ -103,23 +103,23 @@ def review_of(row: Any) -> ReviewState:
 
 
 def count_left_out(paths: Iterable[Path | str]) -> dict[str, int]:
-    """Return how many rows of data sets are not used, by what a person said of them. Raises BadDataset."""
+    """Return how many rows of data sets are not used, by review state. Raises BadDataset."""
     states = Counter(review_of(row) for path in paths for row in read_rows(path))
     return {state: states[state] for state in (DRAFT, REJECTED) if states[state]}
 
 
 def read_rows(path: Path | str) -> list[dict[str, Any]]:
-    """Return the objects of a data set as they stand in the file, with all their keys. Raises BadDataset."""
+    """Return the objects of a data set with all their keys, unchanged. Raises BadDataset."""
     return parse_rows(path, _read_row)
 
 
 def read_datasets(paths: Iterable[Path | str]) -> list[Example]:
-    """Return the examples of several files, one after the other, each of equal ones once. Raises BadDataset."""
+    """Return the examples of several files in order, without duplicates. Raises BadDataset."""
     return list({example.id: example for path in paths for example in read_dataset(path)}.values())
 
 
 def read_answerable(path: Path | str) -> list[Example]:
-    """Return the examples of a file that have a source. Raises BadDataset, also if none has."""
+    """Return the examples of a file that have a source. Raises BadDataset, also if none has one."""
     examples = [example for example in read_dataset(path) if example.answerable]
     if not examples:
         raise BadDataset(Path(path), [(0, "every question has answerable false: give questions with a source")])
@@ -127,14 +127,14 @@ def read_answerable(path: Path | str) -> list[Example]:
 
 
 def name_datasets(paths: Iterable[Path]) -> str:
-    """Return the name of a data set that stands in one file or several: "a.jsonl + b.jsonl"."""
+    """Return the display name of a data set in one or more files: "a.jsonl + b.jsonl"."""
     return " + ".join(path.name for path in paths)
 
 
 def read_questions(path: Path | str) -> list[str]:
-    """Return the questions of a file without their sources, in its order; empty ones are left out.
+    """Return the questions of a file without their sources, in order; empty ones are skipped.
 
-    JSON or CSV as `read_dataset` reads it, or one question a line. Raises BadDataset.
+    Accepts JSON or CSV as `read_dataset` does, or one question per line. Raises BadDataset.
     """
     path = Path(path)
     text = _read_text(path)
@@ -147,12 +147,12 @@ def read_questions(path: Path | str) -> list[str]:
 
 
 def write_dataset(path: Path | str, examples: Sequence[Example]) -> None:
-    """Write `examples` as JSONL for `read_dataset`; the file appears whole or not at all."""
+    """Write `examples` as JSONL for `read_dataset`; the file appears complete or not at all."""
     write_rows(path, map(as_row, examples))
 
 
 def write_rows(path: Path | str, rows: Iterable[Mapping[str, Any]]) -> None:
-    """Write the objects of a data set as JSONL; the file appears whole or not at all. Raises BadDataset."""
+    """Write the objects of a data set as JSONL; the file appears complete or not at all. Raises BadDataset."""
     path = Path(path)
     if path.is_file() and _is_table(path, _read_text(path)):
         raise BadDataset(path, [(0, "is a spreadsheet, which JSON lines would replace: give a file of another name")])
@@ -182,19 +182,22 @@ def dataset_fingerprint(examples: Sequence[Example]) -> str:
 
 
 def describe_dataset(name: str, examples: Sequence[Example]) -> dict[str, Any]:
-    """Return what results keep of a data set: name, number of questions and fingerprint."""
+    """Return the description of a data set for results: name, number of questions and fingerprint."""
     return {"name": name, "questions": len(examples), "fingerprint": dataset_fingerprint(examples)}
 
 
 def sample(examples: Sequence[Example], n: int, seed: int = 0) -> list[Example]:
-    """Return `n` of the examples drawn by `seed`, in their order; all of them if there are no more."""
+    """Return `n` examples drawn at random with `seed`, in their original order; all of them if there are no more."""
     if n >= len(examples):
         return list(examples)
     return [examples[place] for place in sorted(random.Random(seed).sample(range(len(examples)), n))]
 
 
 def parse_rows(path: Path | str, parse: Callable[[Any], T]) -> list[T]:
-    """Return what `parse` makes of each object of a file. Raises BadDataset with every ValueError that it raises."""
+    """Return the result of `parse` for each object of a file.
+
+    Raises BadDataset with every ValueError that it raises.
+    """
     path = Path(path)
     parsed: list[T] = []
     mistakes: list[tuple[int, str]] = []
@@ -209,7 +212,10 @@ def parse_rows(path: Path | str, parse: Callable[[Any], T]) -> list[T]:
 
 
 def _rows(path: Path) -> Iterator[tuple[int, str]]:
-    """Yield each object's line and its JSON. Raises BadDataset for a file that is no text, array or table."""
+    """Yield the line number and JSON of each object.
+
+    Raises BadDataset for a file that is not text, an array or a table.
+    """
     text = _read_text(path)
     if _is_table(path, text):
         return _table(text, path)
@@ -241,7 +247,7 @@ def _object(line: str) -> Any:
 
 
 def _elements(text: str, path: Path) -> Iterator[tuple[int, str]]:
-    """Yield the elements of one JSON array, decoded one by one: the decoder does not report their lines."""
+    """Yield the elements of a JSON array, decoded one by one because the decoder does not report their lines."""
     decoder, place, line, counted = json.JSONDecoder(), text.index("[") + 1, 1, 0
     try:
         elements = json.loads(text)
@@ -258,12 +264,12 @@ def _elements(text: str, path: Path) -> Iterator[tuple[int, str]]:
 
 
 def _is_table(path: Path, text: str) -> bool:
-    """Return whether a file is CSV: JSON is read as such, whatever its name."""
+    """Return whether a file is CSV. Content that looks like JSON is read as JSON, whatever the file name."""
     return path.suffix.lower() == ".csv" and text.lstrip()[:1] not in JSON_STARTS
 
 
 def _table(text: str, path: Path) -> Iterator[tuple[int, str]]:
-    """Yield the rows of a CSV that have a question, with their filled cells. Raises BadDataset."""
+    """Yield the rows of a CSV that have a question, with their non-empty cells. Raises BadDataset."""
     head = text.partition("\n")[0]
     reader = csv.DictReader(io.StringIO(text, newline=""), delimiter=max(SEPARATORS, key=head.count))
     try:
@@ -279,14 +285,14 @@ def _table(text: str, path: Path) -> Iterator[tuple[int, str]]:
 
 
 def _cell(column: str, text: str) -> Any:
-    """Return what a cell means: several sources stand apart by blanks, true and false as people write them."""
+    """Return the value of a cell: sources are separated by blanks; true and false are booleans."""
     if column in ("sources", "negatives"):
         return text.split()
     return TRUTHS.get(text.strip().lower(), text) if column in ("answerable", "target") else text
 
 
 def _read_example(row: Any) -> Example | None:
-    """Return the example of an object, None for one that nobody has accepted."""
+    """Return the example of an object, None for one that is not accepted."""
     if review_of(row) != ACCEPTED:
         return None
     question, answer = _question(row), row.get("answer")
@@ -344,7 +350,7 @@ def _are_sources(value: Any) -> bool:
 
 
 def _once(sources: Iterable[str]) -> tuple[str, ...]:
-    """Return each source once, and beside an anchor that a browser has escaped (`#gr%C3%B6sse`) the plain one."""
+    """Return each source once; for an anchor that a browser has escaped (`#gr%C3%B6sse`), add the unescaped one."""
     written = [source.strip().removesuffix("#").partition("#") for source in sources]
     spelt = (page + mark + text for page, mark, anchor in written for text in (anchor, unquote(anchor)))
     return tuple(dict.fromkeys(spelt))

@@ -1,6 +1,6 @@
-"""Spreads the questions of an evaluation over Ray actors, each with an engine of its own.
+"""Distributes the questions of an evaluation over Ray actors, each with its own engine.
 
-The only file of the evaluation that knows Ray, which it imports on use.
+The only file of the evaluation that knows Ray. It imports Ray on use.
 """
 
 import contextlib
@@ -15,12 +15,12 @@ from pipelines.indexing.building.threads import give_way_whole
 from pipelines.occupancy import who_holds_cpus
 from pipelines.text.progress import Progress, silent
 
-# Questions that an actor is given at a time.
+# Questions per batch of an actor.
 BATCH = 16
 
 
 class EvaluationActor:
-    """Holds an engine: takes batches of examples, returns how many were asked and how many failed."""
+    """Owns an engine: takes batches of examples, and returns how many were asked and how many failed."""
 
     def __init__(self, job: EvaluationJob) -> None:
         give_way_whole(JOB_NICENESS)
@@ -33,7 +33,7 @@ class EvaluationActor:
 
 
 def plan_actors(nodes: Sequence[Node]) -> tuple[int, float]:
-    """Return how many actors the free resources of `nodes` hold, and the CPUs of each: one, or what is left of it."""
+    """Return how many actors fit on the free resources of `nodes`, and the CPUs of each: one, or the free fraction."""
     cpus = min(1.0, max(node.get("CPU", 0.0) for node in nodes))
     return sum(int(node.get("CPU", 0.0) / cpus + 1e-6) for node in nodes), cpus
 
@@ -45,9 +45,9 @@ def ask_over_ray(
     address: str = "local",
     progress: Progress = silent,
 ) -> None:
-    """Ask in `workers` actors of the Ray at `address` (0: one for each free CPU, at most one for each batch).
+    """Ask in `workers` actors of the Ray at `address` (0: one per free CPU, at most one per batch).
 
-    Where others hold its CPUs, an actor takes what is left of one; where nothing is left, this process asks.
+    If others occupy its CPUs, an actor takes the fraction that is left of one; if none is left, this process asks.
     """
     with connect_ray(address) as cluster:
         check_reach(job.database_url, cluster.machines())

@@ -1,7 +1,7 @@
 """Asks an engine the questions of a data set and scores its hits and answers.
 
-Each question gives a row that can be stored and continued from. Knows the engine, the metrics and a judge; no database,
-no Ray and no command line.
+Each question gives a row that can be stored and resumed from. Knows the engine, the metrics and a judge; knows no
+database, no Ray and no command line.
 """
 
 import asyncio
@@ -26,9 +26,9 @@ from pipelines.store import EvaluatedQuestion, Judgement
 
 log = logging.getLogger(__name__)
 
-# A question that a part failed for so often (a model's time-out, a judge's bad reply) keeps what it has.
+# After this many failures of a part (a model's timeout, a judge's bad reply) a question keeps its incomplete row.
 ATTEMPTS = 3
-# What `degraded` writes before the name of an agent that failed.
+# The prefix in `degraded` before the name of an agent that failed.
 FAILED_AGENT = "llm:"
 
 KeepRow = Callable[[EvaluatedQuestion], None]
@@ -37,11 +37,11 @@ ReadPassages = Callable[[Sequence[str]], Mapping[str, str]]
 
 @dataclass(frozen=True, slots=True)
 class EvaluationPlan:
-    """What is measured: the hits at each of `ks`, and the answers too if `answers`.
+    """The measurements: the hits at each of `ks`, and the answers too if `answers`.
 
-    `component` answers each question once more from its reference sections (mode context_only), which shows what
-    retrieval costs. `judge` names the agent whose model judges answers in `dimensions` ("": none). `seed` is that of
-    the intervals.
+    With `component`, each question is also answered from its reference sections (mode context_only), which shows the
+    cost of retrieval. `judge` names the agent whose model judges answers in `dimensions` ("": none). `seed` is the
+    random seed of the intervals.
     """
 
     collection: str
@@ -54,7 +54,7 @@ class EvaluationPlan:
 
 
 class IndexChanged(RuntimeError):
-    """Another index, or another revision of it, became live while questions were asked."""
+    """Another index, or another revision of it, went live while questions were being asked."""
 
     def __init__(self, measured: Index, index: int, revision: int) -> None:
         super().__init__(
@@ -66,8 +66,8 @@ class IndexChanged(RuntimeError):
 class Evaluator:
     """Asks `engine` questions, `at_once` of them at a time.
 
-    `index` is the one that is measured: a question that another index or revision answered becomes an error.
-    `passages` returns the texts of sources, as far as the index has them; a plan with `component` needs it.
+    `index` is the index under test: a question answered by another index or revision becomes an error. `passages`
+    returns the texts of sources that the index has; a plan with `component` needs it.
     """
 
     def __init__(
@@ -84,13 +84,13 @@ class Evaluator:
         self._passages = passages if plan.component else None
 
     def ask(self, examples: Sequence[Example], keep: KeepRow | None = None) -> list[EvaluatedQuestion]:
-        """Run `aask` to its end."""
+        """Run `aask` to completion."""
         return asyncio.run(self.aask(examples, keep))
 
     async def aask(self, examples: Sequence[Example], keep: KeepRow | None = None) -> list[EvaluatedQuestion]:
-        """Return one row for each example, in their order; `keep` gets each row as soon as it is made, in a thread.
+        """Return one row per example, in order; `keep` receives each row as soon as it is made, in a thread.
 
-        A question that fails is a row with its error. Raises what `keep` raises.
+        A question that fails gives a row with its error. Raises anything that `keep` raises.
         """
 
         async def one(example: Example) -> EvaluatedQuestion:
@@ -116,7 +116,7 @@ class Evaluator:
         if not self._plan.answers:
             return row
         answer = await self._engine.aquery(example.question, collection=self._plan.collection)
-        if answer.index:  # a mode without retrieval answers from no index
+        if answer.index:  # a mode without retrieval uses no index
             self._check_index(answer.index, answer.revision)
         kept, scores = await self._score(example, answer)
         row = replace(row, degraded=_missing_parts(row, answer), timings=answer.timings, answer=kept, scores=scores)
@@ -139,13 +139,13 @@ class Evaluator:
         )
 
     async def _context(self, example: Example) -> tuple[str, ...]:
-        """Return the texts of the reference sections; none without `component` or where the index lacks them all."""
+        """Return the texts of the reference sections; none without `component` or if the index has none of them."""
         if self._passages is None:
             return ()
         return tuple((await asyncio.to_thread(self._passages, example.sources)).values())
 
     async def _score(self, example: Example, answer: Answer) -> tuple[dict[str, Any], dict[str, float | None]]:
-        """Return an answer as its row keeps it, and its scores."""
+        """Return an answer in the form stored in its row, and its scores."""
         judgements = await self._judge.judge(example, answer) if self._judge and example.answerable else {}
         kept = {**_answer_row(answer), "judgements": {name: _judgement_row(one) for name, one in judgements.items()}}
         by_judge = {name: one.score for name, one in judgements.items() if one.judgeable}
@@ -156,7 +156,7 @@ class Evaluator:
             raise IndexChanged(self._index, index, revision)
 
     async def _metric_scores(self, example: Example, answer: Answer) -> dict[str, float | None]:
-        """Return the score of each metric of answers that has something to score."""
+        """Return the score of each answer metric that applies."""
         loop = asyncio.get_running_loop()
 
         def embed(texts: Sequence[str]) -> np.ndarray:
@@ -181,29 +181,29 @@ class Evaluator:
 def is_complete(row: EvaluatedQuestion) -> bool:
     """Return whether nothing failed and no part was missing; other rows are asked again.
 
-    An answer that a model's limit of tokens cut off would be cut off again.
+    An answer that was cut off by a model's token limit is complete: it would be cut off again.
     """
     return row.error is None and set(row.degraded) <= {TRUNCATED} and None not in row.scores.values()
 
 
 def is_settled(row: EvaluatedQuestion) -> bool:
-    """Return whether a row is complete, or was asked so often without an error that another attempt is no use."""
+    """Return whether a row is complete, or has had so many attempts without an error that another one is pointless."""
     return is_complete(row) or (row.error is None and row.attempts >= ATTEMPTS)
 
 
 def failed_agents(answer: Mapping[str, Any]) -> list[str]:
-    """Return the agents that failed to give the answer of a row, so that another one stood in for them."""
+    """Return the agents that failed on the question of an answer, so that another agent answered."""
     return [part.removeprefix(FAILED_AGENT) for part in answer.get("degraded", ()) if part.startswith(FAILED_AGENT)]
 
 
 def has_reply(answer: Mapping[str, Any]) -> bool:
-    """Return whether a language model replied to the question of an answer, if only that it finds none."""
+    """Return whether a language model replied to the question, even if only that it finds no answer."""
     without_model = answer.get("agent") in (ExtractiveAgent.name, VERIFIED)
     return not without_model or bool(answer["calls"] and not failed_agents(answer))
 
 
 def hit_rows(hits: Iterable[Hit]) -> list[dict[str, Any]]:
-    """Return hits as a row keeps them."""
+    """Return hits in the form stored in a row."""
     hits = list(hits)
     found = HitSources.of(hits)
     return [
@@ -218,7 +218,7 @@ def hit_sources(row: EvaluatedQuestion) -> HitSources:
 
 
 def _missing_parts(row: EvaluatedQuestion, answer: Answer) -> tuple[str, ...]:
-    """Return the parts that were missing in either of them."""
+    """Return the parts that were missing in the row or the answer."""
     return tuple(dict.fromkeys((*row.degraded, *answer.degraded)))
 
 

@@ -1,6 +1,6 @@
-"""Names an evaluation by everything that decides its rows.
+"""Computes an evaluation's fingerprint from everything that determines its rows.
 
-These are the questions, the index, the configuration, its models and the code. Reads files of local models and of this
+That is the questions, the index, the configuration, its models and the code. Reads files of local models and of this
 package; knows no database and no engine.
 """
 
@@ -15,9 +15,9 @@ from pipelines.evaluation.dataset import Example, dataset_fingerprint
 from pipelines.evaluation.evaluator import EvaluationPlan
 from pipelines.records import Index, digest
 
-# Settings that decide where and how fast answers are made, not what they are.
+# Settings that affect where and how fast answers are made, not the answers.
 ELSEWHERE = ("home", "collection", "retrieval.patience_s", "embedding.threads")
-# The files whose change may change an answer or its scores.
+# Files whose change may change an answer or its scores.
 CODE = (
     "*.py", "records/*.py", "text/*.py", "lexical/*.py", "llm/*.py", "llm/*.yaml", "embedding/**/*.py",
     "answering/**/*.py", "answering/**/*.yaml", "store/chunks.py", "store/indexes.py", "store/search.sql",
@@ -35,7 +35,7 @@ def evaluation_fingerprint(
 ) -> str:
     """Return the name under which rows are stored.
 
-    `judge` is the judge's identity, its model with its prompts; `verified` names the verified answers that are given.
+    `judge` identifies the judge by its model and prompts. `verified` identifies the verified answers in use.
     """
     decides = {
         "dataset": dataset_fingerprint(examples),
@@ -53,13 +53,13 @@ def evaluation_fingerprint(
 
 
 def public_settings(settings: AnswerSettings) -> dict[str, Any]:
-    """Return settings as data, without keys and without settings that change no answer."""
+    """Return settings as data, without API keys and without settings that change no answer."""
     values = _without_keys(flatten(settings.model_dump(mode="json"), AnswerSettings))
     return {name: value for name, value in values.items() if name not in ELSEWHERE}
 
 
 def code_files() -> list[Path]:
-    """Return the files that CODE names."""
+    """Return the files that match CODE."""
     folder = Path(pipelines.__path__[0])
     return sorted({path for pattern in CODE for path in folder.glob(pattern)})
 
@@ -71,7 +71,7 @@ def _without_keys(value: Any) -> Any:
 
 
 def _local_models(settings: AnswerSettings) -> Iterator[tuple[str, Path]]:
-    """Yield the settings that name a file or folder of this machine: a model may be trained again behind its path."""
+    """Yield the settings that name a local file or folder, because a model at that path may be retrained."""
     for name, value in public_settings(settings).items():
         if isinstance(value, str) and value not in ("", ".") and Path(value).exists():
             yield name, Path(value)

@@ -1,6 +1,6 @@
 """Checks the judge of an evaluation on the answers that it just judged.
 
-Knows rows, agents and the checks of `judging`; what cannot be measured is a finding that says why.
+Knows rows, agents and the checks in `judging`. A check that can't run becomes a finding that says why.
 """
 
 import asyncio
@@ -43,11 +43,11 @@ def check_judge(
     options: EvaluationOptions,
     progress: Progress = silent,
 ) -> list[JudgeFinding]:
-    """Return what each check finds of the plan's judge, on the rows of `evaluation`; it judges in the first dimension.
+    """Return the findings of each check of the plan's judge, on the rows of `evaluation`, in its first dimension.
 
-    Two calls a question measure position, one verbosity, and as many as there are `graded` answers agreement. For
-    self-preference the judge's model and that of another agent answer every question and judge each other's answers;
-    `options.fresh` does not apply to it. Raises UnknownJudge.
+    Position takes two calls per question, verbosity one, and agreement one per `graded` answer. For self-preference,
+    the judge's model and another agent's answer every question and judge each other's answers; `options.fresh` does not
+    apply to it. Raises UnknownJudge.
     """
     judge = make_judge(settings, plan, store)
     if judge is None:
@@ -66,7 +66,7 @@ def check_judge(
 
 
 def _position(judge: Judge, answered: Answered) -> JudgeFinding:
-    """Compare each answer with the one from the reference sections, else with the reference answer."""
+    """Compare each answer with the one from the reference sections, or else with the reference answer."""
     pairs = []
     for example, row in answered:
         text = text_of(row.answer)
@@ -95,7 +95,7 @@ def _self_preference(
     options: EvaluationOptions,
     progress: Progress,
 ) -> JudgeFinding:
-    """Have the judge's agent and the first one of another model answer, and judge each other."""
+    """Let the judge's agent and the first agent with another model answer, and judge each other."""
     agents = _pair(all_agents(settings), plan.judge)
     if len(agents) < 2:
         return JudgeFinding("self-preference", skipped="it takes two agents with different models")
@@ -114,7 +114,7 @@ def _self_preference(
             return JudgeFinding("self-preference", skipped=f"{agent.model} does not answer: {error}")
         rows = store.evaluated_questions(result["evaluation"])
         answers = [rows[one.id].answer if one.id in rows else None for one in examples]
-        # Another agent stands in for one that fails: its answer is not this model's.
+        # If an agent fails, another one answers; that answer is not this model's.
         texts[agent.model] = [text_of(a) if a and a["agent"] == agent.name else "" for a in answers]
     return asyncio.run(check_self_preference(known, examples, texts))
 
@@ -125,7 +125,7 @@ def _pair(agents: Sequence[AgentSettings], judge: str) -> list[AgentSettings]:
 
 
 def _fits(judge: Judge, example: Example) -> bool:
-    """Return whether the judge's first dimension can score an answer without the passages that it was made from."""
+    """Return whether the judge's first dimension can score an answer without the passages it was based on."""
     wanted = judge.dimensions[0].template.variables
     return "context" not in wanted and ("reference" not in wanted or bool(example.answer))
 
@@ -135,7 +135,7 @@ def _needs(judge: Judge) -> str:
 
 
 def text_of(answer: Any) -> str:
-    """Return the text of an answer as a row keeps it, "" for none."""
+    """Return the text of an answer in a row, "" if there is none."""
     return str(answer["text"]).strip() if answer else ""
 
 
@@ -161,7 +161,7 @@ def _graded(row: Any) -> GradedAnswer:
 
 
 def as_table(findings: Sequence[JudgeFinding]) -> list[str]:
-    """Return findings as the lines of a table for a person, none for none."""
+    """Return findings as the lines of a table; [] if there are none."""
     if not findings:
         return []
     rows = [["check of the judge", "value", "95 % interval", "judged", "failed", "result"]]

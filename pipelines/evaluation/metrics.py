@@ -1,7 +1,7 @@
 """Declares every metric once: name, label, function, and where it is shown.
 
-Results, rows by question, tables and the report take their lists from METRICS: a metric is added there and nowhere
-else. Pure arithmetic over examples, hits and answers; knows no engine, no database and no language model.
+Results, rows by question, tables and the report take their lists from METRICS, so a metric is added only there. Pure
+arithmetic over examples, hits and answers; knows no engine, no database and no language model.
 """
 
 import math
@@ -31,8 +31,8 @@ from pipelines.records import Answer, Hit
 class HitSources:
     """The sources of one question's hits, best hit first.
 
-    `sources` has for each hit every place where its text stands, the hit's own (which an answer cites) first;
-    `anchors` the `url#anchor` of each anchor on the hit's path, from the outermost section to its own.
+    `sources` has, for each hit, every place where its text occurs, starting with the hit's own source, which an answer
+    cites. `anchors` has the `url#anchor` of each anchor on the hit's path, from the outermost section to its own.
     """
 
     sources: tuple[tuple[str, ...], ...]
@@ -48,7 +48,7 @@ class HitSources:
 
     @property
     def pages(self) -> list[str]:
-        """The page that each hit is cited by."""
+        """The page that each hit is cited with."""
         return [page_of(sources[0]) for sources in self.sources]
 
 
@@ -56,11 +56,11 @@ class HitSources:
 class Metric:
     """One score of a question; higher is better in every metric.
 
-    It scores the first k hits or an answer; a function of answers returns None where there is nothing to score.
-    Without `by_k` there is one score, over all hits. Where `needs_reference`, only questions with a reference answer
-    are scored. Where each score is 0 or 1, `share_of` says for a person what its mean is the share of. `shown` is how
-    `evaluate` prints it, `beside` puts it into an experiment's tables whatever they rank by, `by_question` keeps the
-    score of each question in an experiment's records, for paired tests and the report.
+    It scores the first k hits, or an answer. A function of answers returns None if the score does not apply. Without
+    `by_k` there is one score, over all hits. With `needs_reference`, only questions with a reference answer are scored.
+    If each score is 0 or 1, `share_of` says what the mean is a share of. `shown` controls how `evaluate` prints it.
+    `beside` includes it in an experiment's tables, regardless of the ranking metric. `by_question` keeps the score of
+    each question in an experiment's records, for paired tests and the report.
     """
 
     name: str
@@ -85,22 +85,22 @@ class Metric:
 def retrieval_score(example: Example, found: HitSources, k: int) -> float:
     """Return 1 if a reference page is among the pages of the first `k` sources, else 0.
 
-    `get_retrieval_score` of the study (ray-project/llm-applications). A source is what an answer cites: of a text that
-    stands in several places the hit's own; `any_source_score` counts the others too.
+    Same as `get_retrieval_score` of the study (ray-project/llm-applications). Only the source that an answer would cite
+    counts. `any_source_score` also counts the other places with the same text.
     """
     return float(bool(example.pages & set(found.pages[:k])))
 
 
 def any_source_score(example: Example, found: HitSources, k: int) -> float:
-    """Return 1 if the text of one of the first `k` hits stands on a reference page, whichever place it is cited by."""
+    """Return 1 if the text of one of the first `k` hits occurs on a reference page, even if cited elsewhere."""
     pages = {page_of(source) for sources in found.sources[:k] for source in sources}
     return float(bool(example.pages & pages))
 
 
 def section_score(example: Example, found: HitSources, k: int) -> float:
-    """Return 1 if one of the first `k` hits lies in a reference section (the anchor is on its path), else 0.
+    """Return 1 if one of the first `k` hits is in a reference section (the anchor is on its path), else 0.
 
-    A reference without an anchor means its whole page.
+    A reference without an anchor means the whole page.
     """
     inside = {anchor for anchors in found.anchors[:k] for anchor in anchors} | set(found.pages[:k])
     return float(bool(set(example.sources) & inside))
@@ -112,9 +112,10 @@ def recall(example: Example, found: HitSources, k: int) -> float:
 
 
 def ndcg(example: Example, found: HitSources, k: int) -> float:
-    """Return nDCG of the first `k` hits, as trec_eval has it: a reference page gains 1, discounted by log2(place + 1).
+    """Return nDCG of the first `k` hits as trec_eval defines it.
 
-    A page gains at its first hit; a further hit of it takes a place and gains nothing.
+    A reference page gains 1, discounted by log2(place + 1). It gains at its first hit; another hit on it takes a place
+    and gains nothing.
     """
     discounts = [1 / math.log2(place + 1) for place in range(1, k + 1)]
     first = {page: place for place, page in reversed(list(enumerate(found.pages[:k])))}
@@ -124,7 +125,7 @@ def ndcg(example: Example, found: HitSources, k: int) -> float:
 
 
 def reciprocal_rank(example: Example, found: HitSources, k: int) -> float:
-    """Return 1 / the place of the first hit on a reference page, 0 if none of the first `k` hits is."""
+    """Return 1 / the place of the first hit on a reference page, 0 if none of the first `k` hits is on one."""
     place = rank(example, found)
     return 1 / place if place and place <= k else 0.0
 
@@ -137,9 +138,9 @@ def rank(example: Example, found: HitSources) -> int | None:
 
 # ------------------------------------------------------------------------------------------- the declaration
 
-# recall, nDCG and MRR are over pages, which references name reliably: a page counts at its first hit, a further hit of
-# it takes a place and gains nothing. MRR sees all hits. recall and any_source_score have means alone in experiments:
-# by question they say little beyond retrieval_score and nDCG.
+# recall, nDCG and MRR are computed over pages, because references name pages reliably. A page counts at its first hit;
+# another hit on it takes a place and gains nothing. MRR sees all hits. Experiments keep only the means of recall and
+# any_source_score: per question they add little to retrieval_score and nDCG.
 FOUND = "questions whose page was found"
 METRICS: dict[str, Metric] = {
     metric.name: metric
@@ -172,27 +173,27 @@ METRICS: dict[str, Metric] = {
 
 
 def hit_metrics() -> list[Metric]:
-    """Return the metrics of hits, in their order."""
+    """Return the metrics of hits, in order."""
     return [metric for metric in METRICS.values() if metric.of_answer is None]
 
 
 def answer_metrics() -> list[Metric]:
-    """Return the metrics of answers, in their order; a judge's dimensions are scores beside them."""
+    """Return the metrics of answers, in order; a judge's dimensions are additional scores."""
     return [metric for metric in METRICS.values() if metric.of_answer is not None]
 
 
 def is_of_hits(column: str) -> bool:
-    """Return whether a score such as "ndcg@9" or "mrr" is one of hits; others are of answers."""
+    """Return whether a score such as "ndcg@9" or "mrr" is about hits; other scores are about answers."""
     return column.partition("@")[0] in {metric.name for metric in hit_metrics()}
 
 
 def is_share(name: str) -> bool:
-    """Return whether each score of this name is 0 or 1, so that its mean is a share."""
+    """Return whether each score with this name is 0 or 1, so that its mean is a share."""
     return name in METRICS and bool(METRICS[name].share_of)
 
 
 def label_of(column: str) -> str:
-    """Return a score's name for a person: "nDCG @ 9" for "ndcg@9"."""
+    """Return the display name of a score: "nDCG @ 9" for "ndcg@9"."""
     name, _, k = column.partition("@")
     label = METRICS[name].label if name in METRICS else name.replace("_", " ")
     return f"{label} @ {k}" if k else label
@@ -201,14 +202,14 @@ def label_of(column: str) -> str:
 def score_names(
     ks: Sequence[int], answers: bool = False, judged: Sequence[str] = (), component: bool = False
 ) -> list[str]:
-    """Return the names of all scores that an evaluation at `ks` has: "ndcg@9", "mrr", and with `answers` "cited"."""
+    """Return the names of all scores of an evaluation at `ks`: "ndcg@9", "mrr", and with `answers` "cited"."""
     hits = [column for metric in hit_metrics() for column in metric.columns(ks)]
     of_answers = [*(metric.name for metric in answer_metrics()), *judged] if answers else []
     return [*hits, *of_answers, *(f"{CONTEXT_ONLY}_{name}" for name in of_answers if component)]
 
 
 def answer_score_order() -> list[str]:
-    """Return the scores of answers in the order in which one stands for the answers: the judge's quality first."""
+    """Return the answer scores in order of preference for a single score: the judge's quality first."""
     return list(dict.fromkeys(["quality", "similarity", *(metric.name for metric in answer_metrics())]))
 
 

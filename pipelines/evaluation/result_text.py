@@ -1,6 +1,6 @@
-"""Writes the result of an evaluation for a person: a summary, and a page of all answers to grade.
+"""Formats the result of an evaluation: a summary, and a page of all answers to grade.
 
-Knows an evaluation's object, its questions and the metrics' labels; no database.
+Knows an evaluation's object, its questions and the metrics' labels; knows no database.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -15,7 +15,7 @@ Result = Mapping[str, Any]
 
 
 def as_text(result: Result) -> str:
-    """Return the result of an evaluation as lines: the answers' scores, a row for each k, then what it took."""
+    """Return the result of an evaluation as lines: answer scores, a row for each k, then time and cost."""
     index = f"index {result['index']} revision {result['revision']}"
     lines = [
         f"collection {result['collection']}, {index}: {_questions(result)}",
@@ -28,7 +28,7 @@ def as_text(result: Result) -> str:
 
 
 def warnings(result: Result) -> list[str]:
-    """Return what keeps the result from being a measure of the model."""
+    """Return the reasons why the result does not measure the model alone."""
     count = result.get("num_stand_ins", 0)
     if not count:
         return []
@@ -37,7 +37,7 @@ def warnings(result: Result) -> list[str]:
 
 
 def _agents(result: Result) -> str:
-    """Return how many answers each agent gave, and why the extractive ones are if there are others."""
+    """Return how many answers each agent gave, and why answers are extractive if there are other agents."""
     models = _models(result)
     by = ", ".join(f"{name}{models.get(name, '')} {count:,}" for name, count in result["agents"].items())
     why = result.get("extractive", {})
@@ -53,10 +53,10 @@ def _agents(result: Result) -> str:
 
 
 def _models(result: Result) -> dict[str, str]:
-    """Return the language model of each agent as it stands behind its name."""
+    """Return the language model of each agent, in parentheses after its name."""
     configuration = result.get("configuration", {})
     models = {agent["name"]: agent["model"] for agent in configuration.get("agents", ())}
-    model = configuration.get("llm.model") or configuration.get("llm_model")  # which evaluations of before have
+    model = configuration.get("llm.model") or configuration.get("llm_model")  # older evaluations have this key
     models |= {"llm": model} if model else {}
     return {name: f" ({model})" for name, model in models.items()}
 
@@ -100,7 +100,7 @@ def _with_interval(result: Result, name: str, k: str = "") -> str:
 
 
 def _answer_lines(result: Result) -> Iterator[str]:
-    """Yield a line for each score of the answers, with what it was counted over, then who answered."""
+    """Yield a line for each answer score, with its base, then the agents that answered."""
     names = [name for name in (*METRICS, *result.get("num_scored", {})) if name in result.get("num_scored", {})]
     names = [name for name in dict.fromkeys(names) if name in result]
     width = max((len(label_of(name)) for name in names), default=0)
@@ -114,7 +114,7 @@ def _answer_lines(result: Result) -> Iterator[str]:
 
 
 def _count(result: Result, name: str) -> str:
-    """Return over how many answers a score is, or how many of how many."""
+    """Return the number of answers behind a score, or how many of how many."""
     scored = result["num_scored"][name]
     if name in result["num_true"]:
         return f"{result['num_true'][name]:,} of {scored:,} {METRICS[name].share_of}"
@@ -124,7 +124,7 @@ def _count(result: Result, name: str) -> str:
 
 
 def _seconds(result: Result) -> list[str]:
-    """Return what a question took and, where a model replied, what such a question did."""
+    """Return the time per question and, if a model replied, the time of such questions."""
     total, model, usage = result["timings"]["total"], result.get("model"), result.get("usage", {})
     each = f"seconds a question {total['mean']:.3f}, 95 % within {total['p95']:.3f}; {result['seconds']:.1f} in all"
     if not model:
@@ -142,13 +142,13 @@ def _seconds(result: Result) -> list[str]:
 # ------------------------------------------------------------------------------------------- the page of answers
 
 Question = Mapping[str, Any]
-"""A question as `per_question` yields it."""
+"""A question as yielded by `per_question`."""
 
 ABOUT = "Grade each answer: right, partly right or wrong. A citation is supported if its passage supports its claims."
 
 
 def answers_page(result: Result, questions: Iterable[Question]) -> str:
-    """Return a page of Markdown: the summary, then each question with its answer, citations and seconds, to grade."""
+    """Return a Markdown page: the summary, then each question with its answer, citations and seconds, to grade."""
     sections = [_section(number, question) for number, question in enumerate(questions, 1)]
     head = [f"# Answers: {result['dataset']}", f"```\n{as_text(result)}\n```", ABOUT]
     return "\n\n".join([*head, *sections]) + "\n"
@@ -178,7 +178,7 @@ def _reference(question: Question) -> list[str]:
 
 
 def _citation(citation: Mapping[str, Any], question: Question) -> str:
-    """Return a citation as a list item: support, who gave it, and its source."""
+    """Return a citation as a list item: support, who cited it, and its source."""
     supported = "supported" if citation["supported"] else "**not supported**"
     how = f"{supported} ({citation['support']:.2f}, {citation.get('by', 'model')})"
     how = how if question["answered"]["known"] else "what comes closest"
@@ -191,7 +191,7 @@ def _pages(sources: Iterable[str]) -> set[str]:
 
 
 def _remarks(question: Question) -> Iterator[str]:
-    """Yield who answered, how surely, and what it took."""
+    """Yield the agent, the confidence, and the time and tokens of an answer."""
     answer, seconds = question["answered"], question["timings"]
     yield f"by {answer['agent']}"
     yield f"confidence {answer.get('confidence', 'unknown')}"

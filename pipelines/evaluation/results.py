@@ -1,6 +1,6 @@
-"""Sums up the rows of an evaluation, as JSON and as files.
+"""Summarizes the rows of an evaluation, as JSON and as files.
 
-Knows rows and metrics; no engine and no database.
+Knows rows and metrics; knows no engine and no database.
 """
 
 import json
@@ -20,7 +20,7 @@ from pipelines.evaluation.statistics import Interval, NothingToScore, bootstrap
 from pipelines.records import VERIFIED
 from pipelines.store import EvaluatedQuestion
 
-# Decimals of what is printed: far beyond what any number of questions can tell.
+# Decimals in results: far more than any number of questions can resolve.
 DECIMALS = 6
 
 Rows = Mapping[str, EvaluatedQuestion]
@@ -30,8 +30,8 @@ Means = Mapping[str, Interval | Mapping[int, Interval]]
 def summarise(examples: Sequence[Example], rows: Rows, plan: EvaluationPlan) -> dict[str, Any]:
     """Return every score with its interval, the seconds of each step and the counts. `rows` are by example id.
 
-    Means are over the questions that did not fail; `num_questions` counts all. Hits are scored for questions with a
-    source. Raises NothingToScore.
+    Means are over the questions that did not fail; `num_questions` counts all. Hits are scored only for questions with
+    a source. Raises NothingToScore.
     """
     done = _done(examples, rows)
     answered = [row for _, row in done]
@@ -71,7 +71,7 @@ def per_question(examples: Sequence[Example], rows: Rows, plan: EvaluationPlan) 
 
 
 def timings(rows: Sequence[EvaluatedQuestion]) -> dict[str, dict[str, float]]:
-    """Return the seconds of each step over the questions that took it: mean, p50 and p95."""
+    """Return the seconds of each step over the questions that ran it: mean, p50 and p95."""
     steps = dict.fromkeys(step for row in rows for step in row.timings)
     taken = {step: [row.timings[step] for row in rows if step in row.timings] for step in steps}
     return {
@@ -81,7 +81,10 @@ def timings(rows: Sequence[EvaluatedQuestion]) -> dict[str, dict[str, float]]:
 
 
 def write_results(folder: Path, result: Mapping[str, Any], questions: Iterable[Mapping[str, Any]]) -> None:
-    """Write questions.jsonl, then answers.md if there are answers, then results.json: where it is, all are complete."""
+    """Write questions.jsonl, then answers.md if there are answers, then results.json.
+
+    If that exists, all are complete.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     questions = list(questions)
     for name in ("results.json", "answers.md"):
@@ -109,7 +112,7 @@ def _score(done: Sequence[tuple[Example, EvaluatedQuestion]], plan: EvaluationPl
 
 
 def _hit_means(done: Sequence[tuple[Example, EvaluatedQuestion]], plan: EvaluationPlan) -> Means:
-    """Return the means of the hits' scores, those by k as {k: mean}; none without a question that has a source.
+    """Return the means of the hit scores, as {k: mean} for scores by k; {} if no question has a source.
 
     Raises NothingToScore.
     """
@@ -127,14 +130,14 @@ def _hit_means(done: Sequence[tuple[Example, EvaluatedQuestion]], plan: Evaluati
 
 
 def _answer_means(rows: Sequence[EvaluatedQuestion], seed: int) -> dict[str, Interval]:
-    """Return the mean of each score of the answers over those that have it."""
+    """Return the mean of each answer score over the answers that have it."""
     names = dict.fromkeys(name for row in rows for name in row.scores)
     values = {name: [score for row in rows if (score := row.scores.get(name)) is not None] for name in names}
     return {name: bootstrap({name: has}, seed)[name] for name, has in values.items() if has}
 
 
 def _answer_counts(rows: Sequence[EvaluatedQuestion]) -> dict[str, Any]:
-    """Return how many answers each score is of, how many could not be scored, who answered and what it cost."""
+    """Return how many answers each score covers, how many could not be scored, who answered, and the cost."""
     names = list(dict.fromkeys(name for row in rows for name in row.scores))
     answers = [row.answer for row in rows if row.answer is not None]
     return {
@@ -156,7 +159,7 @@ def _answer_counts(rows: Sequence[EvaluatedQuestion]) -> dict[str, Any]:
 
 
 def count_all_claims(answers: Sequence[Mapping[str, Any]]) -> dict[str, int]:
-    """Return how many claims the known answers make together, and how many are cited and supported."""
+    """Return how many claims the known answers make in total, and how many are cited and supported."""
     claims = [answer.get("claims", {}) for answer in answers if answer["known"]]
     return {name: sum(one.get(name, 0) for one in claims) for name in ("total", "cited", "supported")}
 

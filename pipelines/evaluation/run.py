@@ -1,7 +1,7 @@
 """Evaluates a collection's live index, or its candidate, on a data set.
 
-Asks the questions that have no complete row yet, stores the rows and sums them up. Plain values in, one object out;
-usable from a notebook: `evaluate(store, settings, examples, plan)`.
+Asks the questions that have no complete row yet, stores the rows and summarizes them. Takes plain values and returns
+one object; usable from a notebook: `evaluate(store, settings, examples, plan)`.
 """
 
 import time
@@ -21,11 +21,11 @@ from pipelines.records import Index
 from pipelines.store import EvaluatedQuestion, Store
 from pipelines.text.progress import Progress, silent
 
-# Up to so many questions one process is done before Ray has started its actors. With answers of language models one
-# process asks any number: it mostly waits.
+# Up to this many questions, one process finishes before Ray has started its actors. With language model answers one
+# process asks any number, because it mostly waits.
 FEW = 200
-# Questions at a time where language models of other machines answer: a process mostly waits for them. Elsewhere a
-# question has this machine to itself, so that its seconds mean something and none times out in another's queue.
+# Concurrent questions if language models on other machines answer, because a process mostly waits for them. Otherwise
+# each question gets this machine to itself, so that its timing is meaningful and none times out in a queue.
 ANSWERS_AT_ONCE = 8
 
 
@@ -35,11 +35,11 @@ class NothingAnswered(RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class EvaluationOptions:
-    """How an evaluation runs; none of it changes a score.
+    """How an evaluation runs; no option changes a score.
 
-    `fresh` asks everything again. `workers` are Ray actors at `ray_address` (0: one for each free CPU, and none at all
-    for few questions, or with `no_ray`). `at_once` is the number of questions of one process at a time (0: 8 where
-    language models of other machines answer, else 1).
+    `fresh` asks everything again. `workers` are Ray actors at `ray_address` (0: one per free CPU, but none for few
+    questions or with `no_ray`). `at_once` is the number of concurrent questions of one process (0: 8 if language models
+    on other machines answer, else 1).
     """
 
     fresh: bool = False
@@ -60,10 +60,11 @@ def evaluate(
     options: EvaluationOptions = EvaluationOptions(),
     progress: Progress = silent,
 ) -> dict[str, Any]:
-    """Return every score with its interval, the counts, the timings and the description of what was measured.
+    """Return every score with its interval, the counts, the timings and a description of the measured configuration.
 
-    `index` may be a candidate (None: the live one). The rows stay: `store.evaluated_questions(result["evaluation"])`.
-    Raises NothingAnswered, ModelAway, UnknownJudge, BadDimension, NoLiveIndex and StoreUnavailable.
+    `index` may be a candidate (None: the live index). The rows stay in
+    `store.evaluated_questions(result["evaluation"])`. Raises NothingAnswered, ModelAway, UnknownJudge, BadDimension,
+    NoLiveIndex and StoreUnavailable.
     """
     began = time.perf_counter()
     settings = settle_forms(settings, store, plan.collection)
@@ -91,13 +92,13 @@ def evaluate(
 
 
 def questions_at_once(plan: EvaluationPlan, agents: Sequence[AgentSettings]) -> int:
-    """Return how many questions to ask at a time."""
+    """Return how many questions to ask concurrently."""
     elsewhere = any(not is_loopback(agent.base_url) for agent in agents)
     return ANSWERS_AT_ONCE if plan.answers and elsewhere else 1
 
 
 def describe_work(plan: EvaluationPlan, agents: Sequence[AgentSettings], count: int) -> str:
-    """Return how many questions will be asked, and how many calls of language models that takes."""
+    """Return a line with the number of questions to ask, and the language model calls that they take."""
     if not (plan.answers and agents):
         return f"asking {count:,} questions"
     answers = 1 + plan.component
@@ -115,7 +116,7 @@ def _begin(
     dataset: str,
     options: EvaluationOptions,
 ) -> EvaluationJob:
-    """Return an evaluation, begun or continued: another one once a verified answer has changed."""
+    """Return a new or resumed evaluation; it is new if a verified answer has changed."""
     judge = make_judge(settings, plan, store)
     given = plan.answers and settings.verified.enabled
     verified = str(store.verified_mark(plan.collection).changed or "") if given else ""
@@ -131,10 +132,10 @@ def _begin(
 def _ask(
     job: EvaluationJob, examples: Sequence[Example], store: Store, options: EvaluationOptions, progress: Progress
 ) -> int:
-    """Ask the examples that have no complete row yet; return how many have one."""
+    """Ask the examples that have no complete row yet; return how many already have one."""
     known = store.evaluated_questions(job.evaluation)
     asked = [known[example.id] for example in examples if example.id in known]
-    # Where no model ever replied, a new attempt is not one too many: its endpoint may be mended now.
+    # If no model ever replied, one more attempt makes sense: its endpoint may have been repaired.
     replied = any(row.answer and has_reply(row.answer) for row in asked)
     done = is_settled if replied else is_complete
     new = [example for example in examples if example.id not in known]
@@ -169,7 +170,7 @@ def _answered_rows(store: Store, evaluation: int) -> dict[str, EvaluatedQuestion
 
 
 def _count_not_indexed(store: Store, index: Index, examples: Sequence[Example], progress: Progress) -> dict[str, int]:
-    """Return how many examples no retrieval can find, as all their pages, or sections, are missing; tell a person."""
+    """Return how many examples can't be found because all their pages, or sections, are missing; report them."""
     chunks = store.chunks_of_pages(index.id, set().union(*(example.pages for example in examples)))
     there = {place for chunk in chunks for place in (chunk.url, *(f"{chunk.url}#{name}" for name in chunk.anchors))}
     elsewhere = [example for example in examples if example.answerable and there.isdisjoint(example.sources)]

@@ -1,8 +1,8 @@
 """Computes means with bootstrap intervals, and a paired test between two configurations.
 
-Knows numbers alone: no metric, no question and no engine. The arithmetic is its own because scipy.stats takes far
-longer for the same results: over 5,700 questions 4.4 s for 31 intervals (here 1.0 s) and 6.8 s for one paired test
-(here 2.0 s), over 83 questions 0.23 s for one test (here 0.004 s). A sweep makes about twenty tests for each run.
+Knows only numbers: no metric, question or engine. It does not use scipy.stats, which takes far longer for the same
+results: over 5,700 questions 4.4 s for 31 intervals (here 1.0 s) and 6.8 s for one paired test (here 2.0 s), over 83
+questions 0.23 s for one test (here 0.004 s). A sweep makes about twenty tests per run.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,12 +12,12 @@ import numpy as np
 
 Matrix = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
 
-# 2,000 resamples leave an error of the 95 % bounds of about a twentieth of the interval (Efron and Tibshirani, "An
+# With 2,000 resamples the error of the 95 % bounds is about a twentieth of the interval (Efron and Tibshirani, "An
 # Introduction to the Bootstrap", 1993, chapter 14: 1,000 or more for percentile intervals).
 RESAMPLES, LEVEL = 2_000, 0.95
-# Random sign flips of the paired test; where at most EXACT questions differ, all 2^n flips are counted instead.
+# Random sign flips of the paired test; if at most EXACT questions differ, all 2^n flips are enumerated instead.
 FLIPS, EXACT = 10_000, 13
-# Random numbers drawn at a time: 32 MB of float64.
+# Random numbers per batch: 32 MB of float64.
 AT_ONCE = 4_000_000
 
 
@@ -29,12 +29,12 @@ class NothingToScore(ValueError):
 
 
 class BadPair(ValueError):
-    """Two lists of values do not belong to the same questions, or one holds a value that is not finite."""
+    """Two lists of values are not for the same questions, or one has a value that is not finite."""
 
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """A mean over questions and the bounds of its 95 % bootstrap interval."""
+    """A mean over questions with the bounds of its 95 % bootstrap interval."""
 
     value: float
     low: float
@@ -75,7 +75,7 @@ def _bounds(table: Matrix, seed: int) -> tuple[Matrix, Matrix]:
 
 
 def _resample(table: Matrix, rng: np.random.Generator, times: int) -> Matrix:
-    """Return the means of `times` resamples, (times, columns): how often each question was drawn, times its values."""
+    """Return the means of `times` resamples, with shape (times, columns), from how often each question was drawn."""
     n = len(table)
     drawn = rng.integers(n, size=(times, n)) + np.arange(times)[:, None] * n
     counts = np.bincount(drawn.ravel(), minlength=times * n).reshape(times, n)
@@ -85,9 +85,9 @@ def _resample(table: Matrix, rng: np.random.Generator, times: int) -> Matrix:
 def paired_test(a: Sequence[float], b: Sequence[float], seed: int = 0) -> PairedTest:
     """Test whether `a` scores higher than `b` on the same questions: mean of a - b, bootstrap interval, two-sided p.
 
-    p is that of the paired permutation test, which flips the sign of each question's difference (Fisher's
-    randomization test; Smucker, Allan and Carterette, CIKM 2007, recommend it for retrieval): exact where at most
-    EXACT questions differ, else over FLIPS random flips. Raises BadPair and NothingToScore.
+    p comes from the paired permutation test, which flips the sign of each question's difference (Fisher's randomization
+    test; recommended for retrieval by Smucker, Allan and Carterette, CIKM 2007). It is exact if at most EXACT questions
+    differ, otherwise computed from FLIPS random flips. Raises BadPair and NothingToScore.
     """
     if len(a) != len(b):
         raise BadPair(f"{len(a)} values and {len(b)}: a paired test needs one of each for every question")

@@ -1,6 +1,6 @@
 """One process of an evaluation: an engine whose rows go to the database.
 
-Knows the store and the factory of engines; how many processes there are is not its concern.
+Knows the store and the factory of engines; does not know how many processes there are.
 """
 
 import contextlib
@@ -19,18 +19,19 @@ from pipelines.records import Index
 from pipelines.store import DATABASE_PATIENCE_S, EvaluatedQuestion, Store
 from pipelines.text.progress import describe_seconds
 
-# An evaluation waits for BM25: it does not measure answers made in a hurry.
+# An evaluation waits for BM25, so that it never measures answers made without it.
 PATIENCE_S = 60.0
 PROGRESS_S = 5.0
-# Each may have waited for a model's first token: a minute or more.
+# Each failed question may have waited for a model's first token, for a minute or more.
 GIVE_UP = 5
 
 
 @dataclass(frozen=True, slots=True)
 class EvaluationJob:
-    """What every process that asks needs to know; small, because Ray copies it into each actor.
+    """Everything that an asking process needs; small, because Ray copies it into each actor.
 
-    `gives_up`: it ends if the models fail for the first questions; not where these failed before and others did not.
+    With `gives_up` it ends if the models fail for the first questions. It is off if these failed before and others did
+    not.
     """
 
     database_url: str
@@ -44,7 +45,7 @@ class EvaluationJob:
 
 
 class ModelAway(RuntimeError):
-    """No language model answered: the answers are the extractive agent's and measure no model."""
+    """No language model answered, so the answers come from the extractive agent and measure no model."""
 
     def __init__(self, rows: Sequence[EvaluatedQuestion]) -> None:
         answer = next(row.answer for row in rows if row.answer)
@@ -65,11 +66,11 @@ def check_models(rows: Iterable[EvaluatedQuestion]) -> None:
 
 
 class UnknownJudge(LookupError):
-    """The agent that is to judge is not configured."""
+    """The agent chosen as judge is not configured."""
 
 
 def make_judge(settings: AnswerSettings, plan: EvaluationPlan, store: Store) -> Judge | None:
-    """Return the judge that is the model of the agent `plan.judge`; None without one.
+    """Return a judge with the model of the agent `plan.judge`; None if there is no such plan.
 
     Raises UnknownJudge and BadDimension.
     """
@@ -83,7 +84,7 @@ def make_judge(settings: AnswerSettings, plan: EvaluationPlan, store: Store) -> 
 
 
 class StoreOnceLive(Store):
-    """The store as its readers will find it once `index`, a candidate, is live."""
+    """The store as its readers will see it once `index`, a candidate, is live."""
 
     def __init__(self, url: str, index: Index, retry_s: float) -> None:
         super().__init__(url, retry_s=retry_s)
@@ -94,9 +95,9 @@ class StoreOnceLive(Store):
 
 
 class EvaluationWorker:
-    """Asks questions and stores each row as soon as it is made, so that a kill loses only the questions under way.
+    """Asks questions and stores each row as soon as it is made, so that a kill loses only the questions in progress.
 
-    With `gives_up` it ends with ModelAway if the agents failed for the first GIVE_UP questions that they were asked.
+    With `gives_up` it ends with ModelAway if the agents failed for the first GIVE_UP questions that they received.
     """
 
     def __init__(self, store: Store, evaluation: int, evaluator: Evaluator, gives_up: bool = True) -> None:
@@ -121,7 +122,7 @@ class EvaluationWorker:
 
 @contextlib.contextmanager
 def open_worker(job: EvaluationJob) -> Iterator[EvaluationWorker]:
-    """Yield a worker whose engine, index and judge are loaded."""
+    """Yield a worker with its engine, index and judge loaded."""
     settings = change(job.settings, {"retrieval.patience_s": PATIENCE_S})
     with _open_store(job) as store, contextlib.closing(make_retriever(settings, store)) as retriever:
         retriever.prepare(job.plan.collection)
@@ -155,7 +156,7 @@ def _open_store(job: EvaluationJob) -> Store:
 
 
 class EvaluationProgress:
-    """Reports every few seconds how far an evaluation is."""
+    """Reports the progress of an evaluation every few seconds."""
 
     def __init__(self, total: int, progress: Callable[[str], None]) -> None:
         self._total, self._done, self._failed, self._progress = total, 0, 0, progress

@@ -1,7 +1,7 @@
-"""Language models: a client for OpenAI-compatible endpoints, and what its callers share.
+"""Language models: a client for OpenAI-compatible endpoints, and the helpers its callers share.
 
-client and session make calls, retry asks until a reply is usable, replies reads what models write, window fits
-texts to a model, cached keeps replies in a file.
+client and session make calls, retry repeats a call until the reply is usable, replies parses replies, window fits
+passages into a context window, cached keeps replies in a file.
 """
 
 from pipelines.llm.cached import CachedModel

@@ -1,6 +1,6 @@
-"""A language model whose replies are kept in a file, so that none is paid for twice.
+"""Wraps a language model and keeps its replies in a file, so that no reply is paid for twice.
 
-Knows messages and replies as texts, not what they are about, and no endpoint.
+Handles messages and replies as strings. Knows nothing about their subject or about any endpoint.
 """
 
 import json
@@ -16,10 +16,10 @@ from pipelines.records import Message, Usage, digest
 class CachedModel:
     """A ChatModel that calls `llm` only for prompts without a reply in `path`.
 
-    The file has one JSON object a line, {"asked", "said"}: `asked` is a hash of the model, the messages and the form
-    wanted. Each line is written as its reply comes, so a killed process loses only the calls under way; an incomplete
-    line is ignored. Unusable replies are kept like any other, failed calls are not. `reused` counts the replies that
-    came from the file; they cost nothing.
+    The file has one JSON object per line, {"asked", "said"}. `asked` is a hash of the model, the messages and the
+    requested output format. Each line is written as soon as its reply arrives, so a killed process loses only the calls
+    in flight. Incomplete lines are ignored. Unusable replies are kept like any others; failed calls are not. `reused`
+    counts the replies that came from the file, which cost nothing.
     """
 
     def __init__(self, llm: ChatModel, path: Path) -> None:
@@ -31,13 +31,13 @@ class CachedModel:
         self._replies = _read(path)
 
     def count(self, text: str) -> int:
-        """Count the tokens of `text`, as the model does."""
+        """Count the tokens of `text` the way the model does."""
         return self._llm.count(text)
 
     async def complete(
         self, messages: Sequence[Message], *, max_tokens: int | None = None, schema: Mapping[str, Any] | None = None
     ) -> Completion:
-        """Return the kept reply, else the model's. Raises LLMFailed, and OSError where the reply cannot be kept."""
+        """Return the stored reply, or call the model. Raises LLMFailed, and OSError if the reply can't be stored."""
         key = _key(self.model, messages, max_tokens or self.max_tokens, schema)
         if key in self._replies:
             self.reused += 1
@@ -49,7 +49,7 @@ class CachedModel:
     def stream(
         self, messages: Sequence[Message], *, max_tokens: int | None = None
     ) -> AsyncGenerator[str | Completion, None]:
-        """Return the model's own stream; streams are not kept."""
+        """Return the model's own stream; streams are not cached."""
         return self._llm.stream(messages, max_tokens=max_tokens)
 
     async def close(self) -> None:
@@ -62,7 +62,7 @@ class CachedModel:
         self._replies[key] = text
         with self._path.open("a+b") as file:
             file.seek(max(0, file.seek(0, 2) - 1))
-            torn = file.read(1) not in (b"", b"\n")  # a process died while it wrote its line
+            torn = file.read(1) not in (b"", b"\n")  # a process died while writing its line
             file.write(b"\n" * torn + json.dumps({"asked": key, "said": text}).encode() + b"\n")
 
 

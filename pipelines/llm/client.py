@@ -1,6 +1,6 @@
 """Calls a language model behind an OpenAI-compatible endpoint.
 
-Knows the protocol and how servers differ in it; knows no prompts, no hits and no other model.
+Knows the protocol and the differences between servers. Knows no prompts, no hits and no other model.
 """
 
 import asyncio
@@ -25,15 +25,15 @@ from pipelines.records import FINISHED, Message, Usage
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
 
-CONNECT_S = 5.0  # a server that is up accepts a connection at once; beyond this it is away
-# Tokens that a chat template puts around a message. Llama 3 writes 5 (header, role, two marks, end), ChatML 5, Mistral
-# 4, OpenAI's cookbook counts 3; the rest is for what opens the conversation and the answer.
+CONNECT_S = 5.0  # a running server accepts a connection at once; after this long it counts as down
+# Tokens that a chat template adds around a message. Llama 3 adds 5 (header, role, two markers, end), ChatML 5, Mistral
+# 4, and OpenAI's cookbook counts 3. The rest covers the markers that open the conversation and the answer.
 FRAMING = 8
 
-# A server that asks for more before the next try is busy: another agent answers sooner.
+# If a server tells us to wait longer than this, another agent answers sooner.
 LONGEST_RETRYING_S = 60.0
 
-LONGEST_REFUSAL = 2_000  # characters of a server's refusal that an error quotes
+LONGEST_REFUSAL = 2_000  # maximum characters of a server's refusal quoted in an error
 
 log = logging.getLogger(__name__)
 
@@ -41,31 +41,31 @@ T = TypeVar("T")
 
 
 class LLMSettings(BaseModel):
-    """How a language model is called, and what it costs.
+    """Settings for calling a language model, with its prices.
 
-    `context_window` is in tokens, `context_share` the share of it that retrieved text may fill, `context_seconds` how
-    long the model may read a prompt with such text (0: any time). Prices are US dollars per 1,000,000 tokens.
-    `first_token_s` bounds the wait for the first token with all retries, `between_tokens_s` each
-    later wait: a model that writes is never cut off by time. A reply of more than `longest_reply` characters, with its
-    thoughts, is cut off there: some models never stop, and some servers ignore `max_tokens`. `retries` follow
-    connection errors, 408, 409, 429 and 5xx, never a
-    token. `tokenizer` is a `tokenizer.json` or its folder; without it tokens are estimated.
+    `context_window` is in tokens. `context_share` is the share of it that retrieved passages may fill.
+    `context_seconds` limits how long the model may take to read a prompt with those passages (0: no limit). Prices are
+    in US dollars per 1,000,000 tokens. `first_token_s` limits the wait for the first token, including all retries.
+    `between_tokens_s` limits each later wait, so no timeout cuts off a model that is still writing. A reply longer than
+    `longest_reply` characters, thoughts included, is cut off: some models never stop, and some servers ignore
+    `max_tokens`. `retries` applies to connection errors, 408, 409, 429 and 5xx, and never after a token has arrived.
+    `tokenizer` is the path of a `tokenizer.json` or its folder; without it token counts are estimates.
     """
 
     model_config = ConfigDict(frozen=True)
 
     context_window: Annotated[int, Field(ge=256)] = 8192
     context_share: Annotated[float, Field(gt=0, le=1)] = 0.5
-    # 300 tokens at 60 a second: five passages of 40. From 1,000 a second on the window is the limit.
+    # 300 tokens at 60 per second: five passages of 40 words. Above 1,000 per second the window is the limit.
     context_seconds: Annotated[float, Field(ge=0)] = 5.0
     max_tokens: Annotated[int, Field(ge=1)] = 1024
-    longest_reply: Annotated[int, Field(ge=1)] = 64_000  # 16,000 tokens of English: the most that many models can write
+    longest_reply: Annotated[int, Field(ge=1)] = 64_000  # 16,000 tokens of English: the maximum for many models
     temperature: Annotated[float, Field(ge=0)] = 0.0
     prompt_price: Annotated[float, Field(ge=0)] = 0.0
     completion_price: Annotated[float, Field(ge=0)] = 0.0
-    # Loading a model takes a minute, reading 4,000 tokens at 60 a second another one, and others may come first.
+    # Loading a model takes a minute, reading 4,000 tokens at 60 per second another, and other requests may come first.
     first_token_s: Annotated[float, Field(gt=0)] = 300.0
-    # llama.cpp writes nothing while it reads up to 2,048 tokens of another prompt: 34 s at 60 tokens a second.
+    # llama.cpp writes nothing while it reads up to 2,048 tokens of another prompt: 34 s at 60 tokens per second.
     between_tokens_s: Annotated[float, Field(gt=0)] = 60.0
     retries: Annotated[int, Field(ge=0)] = 2
     tokenizer: str = ""
@@ -76,7 +76,7 @@ USUAL = LLMSettings()
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """A model's whole answer, never empty, its cost, and why it ended (see FINISHED)."""
+    """A model's complete answer, never empty, with its cost and the reason why it ended (see FINISHED)."""
 
     text: str
     usage: Usage = Usage()
@@ -84,13 +84,13 @@ class Completion:
 
 
 class LLM:
-    """One model behind an OpenAI-compatible endpoint. Works from any event loop, also from several at once.
+    """A model behind an OpenAI-compatible endpoint. Works from any event loop, and from several at once.
 
-    Its calls raise LLMFailed and its kinds, the constructor KeyUnusable and TokenizerNotFound.
+    Its calls raise LLMFailed or a subclass. The constructor raises KeyUnusable and TokenizerNotFound.
     """
 
     def __init__(self, model: str, *, base_url: str, api_key: str = "", settings: LLMSettings = USUAL) -> None:
-        import openai  # noqa: F401 - takes half a second that the first question should not wait for
+        import openai  # noqa: F401 - the import takes half a second; the first question should not wait for it
 
         self.model, self.base_url, self.settings = model, base_url, settings
         self.context_window, self.context_share = settings.context_window, settings.context_share
@@ -98,21 +98,23 @@ class LLM:
         self.pace = pace_of(base_url, model)
         self._api_key = check_key(api_key.strip(), model)
         self._errors = ErrorTranslator(model, base_url, self._api_key, settings.context_window)
-        self._count = lru_cache(maxsize=64)(make_counter(settings.tokenizer))  # packing counts a prompt many times
-        self._unknown: frozenset[str] = frozenset()  # what of a request this server has refused
-        self._thinks = False  # whether its replies begin with thoughts that no mark opens
+        self._count = lru_cache(maxsize=64)(
+            make_counter(settings.tokenizer)
+        )  # packing counts the same prompt many times
+        self._unknown: frozenset[str] = frozenset()  # parts of a request that this server refuses
+        self._thinks = False  # whether its replies begin with thoughts that have no opening marker
         self._clients: dict[asyncio.AbstractEventLoop, AsyncOpenAI] = {}
 
     def count(self, text: str) -> int:
-        """Count the tokens of `text`: exactly with a tokenizer, else estimated, rather too high."""
+        """Return the token count of `text`: exact with a tokenizer, otherwise an estimate on the high side."""
         return self._count(text)
 
     async def complete(
         self, messages: Sequence[Message], *, max_tokens: int | None = None, schema: Mapping[str, Any] | None = None
     ) -> Completion:
-        """Return the model's whole answer; JSON of `schema` where the server supports schemas.
+        """Return the model's complete answer, as JSON that matches `schema` if the server supports schemas.
 
-        The answer is streamed all the same: only a stream shows whether a slow model is writing.
+        The answer is streamed internally, because only a stream shows whether a slow model is still writing.
         """
         completion = [item async for item in self._answer(messages, max_tokens, schema)][-1]
         assert isinstance(completion, Completion)
@@ -121,7 +123,10 @@ class LLM:
     def stream(
         self, messages: Sequence[Message], *, max_tokens: int | None = None
     ) -> AsyncGenerator[str | Completion, None]:
-        """Yield deltas as they come, "" for thoughts, the Completion last. Closing it closes the HTTP request."""
+        """Yield text deltas as they arrive, "" for thoughts, and last the Completion.
+
+        Closing it closes the HTTP request.
+        """
         return self._answer(messages, max_tokens, shown=True)
 
     async def _answer(
@@ -155,7 +160,7 @@ class LLM:
                 failure = self._errors.translate(error, usage)
                 if isinstance(failure, ContextTooLong):
                     self._learn(failure.limit)
-                # A server may repeat the key when it refuses it: then not even the traceback quotes the server.
+                # A server may repeat the key when it refuses it, so keep its reply out of the traceback too.
                 raise failure from (None if isinstance(failure, LLMKeyRefused) else error)
             why = reply.stopped or why
             if rest := reply.close(why):
@@ -163,7 +168,7 @@ class LLM:
             usage = self._usage(stopwatch.usage, messages, reply.text)
             protocol.note_reply(span, reply.text, usage, why)
         self._measure(stopwatch, messages, reply.text)
-        if schema is None or reply.unopened:  # where JSON is forced, nothing is thought
+        if schema is None or reply.unopened:  # a model that must write JSON does not think
             self._thinks = reply.unopened or (thinks and why == "length")
         if shown and reply.unopened and not thinks:
             raise self._errors.unopened(usage)
@@ -172,18 +177,18 @@ class LLM:
         yield Completion(reply.text, usage, protocol.finish_reason(why))
 
     async def close(self) -> None:
-        """Close the running loop's connections; those of other loops ended with their loops."""
+        """Close the connections of the running loop. The connections of other loops ended with their loops."""
         client = self._clients.pop(asyncio.get_running_loop(), None)
         if client:
             await client.close()
 
     def estimate(self, messages: Sequence[Message], text: str) -> Usage:
-        """Estimate the cost of a call whose server does not report it: every prompt token and those of `text`."""
+        """Estimate the cost of a call whose server does not report it, from the tokens of the prompt and of `text`."""
         prompt = sum(self.count(message.content) + FRAMING for message in messages)
         return self._price(prompt, self.count(text) if text else 0)
 
     def _learn(self, limit: int | None) -> None:
-        """Take the context window to be `limit` tokens where its server says so: the next request fits at once."""
+        """Adopt the context window that the server states, if it is smaller, so that the next request fits at once."""
         if limit is None or limit >= self.context_window:
             return
         log.warning("%s takes %d tokens, not %d: set context_window", self._errors.name, limit, self.context_window)
@@ -208,7 +213,7 @@ class LLM:
         }
 
     def _client(self) -> "AsyncOpenAI":
-        """Return the running loop's client: connections belong to the loop that opened them."""
+        """Return the client of the running loop; connections belong to the loop that opened them."""
         loop = asyncio.get_running_loop()
         if loop not in self._clients:
             for ended in [known for known in list(self._clients) if known.is_closed()]:
@@ -221,17 +226,20 @@ class LLM:
 
         return AsyncOpenAI(
             base_url=self.base_url,
-            api_key=self._api_key or "none",  # a local server needs none, but the client insists on one
+            api_key=self._api_key or "none",  # a local server needs no key, but the client requires one
             timeout=Timeout(None, connect=min(CONNECT_S, self.settings.first_token_s)),
             max_retries=0,
-            # Its own default closes itself from whichever loop runs when it is collected.
+            # The default client closes itself in the loop that happens to run when it is garbage-collected.
             http_client=DefaultAsyncHttpxClient(mounts=direct_mounts(self.base_url)),
         )
 
     async def _open(
         self, stopwatch: Stopwatch, span: tracing.Span, request: protocol.Request
     ) -> tuple[Iterator[Any], AsyncGenerator[Any, None]]:
-        """Return the chunks up to the first token, which has come, and the rest: until then a failure is retried."""
+        """Return the chunks up to the first token, and an iterator over the rest.
+
+        Failures up to that token are retried.
+        """
         stopwatch.start()
         chunks = protocol.chunks((await self._post(request, tracing.headers(span))).response)
         head = []
@@ -242,7 +250,10 @@ class LLM:
         return iter(head), chunks
 
     async def _post(self, request: protocol.Request, headers: Mapping[str, str]) -> Any:
-        """Send a request as it is: `chat.completions.create` copies it field by field, in 0.6 of 3.3 ms of CPU."""
+        """Post the request unchanged.
+
+        `chat.completions.create` copies it field by field, which takes 0.6 of its 3.3 ms of CPU time.
+        """
         from openai import AsyncStream
         from openai.types.chat import ChatCompletion, ChatCompletionChunk
 
@@ -260,7 +271,7 @@ class LLM:
             return await anext(chunks, None)
 
     async def _send(self, request: protocol.Request, send: Callable[[protocol.Request], Awaitable[T]]) -> T:
-        """Send with retries; what the server refuses of a request is left out, from then on too."""
+        """Send with retries. Parts that the server refuses are left out, in this request and in later ones."""
         from openai import APIError
 
         unknown = self._unknown
@@ -278,7 +289,7 @@ class LLM:
                 return reply
 
     async def _retry(self, send: Callable[[protocol.Request], Awaitable[T]], request: protocol.Request) -> T:
-        """Send, up to `retries` times more, but never wait longer for that than a busy server is worth."""
+        """Send, with up to `retries` more tries, but never wait longer than is worthwhile for a busy server."""
         from tenacity import AsyncRetrying, retry_if_exception, stop_after_attempt, stop_before_delay
 
         patience_s = min(LONGEST_RETRYING_S, self.settings.first_token_s)
@@ -293,7 +304,7 @@ class LLM:
     # ------------------------------------------------------------------------------------------ costs and speed
 
     def _measure(self, stopwatch: Stopwatch, messages: Sequence[Message], text: str) -> None:
-        """Let the pace know how fast this answer came, where its stream shows that."""
+        """Record the speed of this answer in the pace, if its stream shows it."""
         if stopwatch.tells:
             tokens = self.estimate(messages, text)
             self.pace.read(protocol.joined(messages), tokens.prompt_tokens, stopwatch.reading_s, stopwatch.known)
@@ -312,7 +323,10 @@ class LLM:
 
 @asynccontextmanager
 async def _deadline(seconds: float, what: str, setting: str) -> AsyncGenerator[None, None]:
-    """A context that raises TimeoutError after `seconds`, with `what` did not happen and the setting to raise."""
+    """Raise TimeoutError after `seconds` in this context.
+
+    Its message says which `what` did not happen, and which setting to raise.
+    """
     try:
         async with asyncio.timeout(seconds):
             yield

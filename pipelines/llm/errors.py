@@ -1,4 +1,4 @@
-"""The errors of a language model, and their translation from the openai client's."""
+"""Error classes of language models, and the translation of the openai client's errors into them."""
 
 import re
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ QUOTED = 500  # characters of a server's message in an error
 
 
 class LLMFailed(RuntimeError):
-    """A model gave no answer, or broke off; `usage` is the cost of the attempt as far as it is known."""
+    """A model gave no answer, or its answer broke off. `usage` is the known cost of the attempt."""
 
     def __init__(self, message: str, usage: Usage = Usage(calls=1)) -> None:
         super().__init__(message)
@@ -19,15 +19,15 @@ class LLMFailed(RuntimeError):
 
 
 class LLMUnreachable(LLMFailed):
-    """Nothing answers at the URL, or the connection broke."""
+    """No server answers at the URL, or the connection broke."""
 
 
 class LLMTimeout(LLMFailed):
-    """No first token, or no further one, in the time allowed."""
+    """The first token, or the next one, did not arrive in time."""
 
 
 class LLMBusy(LLMFailed):
-    """The server is overloaded or its quota is used up (429, 5xx), also after the retries."""
+    """The server is overloaded or its quota is used up (429, 5xx), even after the retries."""
 
 
 class LLMKeyRefused(LLMFailed):
@@ -35,22 +35,22 @@ class LLMKeyRefused(LLMFailed):
 
 
 class LLMEmpty(LLMFailed):
-    """The model answered with no text: nothing at all, a refusal, or only thoughts."""
+    """The model answered without text: with nothing, a refusal, or only thoughts."""
 
 
 class ContextTooLong(LLMFailed):
-    """The server counts more tokens than the model's context window holds; `limit` is what it takes, if it says so."""
+    """The request has more tokens than the server accepts; `limit` is the server's limit, if it states one."""
 
     limit: int | None = None
 
 
 class KeyUnusable(ValueError):
-    """The API key holds characters that no HTTP header may: it was copied with something else."""
+    """The API key has characters that are not allowed in an HTTP header, probably from a bad copy and paste."""
 
 
 @dataclass(frozen=True, slots=True)
 class ErrorTranslator:
-    """Turns errors of the openai client into LLMFailed, with the model and the URL, never with the key."""
+    """Turns errors of the openai client into LLMFailed. The messages name the model and the URL, never the key."""
 
     model: str
     base_url: str
@@ -63,7 +63,7 @@ class ErrorTranslator:
         return f"{self.model} at {re.sub(r'//[^/@]*@', '//', self.base_url)}"
 
     def translate(self, error: Exception, usage: Usage) -> LLMFailed:
-        """Return the kind of LLMFailed that `error` is."""
+        """Return the subclass of LLMFailed that matches `error`."""
         import openai
 
         message = self._quote(message_of(error))
@@ -87,20 +87,20 @@ class ErrorTranslator:
                 return LLMUnreachable(f"{self.name} broke off ({type(error).__name__}: {message})", usage)
 
     def empty(self, why: str, usage: Usage) -> LLMEmpty:
-        """Return the error of a reply without text that ended because of `why`."""
+        """Return the error for a reply without text that ended because of `why`."""
         if why == "length":
             why = "its tokens were used up by thoughts or by the prompt: raise max_tokens or the server's context"
         return LLMEmpty(f"{self.name} answered without text ({why or 'no reason given'})", usage)
 
     def unopened(self, usage: Usage) -> LLMFailed:
-        """Return the error of a stream whose thoughts were given as its answer, as nothing had said what they are."""
+        """Return the error for a stream that showed thoughts as the answer because they had no opening marker."""
         advice = "let its server take them out (vLLM: --reasoning-parser); from now on they are left out here"
         return LLMFailed(
             f"{self.name} thinks aloud before it answers, without a mark where that begins: {advice}", usage
         )
 
     def _refusal(self, status: int, message: str, usage: Usage) -> LLMFailed:
-        """Return the kind of an HTTP status of 400 and above."""
+        """Return the error for an HTTP status of 400 or above."""
         if status in (401, 403):
             return LLMKeyRefused(f"{self.name} refuses the API key (HTTP {status}): check it", usage)
         if status == 429 or status >= 500:
@@ -108,12 +108,12 @@ class ErrorTranslator:
         return LLMFailed(f"{self.name} refuses the request (HTTP {status}): {message}", usage)
 
     def _quote(self, message: str) -> str:
-        """Return a server's message, bounded and without the key."""
+        """Return a server's message, shortened and without the key."""
         return (message.replace(self.api_key, "…") if self.api_key else message)[:QUOTED]
 
 
 def check_key(api_key: str, model: str) -> str:
-    """Return the key. Raises KeyUnusable."""
+    """Return the key unchanged. Raises KeyUnusable."""
     if not api_key.isascii() or not api_key.isprintable():
         raise KeyUnusable(f"the API key of {model} holds line breaks or characters beyond ASCII: copy it again")
     return api_key

@@ -1,6 +1,6 @@
-"""Reads what a server says of its limits: that a request is too long, and when to come back.
+"""Parses what servers say about their limits: that a request is too long, or when to retry.
 
-Knows the words of many providers; no request and no client. Never raises for any text.
+Knows the wording of many providers; knows no request and no client. Never raises.
 """
 
 import re
@@ -10,15 +10,15 @@ from pipelines.text.phrases import read_phrases
 
 _PHRASES = read_phrases(__name__)
 TOO_LARGE = 413
-# Statuses of a request that is refused for what it holds; 0 is an error within a stream, which has none of its own.
+# Statuses of a request that is refused for its content. 0 is an error inside a stream, which has no status.
 ABOUT_CONTENT = (0, 400, TOO_LARGE, 422)
-# The smallest number that can be a context window: below it are indexes, codes and shares.
+# The smallest number that can be a context window. Smaller ones are indexes, codes and percentages.
 LEAST_WINDOW = 256
 _NUMBER = re.compile(r"(?<![\w.-])\d{1,3}(?:,\d{3})+(?![\w,])|(?<![\w.,-])\d+(?![\w,]*\d)")
 
 
 def is_about_length(message: str, status: int) -> bool:
-    """Return whether a request was refused because it is too long, by the status and the words of its refusal."""
+    """Return whether a request was refused as too long, judging by the status and the wording of the refusal."""
     if status == TOO_LARGE:
         return True
     if status not in ABOUT_CONTENT or _PHRASES["other"].search(message):
@@ -29,7 +29,7 @@ def is_about_length(message: str, status: int) -> bool:
 
 
 def stated_limit(message: str) -> int | None:
-    """Return how many tokens the server takes, if the refusal of a request that is too long says it."""
+    """Return how many tokens the server accepts, if its refusal of a long request says so."""
     found = [(int(number[0].replace(",", "")), number.start()) for number in _NUMBER.finditer(message)]
     numbers = [(value, at) for value, at in found if value >= LEAST_WINDOW]
     if not numbers:
@@ -38,11 +38,11 @@ def stated_limit(message: str) -> int | None:
     values = sorted({value for value, _ in numbers})
     if named:
         return min(named)
-    return values[-2] if len(values) > 1 else None  # the largest is what was asked for
+    return values[-2] if len(values) > 1 else None  # the largest is the size of the request
 
 
 def seconds_to_wait(message: str) -> float | None:
-    """Return the seconds after which a refusal says to come back, in words or in its JSON; None if it does not."""
+    """Return the seconds that a refusal asks the client to wait, in words or in its JSON; None if it names no time."""
     found = _PHRASES["wait"].search(message)
     if not found:
         return None
@@ -55,7 +55,7 @@ _UNITS = {"m": 60.0, "h": 3600.0, "s": 1.0, "": 1.0}
 
 
 def _durations(text: str) -> Iterator[float]:
-    """Yield the seconds of the parts of a duration that `text` begins with, as in "1m12.5s"."""
+    """Yield the seconds of each part of the duration at the start of `text`, as in "1m12.5s"."""
     at = 0
     while part := _DURATION.match(text, at):
         unit = (part[2] or "").lower()

@@ -1,17 +1,17 @@
-"""Takes out of a reply what its server left in it: thoughts, marks of a template, endless repeats.
+"""Removes leftovers of a server from a reply: thoughts, template markers, endless repetition.
 
-Knows the forms of marks (marks.yaml); no server, no model and no request.
+Knows the markers (marks.yaml); knows no server, model or request.
 """
 
 import regex
 
 from pipelines.text.phrases import read_phrases
 
-# A reply that ends with the same text so many times and characters goes on like that to its limit. A table or listing
-# may repeat a line, and signs that only lay it out, without end.
+# A reply that ends with this many repetitions, of at least this many characters in all, would repeat up to its limit.
+# Tables and listings may repeat a line, and layout characters, any number of times.
 TIMES, REPEATED, LONGEST_PERIOD = 6, 1_200, 1_000
-LONGEST_END = TIMES * LONGEST_PERIOD  # what is looked at of a reply
-# A beginning that is no whole mark after so many characters is text; so many are read at a time.
+LONGEST_END = TIMES * LONGEST_PERIOD  # how much of a reply's end is checked
+# A partial marker longer than this is text. WINDOW is how many characters are read at a time.
 LONGEST_MARK, WINDOW = 200, 2_000
 
 _PHRASES = read_phrases(__name__)
@@ -26,22 +26,23 @@ _MARK = regex.compile("|".join(f"(?P<{kind}>{form.pattern})" for kind, form in _
 
 
 class ReplyFilter:
-    """Takes thoughts, marks and the blanks before an answer out of a reply while it comes; `text` is the answer so far.
+    """Removes thoughts, markers and leading blanks from a reply while it streams; `text` is the answer so far.
 
-    Behind its first word a mark that stands in `prompt` or within code is a word, as an answer may be about templates,
-    and so are thoughts that begin there and never end. With `thinks` the reply begins within thoughts, as where a
-    template opens them itself; if they never end, it was all the answer. `stopped` says that no more is of use: "stop"
-    as another turn began, "length" as it repeats itself. `unopened` says that thoughts ended which no mark had opened.
+    Answers may be about templates. So after the answer's first word, a marker that also occurs in `prompt` or inside
+    code counts as text, and so do thoughts that begin there and never end. With `thinks` the reply begins inside
+    thoughts, because some templates open them themselves; if they never end, everything was the answer. `stopped` says
+    why the rest is useless: "stop" if another turn began, "length" if the reply repeats itself. `unopened` is True if
+    thoughts ended that no marker had opened.
     """
 
     def __init__(self, prompt: str = "", thinks: bool = False) -> None:
         self.stopped, self.unopened = "", False
         self._said: list[str] = []
-        self._last = ""  # signs that were said
-        self._in_code, self._has_s = False, False  # whether backticks are open, whether `<s>` was said
+        self._last = ""  # the last characters of the answer
+        self._in_code, self._has_s = False, False  # whether backticks are open, whether `<s>` occurred
         self._prompt, self._end, self._held = prompt.lower(), "", ""
-        self._until = "close" if thinks else ""  # the kind of the mark that ends the thoughts
-        self._assumed: list[str] | None = [] if thinks else None  # thoughts that may turn out to be none
+        self._until = "close" if thinks else ""  # the kind of marker that ends the thoughts
+        self._assumed: list[str] | None = [] if thinks else None  # assumed thoughts that may turn out to be the answer
 
     @property
     def text(self) -> str:
@@ -51,7 +52,7 @@ class ReplyFilter:
         return "".join(self._said)
 
     def feed(self, delta: str) -> str:
-        """Return what of the answer has come with `delta`."""
+        """Return the part of the answer that `delta` completes."""
         out = "".join(self._read(delta[at : at + WINDOW]) for at in range(0, len(delta), WINDOW))
         self._end = (self._end + delta)[-LONGEST_END:]
         if repeats(self._end):
@@ -59,7 +60,7 @@ class ReplyFilter:
         return out
 
     def _read(self, text: str) -> str:
-        """Return what of the answer has come with the next text."""
+        """Return the part of the answer that the next characters complete."""
         self._held += text
         out = ""
         while self._held and not self.stopped:
@@ -79,7 +80,7 @@ class ReplyFilter:
         return out
 
     def close(self, why: str = "") -> str:
-        """Return the rest, as no more comes because of `why`."""
+        """Return the rest of the answer, given the reason `why` the reply ended."""
         rest = "" if self.stopped or self._held.startswith(("<|", "<｜")) else self._say(self._held)
         if self._assumed is None or why == "length":
             return rest
@@ -100,11 +101,11 @@ class ReplyFilter:
         return text
 
     def _forget(self) -> None:
-        """Forget what was said: it was thoughts."""
+        """Discard the text so far: it was thoughts."""
         self._said, self._last, self._in_code, self._has_s = [], "", False, False
 
     def _take(self, mark: "regex.Match[str]") -> str:
-        """Handle a mark; return what of it is text."""
+        """Handle a marker; return the part of it that is text."""
         kind, label = next(kind for kind in _KINDS if mark[kind] is not None), mark["label"] or ""
         thinks = kind == "turn" and bool(_PHRASES["thinking"].match(label))
         if self._until:
@@ -126,14 +127,14 @@ class ReplyFilter:
         return ""
 
     def _is_word(self, mark: "regex.Match[str]") -> bool:
-        """Return whether an answer speaks of a mark behind its first word: in code, as its prompt does, or of HTML."""
+        """Return whether a marker after the answer's first word is text: in code, from the prompt, or an HTML tag."""
         alone = mark[0] if mark["label"] is None else mark[0][: mark.start("label") - mark.start()].rstrip()
         spoken = self._in_code or alone.lower() in self._prompt
         return spoken or alone == "<s>" or (alone == "</s>" and self._has_s)
 
 
 def repeats(text: str) -> bool:
-    """Return whether a reply has come to say the same again and again, in the same words."""
+    """Return whether a reply ends in repetitions of the same words."""
     if len(text) < REPEATED:
         return False
     last = text[-20:]

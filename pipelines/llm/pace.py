@@ -1,6 +1,6 @@
-"""Measures how fast a model reads prompts and writes answers, for each endpoint and model.
+"""Measures how fast a model reads prompts and writes answers, per endpoint and model.
 
-Knows the chunks of a stream and what servers report in them; neither requests nor what prompts are about.
+Knows the chunks of a stream and the figures that servers report in them; knows no requests and no prompt's subject.
 """
 
 import time
@@ -12,44 +12,44 @@ from typing import Any
 from pipelines.llm import protocol
 from pipelines.llm.window import greatest
 
-# The median of so many calls: one that waited for the model to load, or in a queue, does not count.
+# The median over this many calls ignores a call that waited in a queue or for the model to load.
 CALLS = 5
-# Fewer tokens say more about the way to a server than about its speed.
+# With fewer tokens, network latency outweighs the server's speed.
 FEWEST_READ, FEWEST_WRITTEN = 100, 5
-WAY_S = 0.5  # what a hosted model takes before it reads; nothing beside the 10 s of a slow one
-LEAST_SHARED = 0.1  # of a prompt, to tell whether a server keeps what prompts share
-REMEMBERED = 4  # prompts whose beginning a server may have kept: llama.cpp and Ollama have a few slots
+WAY_S = 0.5  # latency of a hosted model before it reads; negligible next to the 10 s of a slow one
+LEAST_SHARED = 0.1  # share of a prompt that is needed to tell whether a server caches common prefixes
+REMEMBERED = 4  # recent prompts whose prefix a server may have cached: llama.cpp and Ollama have a few slots
 
 
 class Rate:
-    """Tokens a second, the median of the last calls."""
+    """Tokens per second, as the median of the last calls."""
 
     def __init__(self) -> None:
         self._calls: deque[float] = deque(maxlen=CALLS)
 
     def add(self, tokens: float, seconds: float) -> None:
-        """Count a call."""
+        """Add a call."""
         self._calls.append(tokens / max(seconds, 1e-3))
 
     @property
     def per_second(self) -> float | None:
-        """None before the first call."""
+        """The median rate; None before the first call."""
         return median_high(self._calls) if self._calls else None
 
 
 class Pace:
-    """The reading and the writing of one model. Tokens are counted as its caller counts them."""
+    """Reading and writing speed of one model. Tokens are counted with the caller's counter."""
 
     def __init__(self) -> None:
         self.reading, self.writing = Rate(), Rate()
         self._recent: deque[str] = deque(maxlen=REMEMBERED)
-        self._keeps = True  # whether the server keeps the beginnings of prompts
+        self._keeps = True  # whether the server caches prompt prefixes
 
     def read(self, prompt: str, tokens: int, seconds: float, known: float | None = None) -> None:
         """Record that `prompt` was read in `seconds`.
 
-        `known` is the share of the prompt that the server had read before, if it says so; else it is taken to have
-        kept what `prompt` shares with the beginning of another recent one.
+        `known` is the share of the prompt that the server reports as cached. Without it, the server is assumed to have
+        cached the prefix that `prompt` shares with another recent prompt.
         """
         shared = self._shared(prompt)
         if known is not None and shared > LEAST_SHARED:
@@ -60,12 +60,12 @@ class Pace:
             self.reading.add(new, seconds)
 
     def write(self, tokens: int, seconds: float) -> None:
-        """Record that `tokens` came within `seconds`, the wait for the first one left out."""
+        """Record that `tokens` arrived within `seconds`, not counting the wait for the first one."""
         if tokens >= FEWEST_WRITTEN:
             self.writing.add(tokens, seconds)
 
     def unread(self, prompt: str, tokens: int) -> float:
-        """Return how many of the prompt's `tokens` the server has probably not read before."""
+        """Return how many of the prompt's `tokens` the server has probably not cached."""
         return tokens * (1 - self._shared(prompt)) if self._keeps else tokens
 
     def seconds_to_read(self, prompt: str, tokens: int) -> float | None:
@@ -74,24 +74,24 @@ class Pace:
         return None if speed is None else self.unread(prompt, tokens) / speed
 
     def seconds_for(self, prompt: str, tokens: int, written: int) -> float:
-        """Return the seconds of an answer of `written` tokens to `prompt`, as far as the speeds are known."""
+        """Return the seconds for an answer of `written` tokens to `prompt`, as far as the speeds are known."""
         writing = self.writing.per_second
         return (self.seconds_to_read(prompt, tokens) or 0.0) + (written / writing if writing else 0.0)
 
     def _shared(self, prompt: str) -> float:
-        # A copy, as calls in other threads end meanwhile.
+        # Copied, because calls in other threads may end meanwhile.
         longest = max((_common(prompt, other) for other in list(self._recent)), default=0)
         return longest / len(prompt) if prompt else 0.0
 
 
 def _common(one: str, other: str) -> int:
-    """Return how many characters two texts have in common from their beginning on."""
+    """Return the length of the common prefix of two strings."""
     return greatest(min(len(one), len(other)), lambda length: one[:length] == other[:length])
 
 
 @cache
 def pace_of(base_url: str, model: str) -> Pace:
-    """Return the pace of a model at an endpoint, the same for all its clients in this process."""
+    """Return the pace of a model at an endpoint, shared by all its clients in this process."""
     return Pace()
 
 
@@ -105,11 +105,11 @@ class Stopwatch:
         self._thinks = False
 
     def start(self) -> None:
-        """Begin, again with every try."""
+        """Start timing; called again for each try."""
         self._began = time.perf_counter()
 
     def note(self, chunk: Any) -> None:
-        """Note when `chunk` came and what it reports."""
+        """Record when `chunk` arrived and the figures it reports."""
         self.usage = getattr(chunk, "usage", None) or self.usage
         self._timings = getattr(chunk, "timings", None) or self._timings
         if protocol.has_token(chunk):
@@ -119,13 +119,13 @@ class Stopwatch:
 
     @property
     def tells(self) -> bool:
-        """Whether the first token ends the reading: others followed, and no thoughts were kept back before it."""
+        """Whether the first token marks the end of reading: others followed, and no hidden thoughts came before it."""
         details = getattr(self.usage, "completion_tokens_details", None)
         return self._first < self._last and (self._thinks or not getattr(details, "reasoning_tokens", 0))
 
     @property
     def reading_s(self) -> float:
-        """The seconds of the reading: as llama.cpp reports them, else until the first token, less the way."""
+        """The seconds spent reading: as llama.cpp reports them, else the time to the first token minus latency."""
         reported = self._reported("prompt_ms")
         return reported / 1000 if reported else self._first - self._began - WAY_S
 
@@ -136,9 +136,9 @@ class Stopwatch:
 
     @property
     def known(self) -> float | None:
-        """The share of the prompt that the server had read before, None where it does not say.
+        """The share of the prompt that the server had cached, None if it does not say.
 
-        llama.cpp counts in `timings`, OpenAI and vLLM in `usage`.
+        llama.cpp reports it in `timings`, OpenAI and vLLM in `usage`.
         """
         cached, new = self._reported("cache_n"), self._reported("prompt_n")
         if cached or new:

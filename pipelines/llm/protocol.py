@@ -1,6 +1,6 @@
-"""The chat protocol of OpenAI-compatible servers and their differences.
+"""The chat protocol of OpenAI-compatible servers, and the differences between them.
 
-Knows requests, replies and the `openai` client's errors; no model, no price and no prompt.
+Knows requests, replies and the `openai` client's errors; knows no model, price or prompt.
 """
 
 import asyncio
@@ -25,25 +25,25 @@ if TYPE_CHECKING:
 
 Request = dict[str, Any]
 
-# Waits between tries without Retry-After: the openai client's own, 0.5 s doubling up to 8 s.
+# Waits between tries without Retry-After: the openai client's defaults, from 0.5 s doubling up to 8 s.
 FIRST_WAIT_S, LONGEST_WAIT_S = 0.5, 8.0
-# What reading a reply raises that is no chat completion.
+# Exceptions from parsing a reply that is not a chat completion.
 UNREADABLE = (ValueError, TypeError, AttributeError, LookupError)
-# The name under which a client remembers that a model takes no system message.
+# The name under which a client remembers that a model accepts no system message.
 SYSTEM_ROLE = "system role"
-LONGEST_MESSAGE = 4_000  # characters of a server's message that are looked at
-# How long the end of a stream is waited for after its last message, so that its connection can be used again.
+LONGEST_MESSAGE = 4_000  # maximum characters of a server's message that are searched
+# How long to wait for the end of a stream after its last message, so that its connection can be reused.
 DRAIN_S = 0.5
 
 
 def joined(messages: Sequence[Message]) -> str:
-    """Return the messages' texts, one after the other."""
+    """Return the contents of the messages, one per line."""
     return "\n".join(message.content for message in messages)
 
 
 @contextmanager
 def traced(request: Request, base_url: str) -> Iterator[tracing.Span]:
-    """Yield the span of a call, with the names that the conventions of GenAI give to what is sent."""
+    """Yield the span of a call, with attribute names from OpenTelemetry's GenAI conventions."""
     with tracing.span(f"chat {request['model']}", tracing.GEN_AI, kind="CLIENT", current=False) as span:
         if span:
             server = urlsplit(base_url)
@@ -58,7 +58,7 @@ def traced(request: Request, base_url: str) -> Iterator[tracing.Span]:
 
 
 def note_reply(span: tracing.Span, text: str, usage: Usage, why: str) -> None:
-    """Note on the span of a call what came back, and why it ended."""
+    """Record the reply on the span of a call, and the reason why it ended."""
     if span:
         used = {"gen_ai.usage.input_tokens": usage.prompt_tokens, "gen_ai.usage.output_tokens": usage.completion_tokens}
         tracing.note(used | {"gen_ai.response.finish_reasons": [why or FINISHED], "raydex.cost": usage.cost}, of=span)
@@ -66,15 +66,15 @@ def note_reply(span: tracing.Span, text: str, usage: Usage, why: str) -> None:
 
 
 def json_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Return `response_format` for structured outputs; strict only where the schema is closed, as OpenAI demands."""
+    """Return `response_format` for structured output; strict only for a closed schema, as OpenAI requires."""
     strict = schema.get("additionalProperties") is False
     return {"type": "json_schema", "json_schema": {"name": "answer", "schema": dict(schema), "strict": strict}}
 
 
 def leave_out(request: Request, unknown: frozenset[str]) -> Request:
-    """Return the request without what its server refuses.
+    """Return the request without the parts that its server refuses.
 
-    `max_tokens` is sent under its newer name, and what the system says at the beginning of the first user message.
+    `max_tokens` is sent under its newer name. The system message is moved to the start of the first user message.
     """
     adapted = {name: value for name, value in request.items() if name not in unknown}
     if "max_tokens" in unknown:
@@ -87,7 +87,7 @@ def leave_out(request: Request, unknown: frozenset[str]) -> Request:
 
 
 def _without_system(messages: Sequence[Mapping[str, str]]) -> list[dict[str, str]]:
-    """Return the messages with the system's text in front of the first user's."""
+    """Return the messages with the system message prepended to the first user message."""
     system = "\n\n".join(message["content"] for message in messages if message["role"] == "system")
     others = [dict(message) for message in messages if message["role"] != "system"]
     first = next((message for message in others if message["role"] == "user"), None)
@@ -97,7 +97,7 @@ def _without_system(messages: Sequence[Mapping[str, str]]) -> list[dict[str, str
 
 
 def refused_part(error: "APIError", request: Request, unknown: frozenset[str]) -> str:
-    """Return what of a request a server does not take, which it may be sent without: a field or the system role."""
+    """Return the part of a request that a server refuses and that may be left out: a field, or the system role."""
     message = message_of(error)
     if SYSTEM_ROLE not in unknown and has_system(request) and refuses_system(error):
         return SYSTEM_ROLE
@@ -112,18 +112,18 @@ def has_system(request: Request) -> bool:
 
 
 def refuses_system(error: Exception) -> bool:
-    """Return whether a server says that its model takes no system message.
+    """Return whether a server says that its model accepts no system message.
 
-    Gemma's template does (vLLM with 400, llama.cpp with 500), o1-mini, Gemini for Gemma, Bedrock for Titan.
+    Known cases: Gemma's template (vLLM with 400, llama.cpp with 500), o1-mini, Gemini for Gemma, Bedrock for Titan.
     """
     return bool(_PHRASES["system"].search(message_of(error)[:LONGEST_MESSAGE]))
 
 
 def _refused_field(message: str, request: Request, unknown: frozenset[str]) -> str:
-    """Return the field that a 400 is about: one it names, else the schema, which many servers refuse in other words.
+    """Return the field that a 400 is about: one that it names, else the schema.
 
-    OpenAI's reasoning models refuse `max_tokens` and `temperature`, older servers `stream_options`, some a stream with
-    a schema: then it is better to keep the schema.
+    Many servers refuse schemas without naming them. OpenAI's reasoning models refuse `max_tokens` and `temperature`,
+    older servers `stream_options`. Some refuse a stream with a schema; then keeping the schema matters more.
     """
     optional = [name for name in _OPTIONAL if name in request and name not in unknown]
     named = [name for name in optional if re.search(rf"\b{name}(?:ing|ed)?\b", message, re.IGNORECASE)]
@@ -135,14 +135,14 @@ _OPTIONAL = ("stream_options", "stream", "response_format", "max_tokens", "tempe
 
 
 def is_about_length(error: Exception) -> bool:
-    """Return whether the server refuses the request because it is too long, by its status or in a stream."""
+    """Return whether the server refuses the request as too long, by status or inside a stream."""
     return limits.is_about_length(message_of(error)[:LONGEST_MESSAGE], status_of(error))
 
 
 def status_of(error: Exception) -> int:
-    """Return the HTTP status of an error, or the one that its body names; 0 for an error without.
+    """Return the HTTP status of an error, or the one in its body; 0 for an error without a status.
 
-    A server that has begun a stream, and some that have not, report their errors with status 200.
+    A server that has begun a stream reports its errors with status 200, and so do some others.
     """
     status = getattr(error, "status_code", None)
     if isinstance(status, int):
@@ -157,7 +157,7 @@ def status_of(error: Exception) -> int:
 
 
 def delta_of(chunk: Any) -> tuple[str, str, str]:
-    """Return the text of a chunk, what of a refusal it has, and why the answer ended if it did."""
+    """Return the text of a chunk, its part of a refusal, and the reason why the answer ended, if it did."""
     said = _said(chunk)
     if said is None:
         return "", "", ""
@@ -166,38 +166,38 @@ def delta_of(chunk: Any) -> tuple[str, str, str]:
 
 
 def _text(content: Any) -> str:
-    """Return the text of a content.
+    """Return the text of a message's content, which may be a list of parts.
 
-    It may come in parts: Mistral's have a `text` where they are no thoughts, those of others are texts themselves.
+    Mistral's parts are objects with a `text` unless they are thoughts; other servers send plain strings.
     """
     parts = content if isinstance(content, list) else [content]
     return "".join(part if isinstance(part, str) else (part or {}).get("text") or "" for part in parts)
 
 
 def has_token(chunk: Any) -> bool:
-    """Return whether a chunk shows that the model writes: text, thoughts or anything else but its role."""
+    """Return whether a chunk shows that the model is writing: it has text, thoughts or any field except the role."""
     said = _said(chunk)
     return said is not None and any(value for name, value in said if name != "role")
 
 
 def length_of(chunk: Any) -> int:
-    """Return how many characters of text, thoughts and a refusal a chunk has."""
+    """Return how many characters of text, thoughts and refusal a chunk has."""
     said = [(name, value) for name, value in _said(chunk) or () if name != "role"]
     return sum(len(_text(value)) for name, value in said if name == "content" or isinstance(value, str))
 
 
 def _said(chunk: Any) -> Any:
-    """Return the delta of a chunk, or the message of a whole answer; None where there is neither."""
+    """Return the delta of a chunk, or the message of a complete answer; None if there is neither."""
     if not getattr(chunk, "choices", None):
         return None
     return getattr(chunk.choices[0], "delta", None) or getattr(chunk.choices[0], "message", None)
 
 
 def finish_reason(ended: str | None) -> str:
-    """Return FINISHED for a whole completion, "length" or "content_filter" for one that was cut off.
+    """Return FINISHED for a complete answer, "length" or "content_filter" for one that was cut off.
 
-    A completion that does not say why it ended was cut off: the protocol demands a reason, and a proxy or server that
-    gives up in the middle of a stream often closes it as if it were whole.
+    A completion without a reason was cut off. The protocol requires one, and a proxy or server that gives up in the
+    middle of a stream often closes it normally.
     """
     if ended == "content_filter":
         return ended
@@ -209,10 +209,12 @@ _CUT_OFF = frozenset({"length", "model_length", "max_tokens", "abort", "error"})
 
 
 async def chunks(response: "httpx2.Response") -> AsyncGenerator[Any, None]:
-    """Yield the chunks of a reply; closing the generator closes it. A server that does not stream sends one, whole.
+    """Yield the chunks of a reply; closing the generator closes the reply.
 
-    What the reply is, its first bytes tell: media types are wrong too often. Raises APIError for an error that comes
-    with status 200, and ValueError for what is no chat completion.
+    A server that does not stream sends one chunk.
+
+    The first bytes decide whether the reply is a stream, because media types are wrong too often. Raises APIError for
+    an error that comes with status 200, and ValueError for a reply that is not a chat completion.
     """
     from openai.types.chat import ChatCompletion, ChatCompletionChunk
 
@@ -236,7 +238,7 @@ async def chunks(response: "httpx2.Response") -> AsyncGenerator[Any, None]:
 
 
 async def _messages(response: "httpx2.Response", body: AsyncIterator[bytes]) -> AsyncGenerator[dict[str, Any], None]:
-    """Yield the JSON objects of a stream up to its end. Raises APIError for an error among them."""
+    """Yield the JSON objects of a stream up to its end. Raises APIError for an error in the stream."""
     async for event in sse.events(body):
         data = event.data.strip()
         if data.startswith("[DONE]"):
@@ -246,7 +248,7 @@ async def _messages(response: "httpx2.Response", body: AsyncIterator[bytes]) -> 
             return
         if event.name == "error" and not data.startswith("{"):
             raise _reported(response, data)
-        if data.startswith("{"):  # servers keep a connection open by other data: "ping"
+        if data.startswith("{"):  # servers send other data, such as "ping", to keep a connection open
             message = json.loads(data)
             if message.get("error") or event.name == "error" or message.get("type") == "error":
                 raise _reported(response, message)
@@ -254,7 +256,7 @@ async def _messages(response: "httpx2.Response", body: AsyncIterator[bytes]) -> 
 
 
 def _reported(response: "httpx2.Response", said: Any) -> Exception:
-    """Return the error that a server reports in the body of a reply: in its words, if it has any."""
+    """Return the error that a server reports in the body of a reply, in the server's words if it has any."""
     from openai import APIError
 
     error = (
@@ -271,9 +273,9 @@ def _reported(response: "httpx2.Response", said: Any) -> Exception:
 
 
 def is_passing(error: BaseException) -> bool:
-    """Return whether the same request may succeed in a moment. A quota or time limit that is used up will not.
+    """Return whether the same request may soon succeed. A used-up quota or time limit does not recover that fast.
 
-    Behind a gateway that gave up waiting (504, Cloudflare's 524) the model still works on the prompt.
+    After a gateway timeout (504, Cloudflare's 524) the model is still working on the prompt, so a retry does not help.
     """
     import openai
 
@@ -289,9 +291,9 @@ def is_passing(error: BaseException) -> bool:
 
 
 def wait(state: "RetryCallState") -> float:
-    """Return the seconds until the next try: those that the server says, else doubling with jitter.
+    """Return the seconds until the next try: the server's figure, else exponential backoff with jitter.
 
-    It says them in Retry-After, or in the body of its refusal.
+    Servers give it in Retry-After, or in the body of the refusal.
     """
     from tenacity import wait_exponential, wait_random
 
@@ -300,13 +302,13 @@ def wait(state: "RetryCallState") -> float:
     if after is None and isinstance(error, Exception):
         after = limits.seconds_to_wait(_whole_reply(error)[:LONGEST_MESSAGE])
     if after is not None:
-        return after + wait_random(0, 0.1 * after)(state)  # so that refused clients do not all return at once
+        return after + wait_random(0, 0.1 * after)(state)  # so that refused clients do not all retry at the same moment
     doubling = wait_exponential(multiplier=FIRST_WAIT_S, max=LONGEST_WAIT_S)(state)
     return wait_random(doubling / 2, doubling)(state)
 
 
 def _retry_after(headers: Mapping[str, str]) -> float | None:
-    """Return the seconds of `retry-after-ms` (OpenAI), else of Retry-After."""
+    """Return the seconds in `retry-after-ms` (OpenAI) or Retry-After."""
     try:
         return max(0.0, float(headers["retry-after-ms"]) / 1000)
     except (KeyError, ValueError):
@@ -314,6 +316,6 @@ def _retry_after(headers: Mapping[str, str]) -> float | None:
 
 
 def _whole_reply(error: Exception) -> str:
-    """Return what a server said in an error, with all fields of its JSON."""
+    """Return all that a server said in an error, including every field of its JSON."""
     response, body = getattr(error, "response", None), getattr(error, "body", None)
     return f"{message_of(error)} {response.text if response is not None else json.dumps(body, default=str)}"

@@ -1,7 +1,7 @@
-"""Reads what language models reply: text without remarks, damaged JSON, lists in any form.
+"""Parses replies of language models: prose without remarks, damaged JSON, lists in any format.
 
-Knows the forms in which models write, not what they were asked: a caller gives the items or objects their meaning. No
-function here raises for any text.
+Knows the formats in which models write, not the questions they answer; callers interpret the items or objects. No
+function here raises, even for malformed replies.
 """
 
 import itertools
@@ -13,16 +13,16 @@ from typing import Any
 from pipelines.text.cleaning import clean_for_model
 from pipelines.text.phrases import read_phrases
 
-# A fence with the white space around it, where a run of that begins: no run is read again from within.
+# A fence with the white space around it. Possessive quantifiers keep a run of white space from being rescanned.
 _FENCE = re.compile(r"(?P<before>\s*+)```\w*+(?P<after>\s*+)")
 _NEXT_FENCE = re.compile(rf"(?<!\s){_FENCE.pattern}")
-# What is repaired of a reply, in characters and brackets within brackets: more is none that was asked for.
+# Limits for a repair, in characters and in nested brackets. No reply that we ask for is larger.
 LONGEST_REPAIRED, DEEPEST = 50_000, 50
-# Braces that are tried though nothing that was asked for begins there, which is told only after so many characters.
+# How many braces may fail to start a wanted object; a failure after at most FEW_READ characters is not counted.
 MOST_TRIES, FEW_READ = 50, 100
-# Where a JSON list or object may begin: a bracket, and behind it a string, a key or the closing bracket.
+# A JSON list or object may begin at a bracket that is followed by a string, a key or the closing bracket.
 _JSON_BEGINS = re.compile(r"[\[{]\s*(?:[\"'{\]]|\}|\w+\s*:)")
-# The mark of an item of a list. A number needs a blank behind its point: "3.10" is a version.
+# The marker of a list item. A number needs a space after its point: "3.10" is a version.
 _MARK = re.compile(
     r"[-*+–—]\s+|[•‣◦▪·]\s*|\*\*\d{1,2}[.)]?\*\*[.):]?\s*|[(\[]?\d{1,2}[)\]]\s*|\d{1,2}[.:]\s+|\d{1,2}\s+[-–—]\s+"
     r"|[(]?[a-z][)]\s+|[a-h]\.\s+|(?:(?:search )?query|question|q)\s*\d{0,2}(?:\s*:\s*|\.\s+)",
@@ -36,22 +36,22 @@ _QUOTES = {'"': '"', "'": "'", "`": "`", "“": "”", "‘": "’", "«": "»",
 
 
 def object_schema(properties: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the JSON schema of an object that has all these properties and no other."""
+    """Return the JSON schema of an object with exactly these properties, all required."""
     closed = {"required": list(properties), "additionalProperties": False}
     return {"type": "object", "properties": dict(properties), **closed}
 
 
 def read_json(text: str) -> dict[str, Any] | list[Any] | None:
-    """Return the JSON list or object in `text`: in prose, fenced, cut off or damaged; None where there is none."""
+    """Return the JSON list or object in `text`, even in prose, fenced, cut off or damaged; None if there is none."""
     begins = _JSON_BEGINS.search(text)
     value = _repair(text[begins.start() :]) if begins else None
     return value if isinstance(value, (dict, list)) else None
 
 
 def read_objects(text: str, keys: Collection[str]) -> list[dict[str, Any]]:
-    """Return the JSON objects in `text` that have one of `keys`, with their names in lower case.
+    """Return the JSON objects in `text` that have one of `keys`, with their keys in lower case.
 
-    Sound objects come first, whatever their strings hold; then those that had to be repaired.
+    Valid objects come first, even if their strings contain braces. The ones that had to be repaired follow.
     """
     sound, rest = _sound_objects(text, keys)
     return [*sound, *_repaired_objects(rest, keys)]
@@ -81,7 +81,7 @@ def _sound_objects(text: str, keys: Collection[str]) -> tuple[list[dict[str, Any
 
 
 def _repaired_objects(text: str, keys: Collection[str]) -> Iterator[dict[str, Any]]:
-    """Yield the objects as json-repair reads them: each begins with a brace and one of its keys before the next."""
+    """Yield the objects that json-repair can read: each has a brace, then one of `keys` before the next brace."""
     begins = re.compile(rf"""\{{[^{{}}]*?["']?\b(?:{"|".join(map(re.escape, keys))})["']?\s*:""", re.IGNORECASE)
     starts = [match.start() for match in begins.finditer(text)]
     for start, end in zip(starts, [*starts[1:], len(text)], strict=False):
@@ -91,7 +91,7 @@ def _repaired_objects(text: str, keys: Collection[str]) -> Iterator[dict[str, An
 
 
 def _with_keys(value: Any, keys: Collection[str]) -> dict[str, Any]:
-    """Return the object with its names in lower case if it has one of `keys`, else an empty one."""
+    """Return the object with its keys in lower case if it has one of `keys`, else an empty dict."""
     named = {str(key).lower(): item for key, item in value.items()} if isinstance(value, dict) else {}
     return named if set(named) & set(keys) else {}
 
@@ -108,7 +108,7 @@ def _repair(text: str) -> Any:
 
 
 def _depth(text: str) -> int:
-    """Return how many brackets are open at once, at most."""
+    """Return the maximum nesting depth of brackets."""
     steps = (1 if sign in "[{" else -1 for sign in text if sign in "[]{}")
     return max(itertools.accumulate(steps), default=0)
 
@@ -117,23 +117,23 @@ def _depth(text: str) -> int:
 
 
 def read_prose(text: str) -> str:
-    """Return `text` without fences and remarks around it; "" for a refusal and for a remark alone."""
+    """Return `text` without fences and the remarks around it; "" for a refusal or if there is only a remark."""
     lines = _without_fences(clean_for_model(text)).strip().splitlines()
     if lines and _PHRASES["refusal"].search(lines[0].strip()):
         return ""
     said = [line for line in lines if not _PHRASES["remark"].search(line.strip())]
-    alone = "" if text.rstrip().endswith(":") else "\n".join(lines)  # "Sure, set `x` to 1." is all that was said
+    alone = "" if text.rstrip().endswith(":") else "\n".join(lines)  # "Sure, set `x` to 1." is the whole reply
     return "\n".join(said).strip() or alone.strip()
 
 
 def _without_fences(text: str) -> str:
-    """Return a text without the lines that are fences, and without the blank lines around them."""
+    """Return `text` without its fence lines and the blank lines around them."""
     kept: list[str] = []
     at = 0
     while found := _FENCE.match(text, at) or _NEXT_FENCE.search(text, at):
         start, before, after = found.start(), found["before"], found["after"]
         opens, closes = start == 0 or text[start - 1] == "\n", found.end() == len(text)
-        if not ((opens or "\n" in before) and (closes or "\n" in after)):  # words stand beside it
+        if not ((opens or "\n" in before) and (closes or "\n" in after)):  # there are words on the same line
             kept.append(text[at : found.start("after")])
             at = found.start("after")
             continue
@@ -146,10 +146,10 @@ def _without_fences(text: str) -> str:
 
 
 def read_items(text: str) -> list[str]:
-    """Return the items of a list, one a line or as JSON; each once in any case, spacing and ending.
+    """Return the items of a list, one per line or as JSON, without duplicates in other case, spacing or ending.
 
-    Numbers, bullets, quotes, code fences and headings around them go. Remarks and refusals are left out, and so is
-    what follows a refusal unless it is marked as an item.
+    Numbers, bullets, quotes, code fences and headings are removed. Remarks and refusals are left out. Lines after a
+    refusal are left out too, unless they are marked as items.
     """
     items: dict[str, str] = {}
     for item in _items(text):
@@ -158,7 +158,7 @@ def read_items(text: str) -> list[str]:
 
 
 def item_key(item: str) -> str:
-    """Return a key that items share which differ only in case, spacing or ending."""
+    """Return a key that is equal for items which differ only in case, spacing or ending."""
     return " ".join(clean_for_model(item).casefold().split()).rstrip(" .?!")
 
 
@@ -173,14 +173,14 @@ def _items(text: str) -> Iterator[str]:
 
 
 def _lines(text: str) -> list[str]:
-    """Return the lines without blanks, fences and headings; the strings of a JSON list, where the reply is one."""
+    """Return the lines without blanks, fences and headings, or the strings of a JSON list if the reply is one."""
     plain = _without_fences(text).strip()
     lines = (" ".join(line.split()) for line in _strings(plain) or plain.splitlines())
     return [line for line in lines if line and not line.startswith(("```", "# ", "## ", "### "))]
 
 
 def _strings(text: str) -> list[str]:
-    """Return the strings of a JSON list that begins a line, alone or under some key; [] for any other text."""
+    """Return the strings of a JSON list that starts a line, bare or under any key; [] if there is none."""
     begins = re.search(r"^[\[{]", text, re.MULTILINE)
     value = read_json(text[begins.start() :]) if begins else None
     lists = value.values() if isinstance(value, dict) else [value]
@@ -188,7 +188,7 @@ def _strings(text: str) -> list[str]:
 
 
 def _bare(line: str) -> str:
-    """Return a line without the mark of a list, the comma of one, and quotes or stars around it."""
+    """Return a line without its list marker, trailing comma, quotes and stars."""
     line = _unquote(line.removesuffix(","))
     mark = _MARK.match(line)
     return _unquote(line[mark.end() :]) if mark else line

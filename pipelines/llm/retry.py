@@ -1,6 +1,7 @@
-"""Asks a language model until its reply is usable, a few times at most.
+"""Asks a language model until its reply is usable, up to a few times.
 
-Knows prompts and replies as texts; the caller's function decides what is usable. Never raises because of a model.
+Handles prompts and replies as strings; the caller's function decides which replies are usable. Never raises because of
+a model's failure.
 """
 
 import asyncio
@@ -17,20 +18,20 @@ from pipelines.records import Message, Usage
 T = TypeVar("T")
 Item = TypeVar("Item")
 
-TRIES = 3  # a model that missed the form twice despite a reminder will miss it again
-QUOTED = 120  # characters of a reply in an error
+TRIES = 3  # a model that missed the format twice despite a reminder will miss it again
+QUOTED = 120  # maximum characters of a reply quoted in an error
 
 Progress = Callable[[int, int], None]
-"""Called with how many are done, and of how many."""
+"""Called with the number done and the total."""
 
 
 class UnusableReply(ValueError):
-    """A model's reply cannot be used; the message has the reason."""
+    """A model's reply can't be used; the message gives the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class ParsedReply(Generic[T]):
-    """The outcome of asking: a value, or the reason why there is none; and the cost of all tries."""
+    """The result of asking: a value, or the reason why there is none, with the cost of all tries."""
 
     value: T | None
     error: str | None
@@ -47,10 +48,10 @@ async def ask(
     schema: Mapping[str, Any] | None = None,
     tries: int = TRIES,
 ) -> ParsedReply[T]:
-    """Return what `parse` makes of the model's reply to `prompt`.
+    """Return the value that `parse` returns for the model's reply to `prompt`.
 
-    Where it raises UnusableReply, or the reply is empty, the model gets its reply with `reminder` and is asked again.
-    A model that fails otherwise has had its own retries (LLM) and is not asked again.
+    If `parse` raises UnusableReply, or the reply is empty, the model is asked again, with its reply and `reminder`. A
+    model that fails in another way is not asked again, because LLM has already retried it.
     """
     messages = [*([Message("system", system)] if system else []), Message("user", prompt)]
     usage, error = Usage(), ""
@@ -76,14 +77,14 @@ async def ask(
 
 
 def _quote(text: str) -> str:
-    """Quote a reply on one line: its beginning and its end."""
+    """Quote a reply on one line, as its beginning and end."""
     line = " ".join(text.split())
     half = QUOTED // 2
     return repr(line if len(line) <= QUOTED else f"{line[:half]} … {line[-half:]}")
 
 
 def _too_long(llm: ChatModel, messages: list[Message]) -> str:
-    """Return why the window of `llm` does not hold the messages and an answer, "" where it does."""
+    """Return why the messages and an answer don't fit the context window of `llm`, "" if they do."""
     needed = sum(llm.count(message.content) + FRAMING for message in messages) + llm.max_tokens
     if needed <= llm.context_window:
         return ""
@@ -94,7 +95,7 @@ def _too_long(llm: ChatModel, messages: list[Message]) -> str:
 
 
 class ConcurrencyLimit:
-    """At most `at_once` things at a time, in each event loop."""
+    """Allows at most `at_once` tasks at a time, in each event loop."""
 
     def __init__(self, at_once: int) -> None:
         self._at_once = at_once
@@ -108,9 +109,9 @@ class ConcurrencyLimit:
 async def gather_all(
     work: Callable[[Item], Awaitable[T]], items: Sequence[Item], at_once: int, progress: Progress | None = None
 ) -> list[T]:
-    """Return what `work` gives for each of `items`, in their order, `at_once` of them at a time.
+    """Return the results of `work` for `items`, in their order, running `at_once` of them at a time.
 
-    `progress` is called as each ends.
+    `progress` is called after each.
     """
     slots, done = asyncio.Semaphore(at_once), 0
 

@@ -1,6 +1,6 @@
-"""The calls of one question to one model: limited in number at a time, counted, recorded.
+"""The calls of one question to one model: limited in concurrency, counted and recorded.
 
-Knows what surrounds a prompt (system prompt, history, assistant prefix); knows neither prompts nor HTTP.
+Knows what surrounds a prompt (system prompt, history, assistant prefix); knows no prompts and no HTTP.
 """
 
 import asyncio
@@ -14,15 +14,15 @@ from pipelines.llm.errors import LLMFailed
 from pipelines.llm.protocol import joined
 from pipelines.records import Exchange, Message, Usage
 
-AT_ONCE = 4  # calls of one question
+AT_ONCE = 4  # concurrent calls of one question
 LOADING, READING, THINKING = "loading", "reading", "thinking"
 
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """What is under way while nothing of an answer has come: LOADING an index, or a model is READING or THINKING.
+    """The stage before any of the answer has arrived: LOADING an index, or a model is READING or THINKING.
 
-    The prompt has `tokens` with `passages`; it will be read in about `seconds`, None if the model's speed is unknown.
+    The prompt has `tokens` and `passages`. Reading takes about `seconds`, None if the model's speed is unknown.
     """
 
     stage: str
@@ -35,8 +35,8 @@ class Status:
 class ChatModel(Protocol):
     """The part of an LLM that a session needs.
 
-    A model with `estimate`, as LLM, also prices calls that broke off; with `pace` and `context_seconds` its prompts are
-    short enough to be read in that time.
+    A model with `estimate`, such as LLM, also prices calls that broke off. For a model with `pace` and
+    `context_seconds`, prompts are kept short enough to be read in that time.
     """
 
     model: str
@@ -45,30 +45,30 @@ class ChatModel(Protocol):
     max_tokens: int
 
     def count(self, text: str) -> int:
-        """Count the tokens of `text`, rather too many than too few."""
+        """Return the token count of `text`, on the high side."""
         ...
 
     async def complete(
         self, messages: Sequence[Message], *, max_tokens: int | None = None, schema: Mapping[str, Any] | None = None
     ) -> Completion:
-        """Return the whole answer, never empty. Raises LLMFailed."""
+        """Return the complete answer, never empty. Raises LLMFailed."""
         ...
 
     def stream(
         self, messages: Sequence[Message], *, max_tokens: int | None = None
     ) -> AsyncGenerator[str | Completion, None]:
-        """Yield deltas, "" for thoughts, the Completion last. Raises LLMFailed."""
+        """Yield deltas, "" for thoughts, and last the Completion. Raises LLMFailed."""
         ...
 
 
 class LLMSession:
-    """Sends each prompt as [system] + history + [prompt] + [assistant], empty ones left out.
+    """Sends each prompt as [system] + history + [prompt] + [assistant], leaving out empty ones.
 
-    At most `at_once` calls run at a time. A stream counts until it is closed, so nothing may call while one is open
-    where `at_once` is 1. `usage` is the sum so far and `exchanges` are the prompts with their replies, in order of
-    completion; both include calls that failed or were cancelled, with the text that had come until then. `tell` is
-    called with the Status of each call; `passages` is how many its prompt holds, if its writer says so. Prompts are
-    made for `window` tokens, by default the model's context window.
+    At most `at_once` calls run at a time. A stream counts until it is closed, so with `at_once` 1 no other call may run
+    while a stream is open. `usage` is the total so far. `exchanges` are the prompts with their replies, in order of
+    completion. Both include calls that failed or were cancelled, with the text that had arrived. `tell` is called with
+    the Status of each call; its `passages` is set by the writer of the prompt. Prompts are made for `window` tokens, by
+    default the model's context window.
     """
 
     def __init__(
@@ -93,17 +93,17 @@ class LLMSession:
         self._slots = asyncio.Semaphore(at_once)
 
     def overhead(self) -> int:
-        """Count the tokens of all but the prompt's text: system, history, prefix, and the framing of each message."""
+        """Count the tokens of everything except the prompt's own text: system, history, prefix, message framing."""
         return _count(self.llm, self._messages(""))
 
     def needed(self) -> int:
-        """Count the tokens of the last call: its prompt, and the answer that it had room for."""
+        """Count the tokens of the last call: its prompt, and the maximum length of its answer."""
         return _count(self.llm, self.exchanges[-1].messages) + self.llm.max_tokens
 
     def room(self, prompt: str) -> int | None:
-        """Return how many tokens beside `prompt` are read in the model's `context_seconds`.
+        """Return how many tokens besides `prompt` the model can read in its `context_seconds`.
 
-        None where there is no limit, or the model's speed is unknown yet.
+        None if there is no limit, or the model's speed is not known yet.
         """
         pace, seconds = getattr(self.llm, "pace", None), getattr(self.llm, "context_seconds", 0)
         speed = pace.reading.per_second if pace else None
@@ -113,14 +113,14 @@ class LLMSession:
         return int(speed * seconds - pace.unread(joined(messages), _count(self.llm, messages)))
 
     def seconds_for(self, prompt: str, tokens: int) -> float:
-        """Return about how long a reply of `tokens` to `prompt` takes, 0 while the model's speed is unknown."""
+        """Estimate the seconds for a reply of `tokens` to `prompt`, 0 while the model's speed is unknown."""
         messages, pace = self._messages(prompt), getattr(self.llm, "pace", None)
         return pace.seconds_for(joined(messages), _count(self.llm, messages), tokens) if pace else 0.0
 
     async def complete(
         self, prompt: str, *, max_tokens: int | None = None, schema: Mapping[str, Any] | None = None
     ) -> str:
-        """Return the model's whole answer to `prompt`. Raises LLMFailed."""
+        """Return the model's complete answer to `prompt`. Raises LLMFailed."""
         messages = self._messages(prompt)
         async with self._slots:
             completion = Completion("", Usage(calls=1))
@@ -138,7 +138,7 @@ class LLMSession:
         return completion.text
 
     async def stream(self, prompt: str, *, max_tokens: int | None = None) -> AsyncGenerator[str, None]:
-        """Yield deltas of the answer to `prompt` as they come. Raises LLMFailed."""
+        """Yield deltas of the answer to `prompt` as they arrive. Raises LLMFailed."""
         messages = self._messages(prompt)
         text, completion, silent = "", None, True
         async with self._slots:

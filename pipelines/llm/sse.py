@@ -1,16 +1,16 @@
-"""Reads server-sent events from the body of an HTTP reply, as the HTML standard defines them.
+"""Parses server-sent events from the body of an HTTP reply, as the HTML standard defines them.
 
-Knows bytes and events; no protocol that is spoken in them.
+Knows bytes and events; knows no protocol built on them.
 """
 
 import re
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from dataclasses import dataclass, field
 
-_LINE_END = re.compile(rb"\r\n|\n|\r(?=.)", re.DOTALL)  # a CR at the end may be the first half of CRLF
+_LINE_END = re.compile(rb"\r\n|\n|\r(?=.)", re.DOTALL)  # a CR at the end may be the start of CRLF
 _BOM = b"\xef\xbb\xbf"
 _FIELD = re.compile(rb"\s*(?:data|event|id|retry)?[ \t]*(?::|$)")
-_ENOUGH = 16  # bytes that show whether a body is a stream of events: longer than any field's name
+_ENOUGH = 16  # bytes needed to recognize a stream of events: longer than any field name
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class Event:
 
 
 async def events(body: AsyncIterator[bytes]) -> AsyncGenerator[Event, None]:
-    """Yield the events of a body that have data. Comments, ids, `retry` and events without data are no messages."""
+    """Yield the events that have data. Comments, ids, `retry` and events without data are skipped."""
     decoder = _Decoder()
     async for piece in body:
         for event in decoder.feed(piece):
@@ -32,7 +32,7 @@ async def events(body: AsyncIterator[bytes]) -> AsyncGenerator[Event, None]:
 
 
 async def sniff(body: AsyncIterator[bytes]) -> tuple[bool, AsyncGenerator[bytes, None]]:
-    """Return whether `body` is a stream of events, whatever its media type says, and the whole body."""
+    """Return whether `body` is a stream of events, regardless of its media type, and the complete body."""
     start = b""
     async for piece in body:
         start += piece
@@ -49,7 +49,7 @@ async def _rejoin(start: bytes, rest: AsyncIterator[bytes]) -> AsyncGenerator[by
 
 @dataclass(slots=True)
 class _Decoder:
-    """Turns bytes, cut anywhere, into events."""
+    """Turns bytes, split at any point, into events."""
 
     _left: bytes = b""
     _name: str = ""

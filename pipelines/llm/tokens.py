@@ -1,6 +1,6 @@
-"""Counts the tokens of a text for a language model, by its tokenizer's file or estimated.
+"""Counts the tokens of a string for a language model, with its tokenizer file or by an estimate.
 
-Knows no model and no endpoint; the embedding models' counters are in `pipelines.embedding.tokens`.
+Knows no model and no endpoint. The counters of embedding models are in `pipelines.embedding.tokens`.
 """
 
 import re
@@ -9,19 +9,20 @@ from pathlib import Path
 
 from pipelines.text.cleaning import clean_for_tokenizer
 
-# What every current tokenizer splits at: a word, here in tokens of three ASCII letters, a digit (Llama 2 and Gemma keep
-# each apart), line breaks and tabs, any other sign.
+# Where every current tokenizer splits: words, here in tokens of three ASCII letters; digits (Llama 2 and Gemma split
+# every digit); line breaks and tabs; any other character.
 _PIECES = re.compile(r"[A-Za-z]{1,3}|[0-9]|[\t-\r\x1c-\x1f]+|[^ \t-\r\x1c-\x1fA-Za-z0-9]")
-# Two bytes of UTF-8 to a token beyond ASCII: Chinese has 3 bytes a character and 1 to 2 tokens. These have more.
+# Beyond ASCII, one token per two bytes of UTF-8: Chinese has 3 bytes and 1 to 2 tokens per character. Characters in
+# this range count as two tokens.
 _LONG = re.compile("[\u0800-\U0010ffff]")
 
 
 class TokenizerNotFound(ValueError):
-    """The path names no `tokenizer.json` that can be read."""
+    """The path is not a readable `tokenizer.json`."""
 
 
 def make_counter(tokenizer: str) -> Callable[[str], int]:
-    """Return an exact counter for the path of a `tokenizer.json` or its folder, `estimate` for "".
+    """Return an exact counter for a `tokenizer.json` or its folder, or `estimate` for "".
 
     Raises TokenizerNotFound.
     """
@@ -33,7 +34,7 @@ def make_counter(tokenizer: str) -> Callable[[str], int]:
     path = path / "tokenizer.json" if path.is_dir() else path
     try:
         model = Tokenizer.from_str(path.read_text("utf-8"))
-    except Exception as error:  # the library raises plain Exception for a file that is no tokenizer
+    except Exception as error:  # the library raises plain Exception for a file that is not a tokenizer
         raise TokenizerNotFound(f"tokenizer {tokenizer!r}: give a readable tokenizer.json or its folder") from error
     model.no_truncation()
     model.no_padding()
@@ -41,5 +42,5 @@ def make_counter(tokenizer: str) -> Callable[[str], int]:
 
 
 def estimate(text: str) -> int:
-    """Estimate the tokens of `text`, rather too many than too few."""
+    """Estimate the token count of `text`, on the high side."""
     return len(_PIECES.findall(text)) + (0 if text.isascii() else len(_LONG.findall(text)))

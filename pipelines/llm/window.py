@@ -1,7 +1,7 @@
-"""Cuts and packs texts so that one call of a language model holds them.
+"""Splits and packs passages so that they fit into one call of a language model.
 
-Knows texts and a function that counts tokens; no prompt's wording and no model. Counts are assumed to be monotone (a
-longer text never has fewer tokens), never additive: whatever is put together is counted again.
+Knows strings and a token counter; knows no prompt wording and no model. Counts are assumed to be monotone (a longer
+string never has fewer tokens) but not additive, so every combination is counted again.
 """
 
 from collections.abc import Callable, Sequence
@@ -12,18 +12,18 @@ T = TypeVar("T")
 Count = Callable[[str], int]
 
 ELLIPSIS = "\n…\n"
-# Parts of one text overlap by this share of a part, so that a sentence at a cut is whole in one of them
+# Parts of one passage overlap by this share of a part, so that a sentence at a cut is complete in one of them
 # (LlamaIndex's PromptHelper has the same default).
 OVERLAP = 0.1
 
 
 class WindowTooSmall(ValueError):
-    """A model's window does not hold the least that a call needs."""
+    """A model's window is too small for the minimum that a call needs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """One call's room, in tokens: `prompt` for the user prompt, `context` of it for passages, `answer` beside it."""
+    """Token budget of one call: `prompt` for the user prompt, `context` of it for passages, `answer` for the answer."""
 
     size: int
     prompt: int
@@ -33,10 +33,7 @@ class Window:
 
     @classmethod
     def of(cls, size: int, share: float, answer: int, overhead: int, count: Count) -> "Window":
-        """Return the room in a window of `size` tokens with `overhead` for other messages and `answer` for the answer.
-
-        `share` is the part of the window that passages may fill. Raises WindowTooSmall.
-        """
+        """Return the budget of a window of `size` tokens, less `overhead` for other messages and `answer` for the answer; `share` is the part of the window that passages may fill. Raises WindowTooSmall."""
         prompt = size - answer - overhead
         if prompt <= 0:
             raise WindowTooSmall(
@@ -46,7 +43,7 @@ class Window:
         return cls(size, prompt, int(size * share), answer, count)
 
     def too_small(self, needed: int) -> WindowTooSmall:
-        """Return the error for a prompt that needs `needed` tokens before it holds any passage."""
+        """Return the error for a prompt that needs `needed` tokens even without a passage."""
         return WindowTooSmall(
             f"a context window of {self.size} tokens has no room for one token of context: the prompt may take "
             f"{self.prompt} (context {self.context} of them, and the answer {self.answer} more), and needs {needed} "
@@ -55,9 +52,9 @@ class Window:
 
 
 def greatest(most: int, fits: Callable[[int], bool]) -> int:
-    """Return the greatest number from 0 to `most` that fits; 0 is assumed to.
+    """Return the greatest number from 0 to `most` that fits; 0 is assumed to fit.
 
-    Doubles, then bisects, so that tries stay near what fits: counting long texts is slow.
+    Doubles, then bisects, so that the numbers tried stay small: counting long strings is slow.
     """
     low, high = 0, 1
     while high <= most and fits(high):
@@ -70,10 +67,10 @@ def greatest(most: int, fits: Callable[[int], bool]) -> int:
 
 
 def split(text: str, fits: Callable[[str], bool], count: Count, overlap: float = OVERLAP) -> list[str]:
-    """Split `text` into parts that fit; each repeats the end of the one before, `overlap` of its tokens.
+    """Split `text` into parts that fit; each repeats the last `overlap` of the previous part's tokens.
 
-    Cuts are at line ends or between words; a word is cut only if it does not fit alone. Blank text has no parts.
-    If not even one character fits, the list is empty.
+    Cuts are at line ends or between words; a word is cut only if it does not fit by itself. Blank text has no parts. If
+    not even one character fits, the list is empty.
     """
     text = text.strip("\n")
     if not text.strip() or fits(text):
@@ -104,16 +101,16 @@ def _end(text: str, start: int, fits: Callable[[str], bool]) -> int:
 
 
 def _next_start(text: str, start: int, end: int, count: Count, overlap: float) -> int:
-    """Return where the next part begins: as many whole words before `end` as the overlap has room for."""
+    """Return where the next part begins: as many whole words before `end` as the overlap allows."""
     most = int(count(text[start:end]) * overlap)
     length = greatest((end - start) // 2, lambda length: count(text[end - length : end]) <= most)
     return next((i for i in range(end - length, end) if text[i - 1].isspace()), end) if length else end
 
 
 def pack(items: Sequence[T], fits: Callable[[Sequence[T]], bool], least: int = 1) -> list[list[T]]:
-    """Pack `items` in order, filling one pack after the other; a pack holds `least` items or more.
+    """Pack `items` in order, filling one pack after the other; a pack has `least` items or more.
 
-    The last pack may hold fewer. A pack of `least` items is made even if it does not fit.
+    The last pack may have fewer. A pack of `least` items is made even if it does not fit.
     """
     packs: list[list[T]] = []
     while left := items[sum(map(len, packs)) :]:
@@ -122,12 +119,12 @@ def pack(items: Sequence[T], fits: Callable[[Sequence[T]], bool], least: int = 1
 
 
 def _first(items: Sequence[T], fits: Callable[[Sequence[T]], bool]) -> int:
-    """Return how many of `items` fit together, from the first on; mostly all of them."""
+    """Return how many of the first `items` fit together; usually all of them."""
     return len(items) if fits(items) else greatest(len(items) - 1, lambda number: fits(items[:number]))
 
 
 def batches(items: Sequence[T], size: int) -> list[list[T]]:
-    """Return `items` in order, `size` at a time."""
+    """Return `items` in order, in lists of `size`."""
     return [list(items[at : at + size]) for at in range(0, len(items), size)]
 
 
@@ -144,7 +141,7 @@ def squeeze(texts: Sequence[str], fits: Callable[[Sequence[str]], bool]) -> list
 
 
 def shorten(text: str, fits: Callable[[str], bool]) -> str:
-    """Cut the middle out of `text`, keeping as much of its beginning and end as fits; "" if nothing does."""
+    """Cut out the middle of `text`, keeping as much of its beginning and end as fits; "" if nothing fits."""
     if fits(text):
         return text
 

@@ -1,6 +1,6 @@
-"""Sets the runs of a sweep side by side, with paired differences to a baseline.
+"""Compares the runs of a sweep, with paired differences to a baseline.
 
-Names the best run. Knows records as they stand in results.json; no engine and no database.
+Names the best run. Knows records in the format of results.json; knows no engine and no database.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,18 +15,18 @@ from pipelines.evaluation.metrics import answer_metrics, hit_metrics
 from pipelines.evaluation.statistics import paired_test
 
 FORMAT = "raydex experiment 1"
-# Above it a score at k depends more on how long the list is than on its order.
+# Above this, a score at k depends more on the length of the list than on its order.
 MAIN_K = 9
 
 
 class UnknownRun(LookupError):
-    """A run or a metric was named that the experiment does not have."""
+    """The experiment has no run or metric with the given name."""
 
 
 def compare_runs(
     sweep: Sweep, examples: Sequence[Example], records: Sequence[Record], dataset: str, metric: str, baseline: str = ""
 ) -> dict[str, Any]:
-    """Return all records as one object, with the differences to `baseline` ("": the first measured run) and effects.
+    """Return all records as one object, with effects and the differences to `baseline` ("": the first measured run).
 
     `dataset` is the fingerprint of the questions. Raises UnknownRun for a baseline that is not among the records.
     """
@@ -60,7 +60,7 @@ def compare_runs(
 
 
 def _number_places(runs: Sequence[Record]) -> list[list[str]]:
-    """Return every [source, title] that was found, once; the runs' hits become [its number, rightness]."""
+    """Return every [source, title] that was found, once; the runs' hits become [its number, relevance]."""
     places: dict[tuple[str, str], int] = {}
 
     def numbered(row: Record) -> Record:
@@ -74,12 +74,12 @@ def _number_places(runs: Sequence[Record]) -> list[list[str]]:
 
 
 def main_metric(ks: Sequence[int]) -> str:
-    """Return the metric that a report opens with: the study's, at the largest k that is not above MAIN_K."""
+    """Return the metric that a report opens with: the study's metric, at the largest k up to MAIN_K."""
     return f"{hit_metrics()[0].name}@{max((k for k in ks if k <= MAIN_K), default=min(ks))}"
 
 
 def check_names(sweep: Sweep, metric: str = "", *runs: str) -> None:
-    """Raise UnknownRun unless the sweep has all `runs` ("" is none) and its runs can be ranked by `metric`."""
+    """Raise UnknownRun unless the sweep has all `runs` ("" means none) and its runs can be ranked by `metric`."""
     for name in runs:
         if name and name not in sweep.names:
             raise UnknownRun(f"there is no run {name!r}; there are: {'; '.join(sweep.names)}")
@@ -91,7 +91,7 @@ def check_names(sweep: Sweep, metric: str = "", *runs: str) -> None:
 
 
 def run_of(runs: Iterable[Record], name: str) -> Record:
-    """Return the run of that name. Raises UnknownRun."""
+    """Return the run with that name. Raises UnknownRun."""
     runs = list(runs)
     for run in runs:
         if run["name"] == name:
@@ -100,13 +100,13 @@ def run_of(runs: Iterable[Record], name: str) -> Record:
 
 
 def best_run(runs: Iterable[Record], metric: str) -> Record | None:
-    """Return the measured run with the highest score, the first of equals."""
+    """Return the measured run with the highest score; the first one in a tie."""
     measured = [run for run in runs if metric in run["scores"]]
     return max(measured, key=lambda run: run["scores"][metric][0], default=None)
 
 
 def differences(run: Record, other: Record) -> dict[str, list[float]]:
-    """Return by metric [difference, low, high, p]: how much better `run` is than `other` where both answered."""
+    """Return [difference, low, high, p] per metric: how much better `run` is than `other` where both answered."""
     return {name: difference(run, other, name) for name in run["values"] if _pairs(run, other, name)}
 
 
@@ -124,7 +124,7 @@ def _pairs(run: Record, other: Record, metric: str) -> list[tuple[float, float]]
     return [(a, b) for a, b in both if a is not None and b is not None]
 
 
-# What a summary holds of each run.
+# The keys of each run in a summary.
 IN_SUMMARY = (
     "name", "state", "error", "varied", "scores", "against", "cost_per_question", "cost_per_1000", "agents", "errors",
     "degraded", "stand_ins", "score_errors", "fingerprint", "num_kept", "seconds",

@@ -1,6 +1,6 @@
-"""Shows what each setting of a sweep does with all else equal.
+"""Shows the effect of each setting of a sweep, with all other settings equal.
 
-Knows records as they stand in results.json.
+Knows records in the format of results.json.
 """
 
 import json
@@ -15,7 +15,10 @@ from pipelines.evaluation.statistics import Matrix, bootstrap
 
 
 def label_runs(sweep: Sweep, runs: Sequence[Record]) -> None:
-    """Give every run the value of each parameter in few words, as `varied`; a cell that names none has the default."""
+    """Add to every run `varied`, the value of each parameter in few words.
+
+    A cell that does not set one has the default.
+    """
     pairs = zip(runs, sweep.cells, strict=False)
     known = {(key, label(run["settings"].get(key))): text for run, cell in pairs for key, text in cell.labels.items()}
     for run in runs:
@@ -24,11 +27,11 @@ def label_runs(sweep: Sweep, runs: Sequence[Record]) -> None:
 
 
 def effects(runs: Sequence[Record], parameters: Sequence[str]) -> list[dict[str, Any]]:
-    """Return for each parameter the effect of its values.
+    """Return the effect of each parameter's values.
 
-    `lines` are sets of runs that differ in nothing but the parameter (indices into `runs` by value, None where there
-    is no such run). `means` by metric are [mean, low, high] for each value over the lines that have every value: each
-    question counts once, by its mean over lines.
+    `lines` are sets of runs that differ only in the parameter (indices into `runs` by value, None for a missing run).
+    `means` has, for each metric, [mean, low, high] of each value over the lines that have every value. Each question
+    counts once, with its mean over lines.
     """
     found = []
     for parameter in parameters:
@@ -46,7 +49,7 @@ def effects(runs: Sequence[Record], parameters: Sequence[str]) -> list[dict[str,
 
 
 def _sort_values(values: Iterable[str]) -> list[str]:
-    """Return numbers by size, words in their order."""
+    """Return numbers by size, words in their original order."""
     values = list(values)
     try:
         return sorted(values, key=float)
@@ -70,6 +73,6 @@ def _intervals(table: Matrix) -> list[list[float]]:
 
 
 def _mean_over_lines(name: str, lines: Sequence[Sequence[Mapping[str, Any]]]) -> Matrix:
-    """Return the means, (values, questions), of the questions that every run answered."""
+    """Return the means, with shape (values, questions), of the questions that every run answered."""
     table = np.array([[run[name] for run in line] for line in lines], np.float64).mean(axis=0)
     return table[:, ~np.isnan(table).any(axis=0)]

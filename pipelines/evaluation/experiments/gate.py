@@ -1,6 +1,6 @@
-"""Decides whether runs may pass: their scores against those of a baseline, or against floors.
+"""Decides whether runs pass: compares their scores with a baseline's, or with floors.
 
-The baseline is a run of the same experiment, or of an earlier one. Knows records as they stand in results.json.
+The baseline is a run of the same experiment or of an earlier one. Knows records in the format of results.json.
 """
 
 import contextlib
@@ -17,23 +17,23 @@ from pipelines.text.tables import with_interval
 
 
 class NotComparable(ValueError):
-    """Two experiments did not ask the same questions, or a file holds no experiment."""
+    """Two experiments asked different questions, or a file is not an experiment."""
 
 
 class BadFloor(ValueError):
-    """A floor can't be read, or is of a score that is not measured."""
+    """A floor can't be parsed, or its score is not measured."""
 
 
 @dataclass(frozen=True, slots=True)
 class Floor:
-    """The least value of a score that may pass."""
+    """The lowest value of a score that passes."""
 
     metric: str
     least: float
 
     @classmethod
     def parse(cls, text: str) -> "Floor":
-        """Return the floor of a text like "claims_supported=0.85". Raises BadFloor."""
+        """Return the floor of a string like "claims_supported=0.85". Raises BadFloor."""
         metric, _, value = text.partition("=")
         with contextlib.suppress(ValueError):
             if metric.strip() and math.isfinite(least := float(value)):
@@ -43,7 +43,7 @@ class Floor:
 
 @dataclass(frozen=True, slots=True)
 class FloorResult:
-    """Whether the score [value, low, high] of a run reaches its floor; no score does not."""
+    """Whether the score [value, low, high] of a run reaches its floor; a missing score does not."""
 
     run: str
     metric: str
@@ -65,7 +65,7 @@ class FloorResult:
 
 
 def read_floors(texts: Sequence[str], known: Sequence[str]) -> list[Floor]:
-    """Return the floors that `texts` name; `known` are the scores that will be measured. Raises BadFloor."""
+    """Return the floors in `texts`; `known` are the scores that will be measured. Raises BadFloor."""
     floors = [Floor.parse(text) for text in texts]
     for floor in floors:
         if floor.metric not in known:
@@ -111,10 +111,10 @@ class GateResult:
 def gate(
     current: Mapping[str, Any], earlier: Mapping[str, Any] | None, metric: str, drop: float | None, challenger: str = ""
 ) -> list[GateResult]:
-    """Judge `challenger`, or every run but the baseline, on the questions that both were asked; nothing without `drop`.
+    """Judge `challenger`, or every run except the baseline, on the questions that both were asked; [] without `drop`.
 
-    The baseline is that of `current`; with `earlier` (the results of another experiment) it is the run of the same
-    name there, or the only one. Raises UnknownRun and NotComparable.
+    The baseline is the one of `current`. With `earlier` (the results of another experiment) it is the run with the same
+    name there, or the only run. Raises UnknownRun and NotComparable.
     """
     if drop is None:
         return []

@@ -1,7 +1,7 @@
 """Builds the indexes of a sweep: one copy of the collection for each way to index it.
 
-The live index is only read. An index that two configurations need is built once; an existing one is brought up to
-date, which costs nothing if no page has changed.
+The live index is only read. An index that two configurations need is built once. An existing one is updated, which
+costs nothing if no page has changed.
 """
 
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ from pipelines.lexical import remove_lexical_folders
 from pipelines.store import Store, copy_name
 from pipelines.text.progress import Progress, silent
 
-# What a copy has of the file of its collection.
+# The keys that a copy takes from its collection's file.
 KEPT = ("tags", "version", "html", "boosts", "synonyms", "pinned")
 
 
@@ -26,7 +26,7 @@ class IndexNotBuilt(RuntimeError):
 
 
 class SweepIndexes:
-    """The indexes of one sweep over `collection`, built when they are asked for.
+    """The indexes of one sweep over `collection`, built on demand.
 
     `home` is the folder of this machine's BM25 files.
     """
@@ -40,9 +40,9 @@ class SweepIndexes:
         self._ready: set[str] = set()
 
     def collection_for(self, wanted: Mapping[str, Any]) -> str:
-        """Return the collection whose live index has the settings `wanted`, and the live one's elsewhere; build it.
+        """Return the collection whose live index has the settings `wanted`, and otherwise the live index's; build it.
 
-        Raises IndexNotBuilt, and what a missing model raises.
+        Raises IndexNotBuilt, and the errors of a missing model.
         """
         choices = self._choices(wanted)
         if choices is None:

@@ -1,6 +1,6 @@
-"""Prices of models, and what questions cost at them.
+"""Prices of models, and the cost of questions at these prices.
 
-Knows prices and tokens; pure arithmetic, no model is asked.
+Knows prices and tokens. Pure arithmetic that calls no model.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,7 +26,7 @@ class BadPrices(ValueError):
 
 
 class Price(BaseModel):
-    """US dollars per million tokens of the prompt, of the completion, and of text that is embedded."""
+    """US dollars per million tokens of prompts, completions and embedded text."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -37,9 +37,9 @@ class Price(BaseModel):
 
 
 def load_prices(path: Path | str | None = None) -> dict[str, Price]:
-    """Return the price of each model by its name in lower case; those in `path` replace the built-in ones.
+    """Return the price of each model by its name in lower case; prices in `path` override the built-in ones.
 
-    A file is YAML or JSON: {models: {NAME: {prompt, completion, embedding}}}, `models:` may be left out. Raises
+    A file is YAML or JSON: {models: {NAME: {prompt, completion, embedding}}}; `models:` may be omitted. Raises
     BadPrices.
     """
     prices = _read(PRICES)
@@ -47,16 +47,19 @@ def load_prices(path: Path | str | None = None) -> dict[str, Price]:
 
 
 def price_or_free(model: str, prices: Mapping[str, Price]) -> Price:
-    """Return the price of a model, also under a provider's prefix (`meta-llama/…`, `openai:…`); an unknown is free."""
+    """Return the price of a model, with or without a provider prefix (`meta-llama/…`, `openai:…`).
+
+    Unknown models are free.
+    """
     name = model.lower()
     known = (name, name.rpartition("/")[2], name.removeprefix("openai:"))
     return next((prices[one] for one in known if one in prices), Price())
 
 
 def add_prices(configuration: AnswerSettings, prices: Mapping[str, Price]) -> AnswerSettings:
-    """Return `configuration` with the known prices of agents that have none, so that each call records its cost."""
+    """Return `configuration` with known prices for agents that have none, so that each call records its cost."""
     agents = [_add_price(agent, prices) for agent in all_agents(configuration)]
-    none = configuration.llm.model_copy(update={"model": "", "url": "", "key": ""})  # it is among the agents now
+    none = configuration.llm.model_copy(update={"model": "", "url": "", "key": ""})  # it is one of the agents now
     return configuration.model_copy(update={"agents": agents, "llm": none})
 
 
@@ -88,9 +91,9 @@ def _price(path: Path, name: str, row: Any) -> Price:
 
 
 def bill(usages: Sequence[Usage], embedding: float = 0.0) -> dict[str, float]:
-    """Return the cost of questions with these usages in US dollars, with the mean tokens and calls of one.
+    """Return the cost of questions with these usages in US dollars, with the mean tokens and calls per question.
 
-    `embedding` is the US dollars of embedding all of them.
+    `embedding` is the total cost of their embeddings in US dollars.
     """
     n, used = len(usages) or 1, sum(usages, Usage())
     total = used.cost + embedding

@@ -1,7 +1,7 @@
-"""The record of one run of a sweep, as it stands in results.json.
+"""The record of one run of a sweep, in the format of results.json.
 
-It holds settings, scores with intervals, costs, and the values of each question. Knows rows of an evaluation and
-prices; no engine and no database.
+It has settings, scores with intervals, costs, and the values of each question. Knows evaluation rows and prices; knows
+no engine and no database.
 """
 
 from collections import Counter
@@ -35,8 +35,8 @@ def measured_record(
 ) -> Record:
     """Return the record of a measured cell: means with intervals, seconds by step, cost, values by question.
 
-    `settings` are all it was made with, `index` describes what it searched, `price` is that of its embedding model.
-    Raises NothingToScore.
+    `settings` are all the settings of the cell, `index` describes the index that it searched, and `price` is the price
+    of its embedding model. Raises NothingToScore.
     """
     result = summarise(examples, rows, plan)
     questions = {question["id"]: question for question in per_question(examples, rows, plan)}
@@ -63,22 +63,22 @@ def measured_record(
 
 
 def failed_record(cell: Cell, settings: Mapping[str, Any], error: Exception, message: str = "") -> Record:
-    """Return the record of a cell that could not be measured; `message` explains the error better than it does."""
+    """Return the record of a cell that could not be measured; `message` is a better explanation of the error."""
     text = message if message and message != str(error) else f"{type(error).__name__}: {error}"
     return {"name": cell.name, "state": "failed", "error": text, "settings": dict(settings), "scores": {}}
 
 
 def shortcomings(record: Record) -> dict[str, int]:
-    """Return how many questions failed, lacked a part, were answered by a stand-in, and lack each score."""
+    """Return how many questions failed, were degraded, were answered by a stand-in, and lack each score."""
     failed_scores = {f"without {name}": count for name, count in record["score_errors"].items()}
     counts = {"failed": record["errors"], "degraded": record["degraded"], "by a stand-in": record["stand_ins"]}
     return counts | failed_scores
 
 
 def _costs(examples: Sequence[Example], rows: Rows, price: Price) -> Record:
-    """Return the cost of a question and of 1,000, with the tokens of one; None where nothing that was used has a price.
+    """Return the cost per question and per 1,000, with the tokens per question; None if nothing used has a price.
 
-    The tokens of a question's embedding are estimated: endpoints do not report them question by question.
+    The tokens of a question's embedding are estimated, because endpoints do not report them per question.
     """
     asked = [example for example in examples if example.id in rows and not rows[example.id].error]
     answers = [answer for example in asked if (answer := rows[example.id].answer)]
@@ -105,7 +105,10 @@ def flatten_scores(result: Mapping[str, Any]) -> dict[str, list[float]]:
 
 
 def _values(examples: Sequence[Example], questions: Mapping[str, Any]) -> dict[str, list[float | None]]:
-    """Return the score of every question by metric, None where it has none; metrics that have means alone left out."""
+    """Return the scores of every question by metric, None for a missing score.
+
+    Metrics kept only as means are left out.
+    """
     scores = [questions.get(example.id, {}).get("scores", {}) for example in examples]
     names = dict.fromkeys(name for row in scores for name in row if _is_kept(name))
     return {name: [_round(row.get(name)) for row in scores] for name in names}

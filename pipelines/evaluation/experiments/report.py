@@ -1,7 +1,7 @@
 """An experiment's report: one HTML file that loads nothing.
 
-Its data, styles and drawing are in it. Knows results.json and the metrics' labels. Texts of documents and questions
-reach the page as JSON and are shown as text.
+It contains its data, styles and drawing code. Knows results.json and the metrics' labels. Document and question text
+reaches the page as JSON and is shown as plain text.
 """
 
 import json
@@ -19,14 +19,14 @@ from pipelines.evaluation.experiments.table import score_names_of
 from pipelines.evaluation.metrics import answer_score_order, is_of_hits, label_of
 from pipelines.standalone import StandalonePage
 
-# Questions whose hits the page carries; with more a browser takes seconds to open the file.
+# Questions whose hits the page includes; with more, a browser takes seconds to open the file.
 MOST_QUESTIONS = 1_000
 
 
 def write_report(
     folder: Path, found: Mapping[str, Any], results: Sequence[GateResult | FloorResult] = ()
 ) -> dict[str, Any]:
-    """Write results.json and report.html into `folder`; return the experiment's summary with `results` of the gate."""
+    """Write results.json and report.html into `folder`; return the experiment's summary with the gate's `results`."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "results.json").write_text(json.dumps(found, ensure_ascii=False) + "\n", encoding="utf-8")
     (folder / "report.html").write_text(as_html(found, list(map(str, results))), encoding="utf-8")
@@ -39,12 +39,12 @@ def write_report(
 
 
 def as_html(found: Mapping[str, Any], gate: Sequence[str] = ()) -> str:
-    """Return the report; `gate` are the lines of the gate."""
+    """Return the report; `gate` has the lines of the gate."""
     template, script = (
         Path(__file__).with_name(f"report.{kind}").read_text(encoding="utf-8") for kind in ("html", "js")
     )
     data = {**_page_data(found), "gate": list(gate), **_metric_data(found)}
-    # Its charts set styles of elements as they draw.
+    # Its charts set inline styles as they draw.
     page = StandalonePage.of(
         template, data, script=script, title=f"{found['name']}: experiment", also="style-src 'unsafe-inline'"
     )
@@ -52,7 +52,7 @@ def as_html(found: Mapping[str, Any], gate: Sequence[str] = ()) -> str:
 
 
 def _metric_data(found: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what the page knows of metrics: their labels, which are of hits, and which may stand for the answers."""
+    """Return the page's data on metrics: labels, hit metrics, and the answer metrics in order of preference."""
     columns = score_names_of(found)
     return {
         "labels": {name: label_of(name) for name in columns},
@@ -62,7 +62,7 @@ def _metric_data(found: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _page_data(found: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what the page draws; of very many questions the hits of those alone on which the runs differ most."""
+    """Return the data that the page draws; with too many questions, only the hits on which the runs differ most."""
     drawn = {*_most_different(found)}
     return {**found, "runs": [_without_hits(run, drawn) for run in found["runs"]]}
 

@@ -1,7 +1,7 @@
 """Runs a sweep: evaluates each cell on the index it needs, and compares the records.
 
-Plain values in, one object out. A cell that fails becomes a record with its error and stops nothing; what an earlier
-run asked is not asked again.
+Takes plain values and returns one object. A failed cell becomes a record with its error and does not stop the others.
+Questions that an earlier run asked are not asked again.
 """
 
 import math
@@ -27,11 +27,11 @@ from pipelines.text.tables import with_interval
 
 @dataclass(frozen=True, slots=True)
 class ExperimentOptions:
-    """How an experiment runs and what it is compared by.
+    """How an experiment runs and how its runs are compared.
 
-    `metric` ranks the runs ("": the study's at 9 hits); `baseline` names the run of the sweep to compare with ("": the
-    first measured one). `environment` are the settings that cells do not name. `explain` returns the message of an
-    error, for records and progress.
+    `metric` ranks the runs ("": the study's metric at 9 hits). `baseline` names the run to compare with ("": the first
+    measured one). `environment` has the settings that cells do not set. `explain` returns the message of an error for
+    records and progress lines.
     """
 
     metric: str = ""
@@ -50,9 +50,10 @@ def run_experiment(
     options: ExperimentOptions = ExperimentOptions(),
     progress: Progress = silent,
 ) -> dict[str, Any]:
-    """Return the records of all cells with their differences and effects, as results.json has them.
+    """Return the records of all cells with their differences and effects, in the format of results.json.
 
-    `progress` gets lines for a person. Raises UnknownRun for a metric or a baseline that it will not have.
+    `progress` receives lines for a person. Raises UnknownRun for a metric or baseline that the experiment will not
+    have.
     """
     check_names(sweep, options.metric, options.baseline)
     metric = options.metric or main_metric(sweep.ks)
@@ -62,12 +63,12 @@ def run_experiment(
 
 
 def plan_experiment(store: Store, sweep: Sweep, examples: Sequence[Example], indexes: SweepIndexes) -> dict[str, Any]:
-    """Return which index each cell searches, which cells will fail, and which indexes will be built; change nothing."""
+    """Return which index each cell searches, which cells will fail, and which indexes must be built; change nothing."""
     plan: dict[str, Any] = {"questions": len(examples), "runs": {}, "failing": {}}
     for cell in sweep.cells:
         try:
             plan["runs"][cell.name] = indexes.name_for(cell.index)
-        except Exception as error:  # as a run it would fail with the same error
+        except Exception as error:  # a run would fail with the same error
             plan["failing"][cell.name] = f"{type(error).__name__}: {error}"
     wanted = sorted(set(plan["runs"].values()) - {sweep.collection})
     plan["to_build"] = [name for name in wanted if name not in store.copies(sweep.collection)]
@@ -92,7 +93,7 @@ class CellRunner:
         began = time.perf_counter()
         try:
             record = self._measure(cell)
-        except Exception as error:  # whatever it is, the other cells can be measured
+        except Exception as error:  # the other cells can still be measured
             message = self.options.explain(error)
             self.progress(f"{where}: failed: {message}")
             return failed_record(cell, self._settings(cell, {}), error, message)
@@ -131,5 +132,5 @@ class CellRunner:
         return measured_record(cell, settings, {**searched, **stats}, self.examples, rows, plan, price, **more)
 
     def _settings(self, cell: Cell, index: Mapping[str, Any]) -> dict[str, Any]:
-        """Return everything that the cell was made with."""
+        """Return all settings of the cell."""
         return {**public_settings(cell.configuration(self.options.environment)), **index, **cell.index}

@@ -1,7 +1,7 @@
 """Reads a sweep file: shared settings, grids and single runs to compare.
 
-The file is YAML: `base` holds the shared settings. A file that can't be used is refused before anything is measured.
-Knows no database and no index.
+The file is YAML; `base` has the shared settings. An invalid file is rejected before anything is measured. Knows no
+database and no index.
 """
 
 import itertools
@@ -22,14 +22,14 @@ from pipelines.indexing.collection import IndexChoices
 from pipelines.records import IndexSettings, digest
 from pipelines.text.mistakes import describe_mistakes, suggest
 
-# The numbers of chunks of the study: 1 to 13, and 18 for its 13 + 5 of lexical search.
+# The numbers of chunks in the study: 1 to 13, and 18 for its 13 plus 5 from lexical search.
 KS = (1, 3, 5, 9, 13, 18)
-# Settings of a machine, which change no answer; and keys, which a file and its report must not show.
+# Machine settings, which change no answer, and API keys, which a file and its report must not show.
 OF_THE_MACHINE = (
     "collection", "home", "retrieval.patience_s", "embedding.device", "embedding.threads", "reranker.device",
 )  # fmt: skip
 SECRETS = ("embedding.key", "llm.key", "reranker.key")
-# Values that an index gets when it is built, and what its collection says of its pages.
+# Values that an index gets when it is built, and settings of the collection's pages.
 OF_THE_INDEX_ITSELF = ("identity", "sectioning", "html")
 INDEX = tuple(f.name for f in fields(IndexSettings) if f.name not in OF_THE_INDEX_ITSELF)
 ANSWERING = tuple(
@@ -43,7 +43,7 @@ class BadSweep(ValueError):
 
 
 class _UniqueKeyLoader(yaml.SafeLoader):
-    """Refuses a repeated key: YAML's own loader drops the first one, and its runs with it."""
+    """Rejects a repeated key: YAML's own loader drops the first one, and its runs with it."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         seen = set()
@@ -71,7 +71,7 @@ Grid = Annotated[dict[str, Any], Field(min_length=1)]
 
 
 class SweepFile(BaseModel):
-    """The keys of a sweep file. Settings and their values are checked as those of its cells."""
+    """The keys of a sweep file. Settings and their values are validated with the cells."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -97,7 +97,7 @@ class SweepFile(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One configuration of a sweep: `settings` are all its values in the file, `varied` those that set it apart.
+    """One configuration of a sweep: `settings` are all its values in the file, `varied` the ones that set it apart.
 
     `labels` are the values of `varied` in few words.
     """
@@ -109,18 +109,18 @@ class Cell:
 
     @property
     def index(self) -> dict[str, Any]:
-        """Its settings of the index; none means the live index."""
+        """Its index settings; empty means the live index."""
         return {name: value for name, value in self.settings.items() if name in INDEX}
 
     def configuration(self, environment: Mapping[str, Any]) -> AnswerSettings:
-        """Return the environment's settings with those of the cell over them. Raises ValidationError."""
+        """Return the environment's settings, overridden by the cell's. Raises ValidationError."""
         own = {name: value for name, value in self.settings.items() if name in ANSWERING}
         return AnswerSettings.model_validate({**environment, **own})
 
 
 @dataclass(frozen=True, slots=True)
 class Sweep:
-    """What is compared: `cells` over the questions of `datasets`, at the depths `ks`, and their answers if `answers`.
+    """A comparison: `cells` over the questions of `datasets`, at the depths `ks`, with answers if `answers`.
 
     `judge` is the agent whose model judges the answers in `dimensions` ("": none).
     """
@@ -146,9 +146,9 @@ class Sweep:
 
 
 def read_sweep(path: Path, environment: Mapping[str, Any] | None = None) -> Sweep:
-    """Return the sweep of a file. `environment` holds the settings that cells don't name. Raises BadSweep.
+    """Return the sweep in a file. `environment` has the settings that cells don't set. Raises BadSweep.
 
-    Its `dataset`, one file or a list of them, is relative to the file's folder.
+    Its `dataset`, one file or a list, is relative to the file's folder.
     """
     try:
         with path.open(encoding="utf-8") as file:
@@ -185,7 +185,7 @@ def sweep_from(data: Mapping[str, Any], folder: Path, environment: Mapping[str, 
 
 
 def _check_keys(data: Mapping[str, Any], keys: Sequence[str], where: str) -> None:
-    """Refuse keys that are not among `keys`."""
+    """Reject keys that are not among `keys`."""
     for key in data:
         if key in SECRETS:
             raise BadSweep(f"{where}{key}: keys do not belong in a file: set {variable_of(key)}")
@@ -211,7 +211,7 @@ def _settings(value: Mapping[str, Any], where: str) -> dict[str, Any]:
 
 
 def _cells(file: SweepFile) -> Iterator[Cell]:
-    """Yield every configuration of the file, those of grids first."""
+    """Yield every configuration of the file, grids first."""
     base = _settings(file.base, "base")
     for grid in file.grid:
         yield from _product(base, grid)
@@ -255,7 +255,7 @@ def label(value: Any) -> str:
 
 
 def _drop_repeated(cells: Iterator[Cell]) -> Iterator[Cell]:
-    """Yield the cells whose settings no earlier one has; a run's name goes to the one that is kept."""
+    """Yield the cells without duplicate settings; a run's name is kept."""
     kept: dict[str, Cell] = {}
     for cell in cells:
         key = json.dumps(cell.settings, sort_keys=True, default=str)
@@ -280,7 +280,7 @@ def _name_cells(cells: Iterator[Cell]) -> Iterator[Cell]:
 
 
 def _check_cells(cells: Sequence[Cell], environment: Mapping[str, Any], judge: str) -> None:
-    """Refuse values that no configuration can have, and a judge that one of them does not know."""
+    """Reject values that no configuration can have, and a judge that a configuration lacks."""
     for cell in cells:
         model: type[BaseModel] = IndexChoices
         try:

@@ -1,6 +1,6 @@
-"""Turns an experiment's runs into tables, for a terminal and for a page of Markdown.
+"""Formats an experiment's runs as tables, for a terminal and for a Markdown page.
 
-Knows results.json and nothing else.
+Knows only results.json.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -13,19 +13,19 @@ from pipelines.evaluation.metrics import answer_metrics, hit_metrics, is_of_hits
 from pipelines.text.tables import TextTable, as_columns, in_cell, split_between, with_interval
 from pipelines.text.tables import as_markdown as table_as_markdown
 
-# A heading, and what stands below it for a measured run.
+# A heading, and a function that formats the cell of a measured run.
 Column = tuple[str, Callable[[Record], str]]
 
 
 def score_names_of(found: Mapping[str, Any]) -> list[str]:
-    """Return the scores that any run has."""
+    """Return the names of the scores that any run has."""
     return list(dict.fromkeys(name for run in found["runs"] for name in run["scores"]))
 
 
 def score_columns(found: Mapping[str, Any]) -> dict[str, str]:
-    """Return the scores of hits that a table shows, with their headings.
+    """Return the hit scores that a table shows, with their headings.
 
-    The experiment's metric at each k, or whatever it is, and the metrics that stand beside it.
+    These are the experiment's metric at each k, or just the metric if it has no k, and the metrics marked `beside`.
     """
     names = score_names_of(found)
     family, _, k = found["metric"].partition("@")
@@ -37,7 +37,7 @@ def score_columns(found: Mapping[str, Any]) -> dict[str, str]:
 
 
 def answer_columns(found: Mapping[str, Any]) -> dict[str, str]:
-    """Return the scores of answers that any run has, with their headings."""
+    """Return the answer scores that any run has, with their headings."""
     names = score_names_of(found)
     ordered = dict.fromkeys([*(metric.name for metric in answer_metrics()), *names])
     return {name: label_of(name) for name in ordered if name in names and not is_of_hits(name)}
@@ -47,7 +47,7 @@ def answer_columns(found: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _tabulate(found: Mapping[str, Any], title: str, columns: Sequence[Column]) -> TextTable:
-    """Return a row for each run by its score in the experiment's metric; failed ones last, with their errors."""
+    """Return a row for each run, sorted by the experiment's metric; failed runs come last, with their errors."""
     runs = sorted(found["runs"], key=lambda run: -run["scores"].get(found["metric"], [-1])[0])
     rows = [
         [run["name"], *(cell(run) for _, cell in columns)]
@@ -63,12 +63,12 @@ def _failure(run: Record) -> str:
 
 
 def _shown(part: str, name: str, form: Callable[[Any], str], missing: str = "") -> Callable[[Record], str]:
-    """Return what stands in a cell of a run's `part`, such as its scores, for `name`."""
+    """Return a function that formats the value `name` in a run's `part`, such as its scores."""
     return lambda run: missing if (value := (run.get(part) or {}).get(name)) is None else form(value)
 
 
 def _seconds(step: str) -> Callable[[Record], str]:
-    """Return the median seconds of the questions that a model replied to, or of all where none did."""
+    """Return a function for the median seconds of questions with a model's reply, or of all if there are none."""
 
     def cell(run: Record) -> str:
         timings = (run.get("model") or run)["timings"]
@@ -86,7 +86,7 @@ MILLISECONDS: Column = ("ms", lambda run: f"{run['timings']['total']['p50'] * 10
 
 
 def _bold(form: str) -> Callable[[Sequence[float]], str]:
-    """Return how the score looks that the runs are ranked by: its value is bold."""
+    """Return a formatter for the score that the runs are ranked by: its value is bold."""
     return lambda score: "**{}** {}".format(*with_interval(score, form).split(" ", 1))
 
 
@@ -113,7 +113,7 @@ def as_text(found: Mapping[str, Any]) -> str:
 
 
 def stand_ins(found: Mapping[str, Any]) -> list[str]:
-    """Return which runs measure their models in part only, because these failed for some questions."""
+    """Return warnings for runs whose models failed on some questions, so that their scores mix in other agents."""
     return [
         f"WARNING: {run['name']}: a model failed for {run['stand_ins']:,} questions, which another agent answered"
         for run in found["runs"]
@@ -122,7 +122,7 @@ def stand_ins(found: Mapping[str, Any]) -> list[str]:
 
 
 def plan_as_text(plan: Mapping[str, Any]) -> str:
-    """Return the plan of an experiment for a person."""
+    """Return the plan of an experiment as text."""
     lines = [f"  {name}: {index}" for name, index in plan["runs"].items()]
     lines += [f"  {name}: will fail: {error}" for name, error in plan["failing"].items()]
     head = f"dry run: {plan['questions']:,} questions, {len(lines)} runs"
@@ -133,9 +133,9 @@ def plan_as_text(plan: Mapping[str, Any]) -> str:
 
 
 def as_markdown(found: Mapping[str, Any]) -> str:
-    """Return the runs as tables, best first: of their hits, and of their answers.
+    """Return the runs as tables, best first: their hits, then their answers.
 
-    An experiment that is ranked by a score of the answers has no table of hits.
+    An experiment that is ranked by an answer score has no table of hits.
     """
     of_answers = bool(answer_columns(found))
     parts = [
@@ -171,7 +171,7 @@ def _described(found: Mapping[str, Any]) -> str:
 
 
 def _answer_table(found: Mapping[str, Any]) -> TextTable:
-    """Return the scores of the answers with their intervals, and what an answer took."""
+    """Return the answer scores with their intervals, and the time, tokens and cost of an answer."""
     metric, plain, forms = found["metric"], partial(with_interval, form=".2f"), {found["metric"]: _bold(".2f")}
     to_baseline = f"{label_of(metric)} to {found['baseline'] or 'none'}"
     difference = _shown("against", metric, partial(with_interval, form="+.2f"))
@@ -195,21 +195,21 @@ def _answer_table(found: Mapping[str, Any]) -> TextTable:
 
 
 def write_into_page(path: Path, name: str, text: str) -> None:
-    """Put `text` between the marks of experiment `name`; a missing page is made, the rest of a page stays.
+    """Put `text` between the markers of experiment `name`; create a missing page, and keep the rest of an existing one.
 
-    Raises NoPlace for a page without the marks.
+    Raises NoPlace for a page without the markers.
     """
     before, after = split_page(path, name)
     path.write_text(f"{before}{text}{after}", encoding="utf-8")
 
 
 def split_page(path: Path, name: str) -> tuple[str, str]:
-    """Return what stands before and after the place of experiment `name`, its marks included. Raises NoPlace."""
+    """Return the page before and after the section of experiment `name`, including its markers. Raises NoPlace."""
     begin, end = (f"<!-- experiment {name}: {mark} -->" for mark in ("begin", "end"))
     page = path.read_text(encoding="utf-8") if path.exists() else f"# Quality\n\n{begin}\n{end}\n"
     return split_between(page, begin, end, path)
 
 
 def file_name(name: str) -> str:
-    """Return the name of an experiment as that of a folder."""
+    """Return the name of an experiment as a folder name."""
     return "".join(c if c.isalnum() or c in "-_." else "-" for c in name)

@@ -1,1 +1,1 @@
-"""Scores answers by a language model, and checks how far that model can be trusted."""
+"""Scores answers with a language model, and checks how far that model can be trusted."""

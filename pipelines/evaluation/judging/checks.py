@@ -1,7 +1,7 @@
-"""Checks a judge: whether order, length or author sway it, and whether people agree with it.
+"""Checks a judge: whether order, length or author biases it, and whether people agree with it.
 
-The biases are those of Zheng et al., "Judging LLM-as-a-Judge with MT-Bench and Chatbot Arena" (NeurIPS 2023). Knows a
-judge and texts; not how the answers were made.
+The biases come from Zheng et al., "Judging LLM-as-a-Judge with MT-Bench and Chatbot Arena" (NeurIPS 2023). Knows a
+judge and strings; does not know how the answers were made.
 """
 
 import math
@@ -19,14 +19,14 @@ from pipelines.records import Answer
 from pipelines.text.cleaning import clean_for_model
 
 AT_ONCE = 4
-# "Substantial" agreement begins here (Landis and Koch, Biometrics 1977).
+# "Substantial" agreement starts here (Landis and Koch, Biometrics 1977).
 LEAST_KAPPA = 0.6
 BETTER = {"type": "string", "enum": ["A", "B", "tie"]}
 SCHEMA = object_schema({"reasoning": {"type": "string"}, "better": BETTER})
 
 
 class GradedAnswer(NamedTuple):
-    """An answer, and the grade of 1 to 5 that a person gave it."""
+    """An answer with a person's grade from 1 to 5."""
 
     example: Example
     text: str
@@ -35,10 +35,10 @@ class GradedAnswer(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class JudgeFinding:
-    """The result of one check. `value` is the bias, 0 for a fair judge; of agreement it is Cohen's kappa, at best 1.
+    """The result of one check. `value` is the bias, 0 for a fair judge; for agreement it is Cohen's kappa, at best 1.
 
-    `low` to `high` is its 95 % interval over questions. `passed` is False where the interval shows a bias, or kappa is
-    below LEAST_KAPPA. `skipped` says why nothing was measured, and then nothing passed.
+    `low` to `high` is its 95 % interval over questions. `passed` is False if the interval shows a bias, or if kappa is
+    below LEAST_KAPPA. `skipped` says why nothing was measured; such a check has not passed.
     """
 
     check: str
@@ -56,9 +56,9 @@ class NoChoice(UnusableReply):
 
 
 async def check_position(judge: Judge, pairs: Sequence[tuple[str, str, str]]) -> JudgeFinding:
-    """Show (question, answer, other answer) in both orders: how much more often does the first place win?
+    """Show (question, answer, other answer) in both orders, and measure how much more often the first place wins.
 
-    Only pairs count whose winner changes with the order: a better answer wins in both.
+    Only pairs whose winner changes with the order count: a better answer wins in both.
     """
 
     async def choose(shown: tuple[str, str, str]) -> str | None:
@@ -76,7 +76,7 @@ async def check_position(judge: Judge, pairs: Sequence[tuple[str, str, str]]) ->
 
 
 def parse_choice(text: str) -> str:
-    """Return "A", "B" or "tie" of a JSON object with `better`. Raises NoChoice."""
+    """Return "A", "B" or "tie" from a JSON object with `better`. Raises NoChoice."""
     named = {str(found["better"]).strip().lower() for found in read_objects(clean_for_model(text), ("better",))}
     choice = {"a": "A", "b": "B", "tie": "tie"}.get(named.pop()) if len(named) == 1 else None
     if choice is None:
@@ -85,7 +85,7 @@ def parse_choice(text: str) -> str:
 
 
 async def check_verbosity(judge: Judge, answers: Sequence[tuple[Example, str]]) -> JudgeFinding:
-    """How much higher does the judge score the same answers at more than twice their length?"""
+    """Measure how much higher the judge scores the same answers at more than twice their length."""
     plain = await score(judge, answers)
     longer = await score(judge, [(example, PADDED.format(text=text)) for example, text in answers])
     scored = [(b, a) for a, b in zip(plain, longer, strict=True) if a is not None and b is not None]
@@ -96,10 +96,10 @@ async def check_verbosity(judge: Judge, answers: Sequence[tuple[Example, str]]) 
 async def check_self_preference(
     judges: Mapping[str, Judge], examples: Sequence[Example], texts: Mapping[str, Sequence[str]]
 ) -> JudgeFinding:
-    """How much higher do two models score their own answers than each other's, beyond what both agree on?
+    """Measure how much higher two models score their own answers than each other's, beyond what both agree on.
 
     `texts[name]` are the answers of the model of `judges[name]` to `examples`, "" for none. In this difference of
-    differences a strict judge and a good model cancel out; which of the two is the fond one it can't tell.
+    differences, a strict judge and a good model cancel out. It can't tell which of the two is biased.
     """
     one, other = judges
     pairs = ((one, one), (other, one), (one, other), (other, other))
@@ -111,7 +111,7 @@ async def check_self_preference(
 
 
 async def check_agreement(judge: Judge, graded: Sequence[GradedAnswer]) -> JudgeFinding:
-    """How well does the judge agree with people: Cohen's kappa with quadratic weights, over steps of half a point."""
+    """Measure agreement with people: Cohen's kappa with quadratic weights, in steps of half a point."""
     from sklearn.metrics import cohen_kappa_score
 
     scores = await score(judge, [(one.example, one.text) for one in graded])
@@ -128,7 +128,7 @@ async def check_agreement(judge: Judge, graded: Sequence[GradedAnswer]) -> Judge
 
 
 async def score(judge: Judge, answers: Sequence[tuple[Example, str]]) -> list[float | None]:
-    """Return the judge's score of each answer in its first dimension, None where there is none."""
+    """Return the judge's score of each answer in its first dimension, None for a missing score."""
 
     async def one(pair: tuple[Example, str]) -> float | None:
         example, text = pair

@@ -1,7 +1,7 @@
-"""Dimensions that answers are judged in: names with prompts.
+"""Dimensions for judging answers: names with prompts.
 
-An example and an answer fill a prompt; the prompts stand in dimensions.yaml. Knows texts; no model and no scores. Text
-of readers, pages and models stands between tags that it can't close.
+A prompt is filled from an example and an answer; the prompts are in dimensions.yaml. Knows strings; knows no model and
+no scores. Text from readers, pages and models is quoted between tags that it can't close.
 """
 
 import re
@@ -33,12 +33,12 @@ class BadDimension(ValueError):
 
 
 class NotJudgeable(ValueError):
-    """An answer lacks what a dimension judges it by; the message says what, and how to get it."""
+    """An answer lacks a part that a dimension needs; the message says which, and how to get it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Dimension:
-    """What is judged: a name and a prompt with {answer} and any of {question}, {reference} and {context}."""
+    """A criterion: a name and a prompt with {answer} and any of {question}, {reference} and {context}."""
 
     name: str
     template: Template
@@ -71,7 +71,7 @@ DIMENSIONS: Mapping[str, Dimension] = {
 
 
 def quote(text: str) -> str:
-    """Return a text that can stand between tags: nothing in it is invisible or closes them."""
+    """Return a string that is safe between tags: it has no invisible characters and can't close a tag."""
     return _TAG.sub("&lt;", clean_for_model(text)).strip()
 
 
@@ -88,7 +88,7 @@ def _context(answer: Answer) -> str:
 
 
 def dimension_of(given: str | Dimension) -> Dimension:
-    """Return a dimension, by name if it is a built-in one. Raises BadDimension."""
+    """Return a dimension, looked up by name if it is built in. Raises BadDimension."""
     if isinstance(given, Dimension):
         return given
     if given not in DIMENSIONS:
@@ -97,7 +97,7 @@ def dimension_of(given: str | Dimension) -> Dimension:
 
 
 def parse_dimensions(text: str) -> tuple[Dimension, ...]:
-    """Return the dimensions of a list such as "quality,brevity=brevity.txt": built-in names, or NAME=FILE of a prompt.
+    """Return the dimensions in a list like "quality,brevity=brevity.txt": built-in names, or NAME=FILE with a prompt.
 
     Raises BadDimension and TemplateError.
     """

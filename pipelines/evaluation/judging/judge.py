@@ -1,7 +1,7 @@
-"""Judges answers by a language model: scores from 1 to 5 with their reasoning.
+"""Judges answers with a language model: scores from 1 to 5, with their reasoning.
 
-Knows prompts, a model and a cache; not how the answers were made. A judgement that fails is an error with its reason,
-never a score: 0 or NaN would count as one.
+Knows prompts, a model and a cache; does not know how the answers were made. A failed judgement is an error with its
+reason and never a score, because 0 or NaN would count as one.
 """
 
 import asyncio
@@ -22,10 +22,10 @@ log = logging.getLogger(__name__)
 
 
 class Judge:
-    """Judges answers with `llm` in `dimensions`, at most `at_once` calls at a time; works from any event loop.
+    """Judges answers with `llm` in `dimensions`, with at most `at_once` concurrent calls; works from any event loop.
 
-    A judgement with the same dimension, prompt, model, question, answer and reference or context is taken from `cache`;
-    errors are not kept. `warnings` collects what a reader of the scores should know. Raises BadDimension.
+    A judgement with the same dimension, prompt, model, question, answer and reference or context is taken from `cache`.
+    Errors are not cached. `warnings` has notes that a reader of the scores should know. Raises BadDimension.
     """
 
     def __init__(
@@ -42,12 +42,12 @@ class Judge:
 
     @property
     def identity(self) -> str:
-        """The name of everything that scores depend on beside the answers: the model, the dimensions, their prompts."""
+        """Identifies everything except the answers that scores depend on: the model, the dimensions, their prompts."""
         prompts = digest(SYSTEM, *(part for d in self.dimensions for part in (d.name, d.template.text)))
         return f"{self.llm.model}: {', '.join(d.name for d in self.dimensions)} ({prompts[:8]})"
 
     async def judge(self, example: Example, answer: Answer) -> Mapping[str, Judgement]:
-        """Return the judgement of `answer` in each dimension, by its name. Raises only what the cache raises."""
+        """Return the judgement of `answer` in each dimension, by name. Raises only errors of the cache."""
         self._warn_of_own_answer(answer)
         found = await asyncio.gather(*(self._judge(dimension, example, answer) for dimension in self.dimensions))
         return {judgement.dimension: judgement for judgement in found}
@@ -89,7 +89,7 @@ class Judge:
 
 
 def same_model(one: str, other: str) -> bool:
-    """Return whether two names mean one model, whatever their provider's prefix, date and case."""
+    """Return whether two names mean the same model, ignoring provider prefix, date and case."""
     return _bare(one) == _bare(other)
 
 

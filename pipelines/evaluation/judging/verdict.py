@@ -1,7 +1,7 @@
-"""Reads a judge's verdict, a score with its reasoning, from a model's reply.
+"""Parses a judge's verdict, a score with its reasoning, from a model's reply.
 
-The model is asked for JSON by schema; one that can't follow it writes damaged JSON or `Score: 4/5`. Anything else, and
-anything doubtful, is no verdict: asking again costs a call, a wrong score costs the evaluation.
+The model is asked for JSON with a schema. Models that can't follow it write damaged JSON or `Score: 4/5`. Other or
+ambiguous replies count as no verdict: asking again costs one call, but a wrong score spoils the evaluation.
 """
 
 import re
@@ -23,21 +23,22 @@ _REASON = re.compile(r"^\W*reasoning\b[\s*_]*[:=]", re.IGNORECASE)
 
 
 class NoVerdict(UnusableReply):
-    """A judge's reply holds no score, several different scores, or a score that is not on the scale."""
+    """A judge's reply has no score, several different scores, or a score outside the scale."""
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """A score of the scale that was asked for, and the reasoning for it."""
+    """A score on the requested scale, and the reasoning for it."""
 
     score: Score
     reasoning: str
 
 
 def parse_verdict(text: str, lowest: int = LOWEST, highest: int = HIGHEST) -> Verdict:
-    """Return the verdict in `text`: a JSON object with `score`, however damaged, or `Score: 4/5`.
+    """Return the verdict in `text`: a JSON object with `score`, possibly damaged, or `Score: 4/5`.
 
-    Raises NoVerdict: no score, scores that differ, a score outside of `lowest` to `highest` or on another scale.
+    Raises NoVerdict if there is no score, if scores differ, or if a score is not between `lowest` and `highest` or is
+    on another scale.
     """
     text = clean_for_model(text).strip()
     objects = read_objects(text, ("score",))

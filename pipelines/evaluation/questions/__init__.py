@@ -1,1 +1,1 @@
-"""Makes data sets out of a collection: questions, their sources and reference answers."""
+"""Makes data sets from a collection: questions, their sources and reference answers."""

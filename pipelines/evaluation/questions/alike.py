@@ -1,6 +1,6 @@
-"""Groups questions that are one question in several wordings, and items that share a key.
+"""Groups questions that are the same in different words, and items that share a key.
 
-Knows questions as words; not what they are grouped for.
+Knows questions as sets of words; does not know what the groups are for.
 """
 
 from collections import Counter
@@ -10,13 +10,16 @@ import numpy as np
 
 from pipelines.answering.routing.classifier import words
 
-# Questions whose words overlap so much (Jaccard) are one question in two wordings. At 0.8 the inspected pairs of the
-# Ray assistant's questions differ in an article, a typo or a mark; at 0.6 many ask different things.
+# Questions with at least this word overlap (Jaccard) are the same question in two wordings. At 0.8 the inspected pairs
+# of the Ray assistant's questions differ in an article, a typo or punctuation; at 0.6 many ask different things.
 ALIKE = 0.8
 
 
 def question_groups(questions: Sequence[str], share: float = ALIKE) -> list[int]:
-    """Return the group of each question: those whose sets of words overlap by `share`, over however many others."""
+    """Return the group of each question.
+
+    Questions whose word sets overlap by `share` are linked, also through others.
+    """
     bags = [frozenset(words(question).split()) for question in questions]
     alike = (
         (one, other)
@@ -27,9 +30,9 @@ def question_groups(questions: Sequence[str], share: float = ALIKE) -> list[int]
 
 
 def _pairs_to_compare(bags: Sequence[frozenset[str]], share: float) -> set[tuple[int, int]]:
-    """Return the pairs that share one of their rarest words: no other can overlap by `share`.
+    """Return the pairs that share one of their rarest words; no other pair can overlap by `share`.
 
-    (Prefix filtering; Chaudhuri, Ganti and Kaushik, 2006.)
+    This is prefix filtering (Chaudhuri, Ganti and Kaushik, 2006).
     """
     counts = Counter(word for bag in bags for word in bag)
     holders: dict[str, list[int]] = {}
@@ -43,7 +46,7 @@ def _pairs_to_compare(bags: Sequence[frozenset[str]], share: float) -> set[tuple
 
 
 def connected_groups(count: int, pairs: Iterable[tuple[int, int]]) -> list[int]:
-    """Return the group of each of `count` items: the place of the first item that it is connected to by `pairs`."""
+    """Return the group of each of `count` items: the index of the first item that `pairs` connects it to."""
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
@@ -55,7 +58,7 @@ def connected_groups(count: int, pairs: Iterable[tuple[int, int]]) -> list[int]:
 
 
 def pairs_sharing(keys: Iterable[Iterable[Hashable]]) -> Iterator[tuple[int, int]]:
-    """Yield each item with the first item that has one of its `keys`, as places."""
+    """Yield each item with the first item that has one of its `keys`, as indices."""
     first: dict[Hashable, int] = {}
     for place, of_item in enumerate(keys):
         for key in of_item:

@@ -1,7 +1,7 @@
-"""Chooses example questions of a collection from its own headings: what a new reader may want to know.
+"""Chooses example questions for new readers of a collection, from its headings.
 
-Knows sections and how often their pages are linked to; no model and no database. Fewer questions are better than odd
-ones: a collection may have none.
+Knows sections and how often their pages are linked to; knows no model and no database. Fewer questions are better than
+odd ones, so a collection may have none.
 """
 
 import math
@@ -15,15 +15,15 @@ from pipelines.evaluation.questions.headings import PHRASES, VERBS, WORDS, headi
 from pipelines.store import SectionStart
 
 MOST = 6
-# Candidates that are compared with each other; the rest has lower scores than those that are ever chosen.
+# Candidates that are compared with each other; the rest score too low to be chosen.
 _COMPARED = 150
-# Characters of a question that fits on two lines of a phone.
+# Maximum characters of a question, so that it fits on two lines of a phone.
 _MOST_CHARACTERS = 70
-# How common a word is that is in the headings of a few pages of many, and one that is what the site is about.
+# Commonness of a word that is in the headings of a few of many pages, and of a word for the site's main subject.
 _KNOWN, _EVERYWHERE = 0.6, 0.85
-# "Überblick", "简介": short headings name a kind of section.
+# "Überblick", "简介": shorter headings name only a kind of section.
 _FEWEST_LETTERS = 10
-# A page with more sections is all of a site on one page.
+# A page with more sections is a whole site on one page.
 _MOST_SECTIONS = 200
 
 
@@ -31,17 +31,17 @@ def _singular(word: str) -> str:
     return word if word.endswith("ss") or len(word) < 4 else word.removesuffix("s")
 
 
-# Words of a question that say nothing about its subject, and those that name one only together with others.
+# Words that say nothing about a question's subject, and words that name one only together with others.
 _EMPTY, _VAGUE = (frozenset(map(_singular, WORDS[name])) for name in ("empty", "vague"))
-# What a person does not say: names in code, markup, a dash, numbers of two digits.
+# Signs that a person did not write it: names in code, markup, a dash, numbers of two digits.
 _CODE = re.compile(r"[_./\\<>{}()\[\]=@#$&|*—–:;\"“”]|[a-z][A-Z]|\d\d|\bclass\b", re.ASCII)
-# "CREATE INDEX — define a new index": the purpose of a command.
+# The purpose of a command, as in "CREATE INDEX — define a new index".
 _COMMAND = re.compile(r"^[\w .-]{2,40} [—–] (?P<clause>[a-z]+ [a-zA-Z -]{6,60})$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
 class ExampleQuestion:
-    """A question with the page that answers it; `about` are the words that say what it is about."""
+    """A question with the page that answers it; `about` are the words that name its subject."""
 
     question: str
     url: str
@@ -50,7 +50,7 @@ class ExampleQuestion:
 
 
 def choose_examples(sections: Iterable[SectionStart], most: int = MOST) -> list[ExampleQuestion]:
-    """Return at most `most` questions about different things, best first."""
+    """Return at most `most` questions on different subjects, best first."""
     found = sorted(_candidates(list(sections)), key=lambda example: (-example.score, example.question))[:_COMPARED]
     chosen: list[ExampleQuestion] = []
     while found and len(chosen) < most:
@@ -80,7 +80,10 @@ def _candidates(sections: Sequence[SectionStart]) -> Iterable[ExampleQuestion]:
 
 
 def _commonness(sections: Sequence[SectionStart]) -> Mapping[str, float]:
-    """Return how common each word is in the headings of a collection, 0 to 1: what it is about is in many of them."""
+    """Return how common each word is in the headings of a collection, 0 to 1.
+
+    Words for its subject are in many of them.
+    """
     pages: dict[str, set[str]] = {}
     for section in sections:
         for word in re.findall(r"[\w’'-]+", " ".join((section.title, *section.headings[-1:])).lower()):
@@ -90,10 +93,10 @@ def _commonness(sections: Sequence[SectionStart]) -> Mapping[str, float]:
 
 
 def _questions(section: SectionStart, casing: "Casing") -> list[str]:
-    """Return the questions that a section answers, as a person writes them."""
+    """Return the questions that a section answers, phrased as a person would write them."""
     heading, text = section.headings[-1], section.text
     if section.language and not section.language.lower().startswith("en"):
-        return [heading] if len(heading) >= _FEWEST_LETTERS else []  # the forms of its language are not known
+        return [heading] if len(heading) >= _FEWEST_LETTERS else []  # no question forms for this language
     made = [_from_command(f"{heading}\n{text}"), *heading_questions(section.headings, text)]
     made = made if any(made) else [_from_task(heading, text)]
     names = text if len(section.headings) == 1 else f"{section.headings[0]}\n{text}"
@@ -105,7 +108,7 @@ def _questions(section: SectionStart, casing: "Casing") -> list[str]:
 
 
 def _is_odd(question: str) -> bool:
-    """Return whether a question asks for no task and no thing: "How do I serve and offline?"."""
+    """Return whether a question names neither a task nor a thing, like "How do I serve and offline?"."""
     second = re.match(r"How do I \w+ and (\w+)", question)
     return bool(PHRASES["odd"].search(question) or (second and second[1] not in VERBS))
 
@@ -125,9 +128,9 @@ def _from_task(heading: str, text: str) -> str:
 
 
 def _is_certain(question: str, heading: str, text: str) -> bool:
-    """Return whether "How do I aggregate functions?" was not made of "Aggregate Functions", which are a thing.
+    """Return False if a noun was read as a verb: "How do I aggregate functions?" from "Aggregate Functions".
 
-    A heading that begins with a base form is taken for a task if its text uses the word as a verb.
+    A heading that begins with a base form counts as a task if its text uses the word as a verb.
     """
     start = re.match(r"How do I (\w+)", question)
     verb = start[1] if start else ""
@@ -137,7 +140,7 @@ def _is_certain(question: str, heading: str, text: str) -> bool:
 
 
 class Casing:
-    """Tells the names among capitalized words by how a collection writes them inside its sentences."""
+    """Recognizes names among capitalized words by how a collection writes them inside sentences."""
 
     def __init__(self, texts: Iterable[str]) -> None:
         self._written: Counter[str] = Counter()
@@ -151,7 +154,7 @@ class Casing:
 
 
 def _in_sentence_case(question: str, text: str, casing: Casing) -> str:
-    """Return the question with the words in lower case that headings alone capitalize."""
+    """Return the question with words in lower case that are capitalized only in headings."""
 
     def lowered(match: re.Match[str]) -> str:
         word, before, after = match[0], question[: match.start()].split(), question[match.end() :].strip(" ?").split()
@@ -163,7 +166,7 @@ def _in_sentence_case(question: str, text: str, casing: Casing) -> str:
 
 
 def _score(question: str, about: frozenset[str], section: SectionStart) -> float:
-    """Return how good an example a question is; 0 or less: none."""
+    """Return how good an example a question is; 0 or less means unsuitable."""
     telling = about - _VAGUE
     if len(question) > _MOST_CHARACTERS or _CODE.search(question[:-1]) or not telling - VERBS:
         return 0.0

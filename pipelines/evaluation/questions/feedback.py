@@ -1,6 +1,6 @@
-"""Turns what people say of answers into questions to measure by and wrong hits to learn from.
+"""Turns readers' feedback on answers into questions for evaluation and wrong hits for training.
 
-Knows recorded questions with their ratings, and rows of data sets; not where they are stored nor who rated.
+Knows recorded questions with their ratings, and rows of data sets; does not know where they are stored or who rated.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,26 +16,26 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Feedback:
-    """Liked answers as `examples`, with the sources that they cite; the hits of `disliked` ones, with their questions.
+    """Liked answers as `examples`, with the sources they cite; and the hits of `disliked` answers with their questions.
 
-    A disliked answer was made from its hits: they did not help.
+    A disliked answer was made from its hits, so they did not help.
     """
 
     examples: tuple[Example, ...]
     disliked: tuple[tuple[str, tuple[Hit, ...]], ...]
 
     def wrong(self, question: str) -> tuple[Hit, ...]:
-        """Return the hits that did not help with `question`, of every disliked answer to it."""
+        """Return the hits that did not help with `question`, from every disliked answer to it."""
         key = question_key(question)
         return tuple(hit for asked, hits in self.disliked if asked == key for hit in hits)
 
 
 def from_ratings(rows: Iterable[RecordedQuestion]) -> Feedback:
-    """Return the feedback of rated questions.
+    """Return the feedback in rated questions.
 
-    `rating` is the sum over all who rated: above 0 is liked, below 0 disliked, 0 neither. An answer that does not
-    know, or has no citation that its passage supports, is no example, however well it was liked. A source that is liked
-    in one answer and disliked in another to the same question stays an example and is no wrong hit.
+    `rating` is the sum of all ratings: above 0 is liked, below 0 disliked, 0 neither. An answer that does not know, or
+    that has no supported citation, is not an example, even if it was liked. A source that is liked in one answer and
+    disliked in another to the same question stays an example and is not a wrong hit.
     """
     rows = list(rows)
     examples = _examples([row for row in rows if (row.rating or 0) > 0])
@@ -45,10 +45,10 @@ def from_ratings(rows: Iterable[RecordedQuestion]) -> Feedback:
 
 
 def from_clicks(opened: Iterable[tuple[str, Sequence[str]]], known: Iterable[Example] = ()) -> list[Example]:
-    """Return an example for each question or search with the sources that its readers opened.
+    """Return an example for each question or search, with the sources that its readers opened.
 
-    An open says that a reader expected the answer there, no more: a person has to accept it. A question that `known`
-    has, as its answer was rated well, is left out.
+    An open only shows that a reader expected the answer there, so a person has to accept it. Questions in `known`,
+    whose answers were rated well, are left out.
     """
     rated = {question_key(example.question) for example in known}
     sources: dict[str, dict[str, None]] = {}
@@ -62,12 +62,12 @@ def from_clicks(opened: Iterable[tuple[str, Sequence[str]]], known: Iterable[Exa
 
 
 def question_key(question: str) -> str:
-    """Return a question without differences of case and blanks."""
+    """Return a question normalized in case and white space."""
     return " ".join(question.lower().split())
 
 
 def _examples(liked: Sequence[RecordedQuestion]) -> list[Example]:
-    """Return one example a question: the sources of all its liked answers, the newest answer as the reference."""
+    """Return one example per question: the sources of all its liked answers, and the newest answer as reference."""
     sources: dict[str, dict[str, None]] = {}
     newest: dict[str, RecordedQuestion] = {}
     for row in liked:
@@ -95,9 +95,9 @@ class NoSuchRow(LookupError):
 
 
 def add_drafts(rows: Sequence[Row], examples: Iterable[Example]) -> tuple[list[Row], int]:
-    """Return `rows` and a draft for each example whose question is not among them; and how many are new.
+    """Return `rows` plus a draft for each example whose question is new, and the number of new ones.
 
-    A question that is there stays as it is, whatever a person has made of it.
+    An existing question is not changed, because a person may have edited it.
     """
     known = {question_key(row["question"]) for row in rows}
     new = [{**as_row(example), "review": DRAFT} for example in examples if question_key(example.question) not in known]
@@ -105,7 +105,7 @@ def add_drafts(rows: Sequence[Row], examples: Iterable[Example]) -> tuple[list[R
 
 
 def put_answers(rows: Sequence[Row], examples: Iterable[Example]) -> list[Row]:
-    """Return the rows of a data set with the answers of `examples`, which are its accepted rows in their order."""
+    """Return the rows of a data set with the answers of `examples`, which are its accepted rows in order."""
     answers = iter(examples)
     found = [next(answers).answer if review_of(row) == ACCEPTED else None for row in rows]
     return [{**row, "answer": answer} if answer else row for row, answer in zip(rows, found, strict=True)]
@@ -114,7 +114,7 @@ def put_answers(rows: Sequence[Row], examples: Iterable[Example]) -> list[Row]:
 def review_rows(
     rows: Sequence[Row], numbers: Iterable[int], state: ReviewState, sources: Sequence[str] = ()
 ) -> list[Row]:
-    """Return the rows with those of these numbers, from 1, in a state, and with other sources if any are given.
+    """Return the rows, with the rows of these numbers (from 1) set to `state`, and to other sources if any are given.
 
     Raises NoSuchRow, and ValueError if an accepted row names no source.
     """
@@ -132,9 +132,9 @@ def review_rows(
 
 
 def corrected_row(asked: RecordedQuestion, sources: Sequence[str], *, pair: bool) -> Row:
-    """Return the row of a question that was answered wrongly: `sources` answer it, none if nothing does.
+    """Return the row of a question that was answered wrongly; `sources` answer it, none if nothing does.
 
-    A training pair has the sources that the wrong answer cited, or else was made from, as `negatives`.
+    A training pair has as `negatives` the sources that the wrong answer cited, or else was made from.
     """
     question = asked.alone.strip()
     negatives = wrong_sources(asked, sources) if pair else ()
@@ -142,9 +142,9 @@ def corrected_row(asked: RecordedQuestion, sources: Sequence[str], *, pair: bool
 
 
 def wrong_sources(asked: RecordedQuestion, right: Sequence[str]) -> tuple[str, ...]:
-    """Return the sources that an answer cited, or if none those of its hits, without the right ones.
+    """Return the sources that an answer cited, or else the sources of its hits, without the right ones.
 
-    A section of a right page counts as wrong only where the right source names another section of it.
+    If a right source is a whole page, sections of that page don't count as wrong.
     """
     answer = asked.answer or Answer(asked.question, "")
     cited = [citation.source for citation in answer.citations if citation.source]
@@ -154,13 +154,13 @@ def wrong_sources(asked: RecordedQuestion, right: Sequence[str]) -> tuple[str, .
 
 
 def put_row(rows: Sequence[Row], row: Row) -> list[Row]:
-    """Return the rows with this one, in the place of the one with the same question if there is one."""
+    """Return the rows with this one added; it replaces a row with the same question."""
     keys = [question_key(one["question"]) for one in (*rows, row)]
     place = keys.index(keys[-1])
     return [*rows[:place], row, *rows[place + 1 :]]
 
 
 def _with_sources(row: Mapping[str, Any], sources: Sequence[str]) -> Row:
-    """Return a row with these sources; its reference answer rested on the others and goes."""
+    """Return a row with these sources, and without its reference answer, which was based on the old ones."""
     kept = {name: value for name, value in row.items() if name not in ("source", "sources", "answerable", "answer")}
     return {**as_row(Example(row["question"], tuple(sources))), **kept}

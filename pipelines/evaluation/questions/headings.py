@@ -1,7 +1,7 @@
 """Makes questions from headings and first sentences, without a model: "How do I …?", "What is …?".
 
-The questions are few and plain, but none is silly: where a form is not certain there is none. Knows English and the
-style of documentation; the words stand in headings.yaml.
+The questions are few and plain, but sensible: if the phrasing is uncertain, none is made. Knows English and the style
+of documentation; the words are in headings.yaml.
 """
 
 import re
@@ -14,17 +14,17 @@ WORDS = {name: frozenset(text.split()) for name, text in _TABLE.items() if isins
 PHRASES = compile_phrases(_TABLE)
 VERBS = WORDS["verbs"]
 _ASKING = ("what", "how", "why", "when", "where", "which", "who", "can", "does", "do", "is", "are", "should", "will")
-# Beginnings of headings that are questions without their mark.
+# Beginnings of headings that are questions without a question mark.
 _QUESTIONS = {("what", "is"), ("what", "are"), ("how", "does"), ("how", "do"), ("why", "use"), ("why", "does")}
 
-FEWEST, MOST = 3, 16  # words of a question: fewer are too vague, more are a sentence turned round
-LEAST_TEXT = 80  # characters of a section that is worth a question
+FEWEST, MOST = 3, 16  # words of a question: fewer are too vague, more are a rearranged sentence
+LEAST_TEXT = 80  # minimum characters of a section worth a question
 
 
 def heading_questions(headings: Sequence[str], text: str) -> list[str]:
-    """Return the questions that a section answers, best first, from its `headings` and the `text` it begins with.
+    """Return the questions that a section answers, best first, from its `headings` and the beginning of its `text`.
 
-    The page's heading is added where the section's alone is too vague.
+    The page's heading is added if the section's is too vague by itself.
     """
     if len(text) < LEAST_TEXT or not headings:
         return []
@@ -60,12 +60,12 @@ def _is_generic(heading: str) -> bool:
 
 
 def _points(text: str) -> bool:
-    """Return whether a text points to something that the reader of a question does not see."""
+    """Return whether a string refers to something that the reader of a question does not see."""
     return not WORDS["pointing"].isdisjoint(re.findall(r"\w+", text.lower()))
 
 
 def _from_question(heading: str) -> str:
-    """Return a heading that is a question already; "" if it only begins like one ("What's next")."""
+    """Return a heading that already is a question; "" if it only begins like one ("What's next")."""
     words = heading.rstrip("?").split()
     if _points(heading) or len(words) < FEWEST:
         return ""
@@ -79,7 +79,7 @@ def _from_question(heading: str) -> str:
 
 
 def _verb(words: Sequence[str]) -> tuple[str, list[str]]:
-    """Return the verb that a heading begins with, in its base form, and the words after it; ("", []) without a verb."""
+    """Return the verb at the start of a heading, in its base form, and the words after it; ("", []) without a verb."""
     first, rest = words[0].lower(), list(words[1:])
     is_certain = bool(rest) and rest[0].lower() in WORDS["certain"]
     if base := _base(first):
@@ -92,7 +92,7 @@ def _verb(words: Sequence[str]) -> tuple[str, list[str]]:
 
 
 def _object(rest: Sequence[str]) -> str:
-    """Return the words after a heading's verb as in a sentence: small words and a second verb in lower case."""
+    """Return the words after a heading's verb in sentence form: small words and a second verb in lower case."""
     small = [word.lower() if word.lower() in WORDS["small"] else word for word in rest]
     for at, word in enumerate(small[:-1]):
         if word in ("and", "or"):
@@ -111,7 +111,7 @@ def _base(gerund: str) -> str:
 
 
 def _from_definition(heading: str, sentence: str) -> str:
-    """Return "What is X?" where the first sentence defines the heading's X."""
+    """Return "What is X?" if the first sentence defines the heading's X."""
     match = PHRASES["defined"].match(sentence)
     if not match or not _same_subject(heading, match["subject"]) or _points(match["subject"]):
         return ""
@@ -122,7 +122,7 @@ def _from_definition(heading: str, sentence: str) -> str:
 
 
 def _same_subject(one: str, other: str) -> bool:
-    """Return whether two names share their last word, plural or not, or one contains the other."""
+    """Return whether two names share their last word, singular or plural, or one contains the other."""
     a, b = (re.sub(r"[^\w ]", " ", name.lower()).split() for name in (one, other))
     if not a or not b:
         return False
@@ -130,7 +130,7 @@ def _same_subject(one: str, other: str) -> bool:
 
 
 def _sentence(text: str) -> str:
-    """Return the first sentence, on one line."""
+    """Return the first sentence on one line."""
     line = " ".join(text.split())
     return re.split(r"(?<=[.!?])\s+(?=[A-Z`\"(])", line, maxsplit=1)[0]
 

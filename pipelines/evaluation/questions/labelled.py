@@ -1,6 +1,6 @@
-"""Reads labelled questions: whether a cheap model suffices.
+"""Reads questions labelled with whether a cheap model suffices.
 
-Knows files and rows; not what is learned from them.
+Knows files and rows; does not know what they are used for.
 """
 
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ class LabelledQuestion:
 
 
 def read_labelled(path: Path) -> list[LabelledQuestion]:
-    """Return the rows of a file of {"question", "target"}: target 1, the cheap model suffices, or 0.
+    """Return the rows of a file of {"question", "target"}: target is 1 if the cheap model suffices, else 0.
 
     Raises BadDataset.
     """
@@ -41,5 +41,5 @@ def _parse(row: Any) -> LabelledQuestion:
 
 
 def fingerprint_labelled(rows: Sequence[LabelledQuestion]) -> str:
-    """Return a name of exactly these questions and labels."""
+    """Return a fingerprint of these questions and labels."""
     return digest(*(f"{row.suffices:d}{row.question}" for row in rows))

@@ -1,7 +1,7 @@
-"""Makes a data set out of a collection: questions, or missing reference answers.
+"""Makes a data set from a collection: new questions, or missing reference answers.
 
-The questions come from chunks, by a model or as their headings, or from ratings. Plain values in, a data set with its
-counts out; usable from a notebook.
+Questions are written by a model from chunks, taken from headings, or taken from ratings. Takes plain values and returns
+a data set with counts; usable from a notebook.
 """
 
 import asyncio
@@ -24,16 +24,16 @@ from pipelines.llm.retry import Progress
 from pipelines.records import Hit
 from pipelines.store import Store
 
-# The filter looks as deep as the legs of retrieval do: far deeper than what an evaluation measures.
+# The filter searches as deep as the legs of retrieval do, far deeper than an evaluation measures.
 FIND_IN = 50
-PATIENCE_S = 60.0  # a first question builds BM25
+PATIENCE_S = 60.0  # the first question builds BM25
 
 Report = Callable[[str], None]
 T = TypeVar("T")
 
 
 class QuestionOptions(BaseModel):
-    """Which questions are made. A model writes in the manner of `style`, questions of users, if there are any.
+    """Options for making questions. A model imitates the questions in `style`, if there are any.
 
     A field with a description is a flag of `raydex questions make`.
     """
@@ -58,7 +58,7 @@ def make_questions(
     options: QuestionOptions | None = None,
     progress: Report = lambda _: None,
 ) -> QuestionSet:
-    """Return questions about the collection's chunks, written by `llm`, or from headings without one.
+    """Return questions about the collection's chunks, written by `llm`, or taken from headings without one.
 
     Raises NoLiveIndex and StoreUnavailable.
     """
@@ -92,7 +92,7 @@ def answer_questions(
     at_once: int = 4,
     progress: Report = lambda _: None,
 ) -> QuestionSet:
-    """Return the examples with the answers that `llm` gives where they have none. Raises as `make_questions`."""
+    """Return the examples, with missing answers written by `llm`. Raises the same errors as `make_questions`."""
     sources = {source for example in examples if example.answer is None for source in example.sources}
     with _scan(store, collection) as chunks:
         passages = section_passages(chunks, sources)
@@ -104,9 +104,9 @@ def answer_questions(
 
 
 def rated_questions(store: Store, collection: str) -> QuestionSet:
-    """Return the questions whose answers were rated well, with the sources that these cite.
+    """Return the questions whose answers were rated well, with the sources that the answers cite.
 
-    Behind them come the questions and searches of which readers opened a source, with these sources.
+    They are followed by the questions and searches whose readers opened a source, with these sources.
     """
     feedback = from_ratings(store.rated_questions(collection))
     opened = from_clicks(store.opened_questions(collection), feedback.examples)
@@ -115,7 +115,7 @@ def rated_questions(store: Store, collection: str) -> QuestionSet:
 
 
 def _run(llm: CachedModel, write: Callable[[], Awaitable[T]]) -> T:
-    """Return what `write` gives; close the model's connections after it."""
+    """Return the result of `write`, then close the model's connections."""
 
     async def closing() -> T:
         try:
@@ -134,7 +134,7 @@ def _keep_findable(
     options: QuestionOptions,
     progress: Report,
 ) -> list[Example]:
-    """Return the examples whose page retrieval finds, without the steps that would ask a model for each question."""
+    """Return the examples whose page retrieval finds, without the steps that would call a model for each question."""
     patient = change(settings, {"retrieval.patience_s": PATIENCE_S})
     free = change(patient, {"rewriting.num_queries": 0, "rewriting.hyde": False, "reranker.kind": NONE})
     with contextlib.closing(make_retriever(patient, store)) as retriever:
@@ -154,7 +154,7 @@ def _scan(store: Store, collection: str) -> Iterator[Iterator[Hit]]:
 
 
 def _count(what: str, progress: Report) -> Progress:
-    """Return a counter that reports every tenth of the way."""
+    """Return a counter that reports progress in steps of a tenth."""
 
     def count(done: int, of: int) -> None:
         if done == of or done % max(1, of // 10) == 0:

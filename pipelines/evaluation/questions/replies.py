@@ -1,6 +1,6 @@
-"""Reads the questions in a language model's reply, whatever stands around them.
+"""Extracts the questions from a language model's reply, ignoring the text around them.
 
-Knows texts; no model, no prompt and no chunk.
+Knows strings; knows no model, prompt or chunk.
 """
 
 import re
@@ -12,22 +12,21 @@ from pipelines.llm.retry import UnusableReply
 from pipelines.text.cleaning import clean_for_model
 from pipelines.text.phrases import read_phrases
 
-FEWEST_WORDS, LONGEST = 3, 300  # least words and most characters of a question
+FEWEST_WORDS, LONGEST = 3, 300  # minimum words and maximum characters of a question
 
 PHRASES = read_phrases(__name__)
 
 
 class NoQuestions(UnusableReply):
-    """A reply holds no question that can be used."""
+    """A reply has no usable question."""
 
 
 def parse_questions(text: str, most: int, any_form: bool = False) -> list[str]:
-    """Return at most `most` questions of a reply: JSON in any of its usual shapes, or one a line with any mark.
+    """Return at most `most` questions of a reply: JSON in any usual shape, or one per line with any list marker.
 
-    With `any_form` what JSON lists need not look like a question: users also write key words and requests.
-
-    Answers, remarks and refusals are left out, and questions that point at a passage that their reader does not see.
-    An empty JSON list is a valid reply: the passage gives no question. Raises NoQuestions.
+    With `any_form`, items of a JSON list need not look like questions: users also write key words and requests.
+    Answers, remarks and refusals are left out, and so are questions that refer to a passage the reader does not see. An
+    empty JSON list is a valid reply: the passage gives no question. Raises NoQuestions.
     """
     text = clean_for_model(text)
     listed = _json_strings(text)
@@ -39,13 +38,13 @@ def parse_questions(text: str, most: int, any_form: bool = False) -> list[str]:
 
 
 def _json_strings(text: str) -> list[str] | None:
-    """Return the texts of a JSON reply that may be questions; None without JSON."""
+    """Return the strings of a JSON reply that may be questions; None if it is not JSON."""
     value = read_json(text)
     return None if value is None else list(_strings(value))
 
 
 def _strings(value: Any) -> Iterator[str]:
-    """Yield texts of plain lists or under keys that name questions; not those under other keys (answer, source)."""
+    """Yield the strings of plain lists or under keys that name questions; not under other keys (answer, source)."""
     if isinstance(value, str):
         yield " ".join(value.split())
     elif isinstance(value, list):
@@ -58,13 +57,13 @@ def _strings(value: Any) -> Iterator[str]:
 
 
 def _asking_lines(text: str) -> list[str]:
-    """Return the questions of a reply that is no JSON, line by line without their marks."""
+    """Return the questions of a reply that is not JSON, line by line without their list markers."""
     plain = re.sub(r"\*\*|^[^\S\n]*+(?:a|answer)\s*+(?:\d++\s*+)?[:.].*$", "", text, flags=re.IGNORECASE | re.MULTILINE)
     return [line for line in read_items(plain) if line.endswith(("?", "？")) or PHRASES["asks"].match(line)]
 
 
 def _question(line: str, any_form: bool) -> str:
-    """Return a line as a question, "" if it can't be asked without its passage."""
+    """Return a line as a question, "" if it makes no sense without its passage."""
     bare = line.strip().strip("\"'“”").rstrip(".").strip()
     asks = bare.endswith(("?", "？")) or bool(PHRASES["asks"].match(bare))
     wordy = len(bare.split()) >= FEWEST_WORDS or not bare.isascii()

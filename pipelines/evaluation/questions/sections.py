@@ -1,6 +1,6 @@
-"""Sections of an index as material for questions: their beginnings and whole texts.
+"""Sections of an index as material for questions: their beginnings and full texts.
 
-Knows chunks; no model and no database.
+Knows chunks; knows no model and no database.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -10,14 +10,15 @@ from itertools import accumulate
 from pipelines.page.stored import plain_of
 from pipelines.records import Hit, digest
 
-# Characters of a section from which it is worth a call: a shorter one is a heading or a signature.
+# Minimum characters of a section worth a model call: a shorter one is a heading or a signature.
 LEAST_TEXT = 150
 
 
 def section_starts(chunks: Iterable[Hit]) -> list[Hit]:
-    """Return what each section that has a source of its own begins with; equal texts count once.
+    """Return the beginning of each section that has its own source; duplicate texts count once.
 
-    That is its first chunk, and as many of those after it as LEAST_TEXT characters take: an index may have small ones.
+    A beginning is the first chunk, plus following ones up to LEAST_TEXT characters, because an index may have small
+    chunks.
     """
     sections: dict[str, list[Hit]] = {}
     for chunk in chunks:
@@ -33,9 +34,9 @@ def _start(section: Sequence[Hit]) -> Hit:
 
 
 def draw_chunks(chunks: Sequence[Hit], limit: int, seed: int = 0, least: int = LEAST_TEXT) -> list[Hit]:
-    """Return `limit` chunks (0: all) of at least `least` characters, one of each page before a second of any.
+    """Return `limit` chunks (0: all) of at least `least` characters, one from each page before a second from any.
 
-    The same chunks and seed give the same draw, in whatever order they come; a further page moves few of the others.
+    The same chunks and seed give the same draw, in any input order. Another page changes few of the other draws.
     """
     by_page: dict[str, list[Hit]] = {}
     for chunk in sorted(chunks, key=lambda chunk: digest(str(seed), chunk.chunk_id)):
@@ -47,7 +48,7 @@ def draw_chunks(chunks: Sequence[Hit], limit: int, seed: int = 0, least: int = L
 
 
 def section_passages(chunks: Iterable[Hit], sources: Collection[str]) -> dict[str, Hit]:
-    """Return the text of each of `sources`, subsections included, as one hit; sources without a chunk are left out."""
+    """Return the text of each of `sources`, including subsections, as one hit; sources without a chunk are left out."""
     wanted, parts = set(sources), dict[str, list[Hit]]()
     for chunk in chunks:
         for source in {chunk.url, *(f"{chunk.url}#{anchor}" for anchor in chunk.anchors)} & wanted:

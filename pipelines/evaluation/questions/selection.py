@@ -1,7 +1,7 @@
 """Selects the questions to keep: unique, specific and findable.
 
-Each question is kept once, with few sources, and only if a search finds one of them. Knows questions and a search as a
-function; no model, no database and no engine.
+Each question is kept once, with few sources, and only if a search finds one of them. Knows questions and a search
+function; knows no model, database or engine.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -13,16 +13,16 @@ from pipelines.lexical import terms
 from pipelines.llm.retry import Progress, gather_all
 from pipelines.records import Hit
 
-MOST_SOURCES = 3  # a question that more pages answer is too general to have a source
-# Words of a question that do not say what it is about, as BM25 stems them.
+MOST_SOURCES = 3  # a question that more pages answer is too general
+# Words that say nothing about a question's subject, as BM25 stems them.
 _EMPTY = {"what", "how", "why", "when", "where", "which", "who", "can", "could", "doe", "do", "is", "are", "should",
           "will", "would", "i", "you", "we", "my", "your", "a", "an", "the", "to", "it", "be"}  # fmt: skip
 
 
 def deduplicate(examples: Sequence[Example], most_sources: int = MOST_SOURCES) -> list[Example]:
-    """Return each question once, with all its sources; a question with more than `most_sources` pages is dropped.
+    """Return each question once, with all its sources; drop questions with more than `most_sources` pages.
 
-    Two questions are the same if they have the same stemmed words, whatever their order and their question words.
+    Two questions are the same if they have the same stemmed words, ignoring order and question words.
     """
     kept: dict[Any, Example] = {}
     for example in examples:
@@ -45,8 +45,8 @@ async def keep_findable(
 ) -> list[Example]:
     """Return the examples for which the hits of `search` include one of the reference pages.
 
-    A question that is not found mostly does not say what it is about. The others flatter the search that kept them:
-    let it look far deeper than what is measured. Raises what `search` raises.
+    A question that is not found usually does not name its subject. The remaining questions favor the search that
+    selected them, so let it look far deeper than the evaluation measures. Raises anything that `search` raises.
     """
 
     async def is_found(example: Example) -> bool:

@@ -1,6 +1,6 @@
-"""Reads questions with the part of the site that they are about, by their source or by people.
+"""Reads questions with the part of the site that they belong to, by their source or by people.
 
-Knows files and rows; not what is learned from them.
+Knows files and rows; does not know what they are used for.
 """
 
 import csv
@@ -18,7 +18,7 @@ COLUMNS = ("question", "tag", "correction")
 
 @dataclass(frozen=True, slots=True)
 class TaggedQuestion:
-    """A question with its part of the site, and the page that it shares with no question of another fold (or "")."""
+    """A question with its part of the site, and its page (or ""), which no question of another fold shares."""
 
     question: str
     tag: str
@@ -35,7 +35,7 @@ def tag_by_url(examples: Sequence[Example], prefix: str) -> list[TaggedQuestion]
 
 
 def read_corrections(path: Path) -> list[TaggedQuestion]:
-    """Return questions tagged by people, from a CSV of question, tag (as predicted) and correction ("" if right).
+    """Return questions tagged by people, from a CSV of question, tag (the prediction) and correction ("" if right).
 
     Raises BadDataset.
     """
@@ -58,11 +58,11 @@ def read_corrections(path: Path) -> list[TaggedQuestion]:
 
 
 def merge_rare(rows: Sequence[TaggedQuestion], at_least: int) -> list[TaggedQuestion]:
-    """Return `rows` with the tags of fewer than `at_least` questions made "other"."""
+    """Return `rows` with tags of fewer than `at_least` questions replaced by "other"."""
     counts = Counter(row.tag for row in rows)
     return [row if counts[row.tag] >= at_least else replace(row, tag=OTHER) for row in rows]
 
 
 def fingerprint_tagged(rows: Sequence[TaggedQuestion]) -> str:
-    """Return a name of exactly these questions and tags."""
+    """Return a fingerprint of these questions and tags."""
     return digest(*(f"{row.tag} {row.page} {row.question}" for row in rows))

@@ -1,7 +1,7 @@
 """Writes questions about chunks, and reference answers to questions.
 
-A language model writes them, prompted by writer.yaml, or headings stand for them. Knows chunks and a model that may
-babble; no database and no engine.
+A language model writes them from the prompts in writer.yaml; without a model, headings serve as questions. Knows chunks
+and a model that may ramble; knows no database and no engine.
 """
 
 import random
@@ -28,13 +28,13 @@ from pipelines.text.phrases import read_table
 _TABLE = read_table(__name__)
 SYSTEM, STYLE, REMINDER = _TABLE["system"], _TABLE["style"], _TABLE["reminder"]
 WRITE, ANSWER = Template(_TABLE["write"]), Template(_TABLE["answer"])
-BEGINNINGS, WORDS = 4, 3  # beginnings that a prompt shows, other ones in each; words of one
+BEGINNINGS, WORDS = 4, 3  # beginnings shown in a prompt, different in each; words per beginning
 SCHEMA = object_schema({"questions": {"type": "array", "items": {"type": "string"}}})
 
 
 @dataclass(frozen=True, slots=True)
 class QuestionSet:
-    """Examples, what a model was paid for them, how often it failed, by reason, and counts of how they came about."""
+    """Examples, the model's usage, how often it failed by reason, and counts of how the examples were made."""
 
     examples: Sequence[Example]
     usage: Usage = Usage()
@@ -50,10 +50,10 @@ async def write_questions(
     progress: Progress | None = None,
     style: Sequence[str] = (),
 ) -> QuestionSet:
-    """Return the questions that `llm` writes for each chunk, at most `per_chunk`; a failure is counted, not raised.
+    """Return the questions that `llm` writes for each chunk, at most `per_chunk`; failures are counted, not raised.
 
-    With `style`, questions of users, it writes in their manner: each prompt shows how BEGINNINGS of them begin, drawn
-    by the chunk's id.
+    With `style`, questions of users, it imitates them: each prompt shows the beginnings of BEGINNINGS of them, drawn by
+    the chunk's id.
     """
     beginnings = [words for question in style if (words := _beginning(question))]
 
@@ -81,14 +81,14 @@ async def _ask_for_questions(
 
 
 def _beginning(question: str) -> str:
-    """Return the first WORDS words of a question, "" if they are most of it or no plain words."""
+    """Return the first WORDS words of a question, "" if they are most of it or not plain words."""
     words = question.split()
     start = " ".join(words[:WORDS])
     return f'"{start} …"' if len(words) > WORDS + 1 and re.fullmatch(r"[\w' -]+", start) else ""
 
 
 def ask_headings(chunks: Iterable[Hit]) -> QuestionSet:
-    """Return the heading of each section as its question, without a model; one word alone asks nothing."""
+    """Return the heading of each section as its question, without a model; one-word headings are skipped."""
     asked = ((" ".join(chunk.headings[-1].split()), chunk.source) for chunk in chunks if chunk.headings)
     return QuestionSet(tuple(Example(heading, (source,)) for heading, source in asked if " " in heading))
 
@@ -103,10 +103,10 @@ async def write_answers(
     at_once: int = 4,
     progress: Progress | None = None,
 ) -> QuestionSet:
-    """Return the examples, in their order, with the answers that `llm` gives from their sources; others stay.
+    """Return the examples, in order, with the answers that `llm` gives from their sources; existing answers stay.
 
-    `passages` are the texts by source; a text that is too long for the model's window loses its middle. Where there is
-    no passage, the passage does not answer, or the model fails, the answer stays None and the reason is counted.
+    `passages` are the texts by source. A text that is too long for the model's window loses its middle. If there is no
+    passage, the passage has no answer, or the model fails, the answer stays None and the reason is counted.
     """
 
     async def one(example: Example) -> ParsedReply[str]:
@@ -131,7 +131,7 @@ async def _ask_for_answer(llm: ChatModel, question: str, given: Sequence[Hit]) -
 
 
 def _parse_answer(text: str) -> str:
-    """Return a reply as a reference answer. Raises UnusableReply for one that does not know."""
+    """Return a reply as a reference answer. Raises UnusableReply if it says that it does not know."""
     answer = PHRASES["label"].sub("", text).strip()
     if not answer or UNKNOWN.rstrip(".").lower() in answer.lower():
         raise UnusableReply("the source does not answer the question")
@@ -139,7 +139,7 @@ def _parse_answer(text: str) -> str:
 
 
 def _fit(llm: ChatModel, hit: Hit, prompt: str) -> str:
-    """Return the passage as a model is shown it, without its middle where the window is too small beside `prompt`."""
+    """Return the passage as shown to a model, without its middle if the window is too small for it and `prompt`."""
     room = llm.context_window - llm.max_tokens - llm.count(SYSTEM) - llm.count(prompt) - 4 * FRAMING
     return _shown(hit, shorten(hit.passage, lambda part: llm.count(_shown(hit, part)) <= room))
 

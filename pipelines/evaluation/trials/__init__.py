@@ -1,1 +1,1 @@
-"""Trials: how good a language model is for a collection, and how its answers should come about."""
+"""Trials: how well a language model suits a collection, and which form its answers should take."""

@@ -1,6 +1,6 @@
-"""Chooses the questions of a trial: about known sections of a collection, and about other things.
+"""Chooses the questions of a trial: some about known sections of a collection, some off-topic.
 
-Verified answers come first, then headings as a reader would ask about them, then headings as they are.
+Verified answers come first, then headings rephrased as a reader would ask, then headings as they are.
 """
 
 import asyncio
@@ -19,11 +19,11 @@ from pipelines.records import Hit
 from pipelines.store import SectionStart, Store
 from pipelines.text.phrases import read_table
 
-QUESTIONS = 20  # with known sections; half as many about other things
-LEAST = 5  # fewer tell nothing
-SPARE = 3  # times as many headings are looked at: those whose section retrieval misses tell nothing of a model
+QUESTIONS = 20  # with known sections; half as many are off-topic
+LEAST = 5  # fewer are not meaningful
+SPARE = 3  # times as many headings are tried: if retrieval misses the section, a question says nothing about a model
 FOREIGN: Sequence[str] = read_table("pipelines.evaluation.trials.foreign")["questions"]
-SHOWN = 3  # passages beside a question about other things
+SHOWN = 3  # passages shown with an off-topic question
 
 
 class TooFewQuestions(ValueError):
@@ -38,7 +38,7 @@ class TooFewQuestions(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class ForeignQuestion:
-    """A question about other things, with the passages that a search finds for it all the same."""
+    """An off-topic question, with the passages that a search finds for it anyway."""
 
     question: str
     passages: tuple[str, ...]
@@ -61,7 +61,7 @@ async def choose_asked(store: Store, engine: QueryEngine, collection: str, most:
 
 
 async def choose_foreign(engine: QueryEngine, collection: str, most: int) -> list[ForeignQuestion]:
-    """Return up to `most` questions that the collection hardly answers."""
+    """Return up to `most` questions that the collection probably can't answer."""
     chosen: list[ForeignQuestion] = []
     for question in FOREIGN:
         found = await engine.asearch(question, collection=collection)
@@ -71,7 +71,7 @@ async def choose_foreign(engine: QueryEngine, collection: str, most: int) -> lis
 
 
 def places_of(hits: Sequence[Hit]) -> set[str]:
-    """Return all sources that lie around hits."""
+    """Return the sources of all sections that contain the hits."""
     return {f"{hit.url}#{anchor}" for hit in hits for anchor in hit.anchors} | {hit.source for hit in hits}
 
 

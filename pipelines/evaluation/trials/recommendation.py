@@ -1,29 +1,29 @@
-"""Recommends how the answers of a model should come about, by what its trial found. Pure arithmetic."""
+"""Recommends the form of a model's answers from the results of its trial. Pure arithmetic."""
 
 from dataclasses import dataclass
 
 from pipelines.records import FULL, QUOTED, SUMMARY, WRITTEN, Form
 
-# A model writes alone if all of these hold. By hand: with 20 questions a share is known to about 0.1.
-SUPPORTED = 0.9  # of its claims
-REFUSES = 0.8  # of the questions about other things
-WRONGLY = 0.1  # of the questions that the collection answers, refused at most
-BEHIND = 0.1  # its share of right sections below that of quotations, at most
-# It is capable, so it writes from whole sections and its refusals stand, if these hold too. By hand.
+# A model may write answers if all of these are met. Set by hand: with 20 questions a share is known to about 0.1.
+SUPPORTED = 0.9  # share of its claims with support, at least
+REFUSES = 0.8  # share of the off-topic questions that it refuses, at least
+WRONGLY = 0.1  # share of the answerable questions that it refuses, at most
+BEHIND = 0.1  # how far its share of right sections may fall below that of quotations
+# If these are met too, it writes from whole sections and its refusals are final. Set by hand.
 WELL_SUPPORTED, REFUSES_WELL = 0.95, 0.9
-# Its words stand below a quotation if it refuses as much, says something as often, and so much of it is supported: the
-# rest is left out. One that answers from passages about other things also misreads a quotation that does not answer:
-# docs/llms.md has the grades.
+# Its words appear below a quotation if it refuses as often, answers at least ANSWERS of the questions, and at least
+# HALF of its claims are supported; the others are left out. A model that answers from off-topic passages also misreads
+# a quotation that does not answer: docs/llms.md has the grades.
 ANSWERS, HALF = 0.5, 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class TrialScores:
-    """What a trial counted: of `asked` questions with known sections, and of `foreign` ones about other things.
+    """The counts of a trial: of `asked` questions with known sections, and of `foreign` off-topic ones.
 
-    `answered` are those that the model claims something about, `cited` those whose right section an answer cites with
-    support, `quoted` those whose right section the quotations cite. `refused` of the foreign ones were refused.
-    `words_s` are words a second from the question to the end of its answer, `failed` the calls that failed.
+    `answered` counts questions about which the model makes a claim. `cited` counts those where an answer cites the
+    right section with support, `quoted` those where the quotations cite it. `refused` counts refused off-topic
+    questions. `words_s` is words per second from the question to the end of its answer. `failed` counts failed calls.
     """
 
     asked: int
@@ -44,7 +44,7 @@ class TrialScores:
 
 
 def recommend(scores: TrialScores) -> tuple[Form, str]:
-    """Return the form of a model's answers, and why."""
+    """Return the form of a model's answers, and the reason."""
     reasons = _against_writing(scores)
     if not reasons and _is_capable(scores):
         return FULL, "it cites no less than quotations would, invents nothing, and refuses what is not answered"
@@ -56,7 +56,7 @@ def recommend(scores: TrialScores) -> tuple[Form, str]:
 
 
 def _against_writing(scores: TrialScores) -> list[str]:
-    """Return what speaks against answers that the model writes alone."""
+    """Return the reasons why the model should not write answers by itself."""
     refused = scores.asked - scores.answered
     faults = {
         f"it does not answer {refused} of {scores.asked} questions": refused > WRONGLY * scores.asked,

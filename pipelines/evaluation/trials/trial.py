@@ -1,7 +1,7 @@
-"""Tries a language model on a collection: asks it about known sections, and about other things.
+"""Tries a language model on a collection, with questions about known sections and off-topic ones.
 
-It answers as the service would have it write; questions about other things reach it with passages, which the service
-would mostly prevent. Knows engines; no command line.
+The model answers as it would in the service. Off-topic questions reach it with passages, which the service would
+usually prevent. Knows engines; knows no command line.
 """
 
 import asyncio
@@ -27,13 +27,13 @@ from pipelines.records import RESULTS, WRITTEN, Answer, Message
 from pipelines.store import Store
 from pipelines.text.progress import Passing, Progress
 
-PATIENCE_S = 60.0  # a first question builds BM25
-GREETING_NUMBERS, GREETING_TOKENS = 40, 8  # what a model reads before the first question, and writes
+PATIENCE_S = 60.0  # the first question builds BM25
+GREETING_NUMBERS, GREETING_TOKENS = 40, 8  # size of the prompt and the reply before the first question
 
 
 @dataclass(frozen=True, slots=True)
 class TrialQuestions:
-    """What each model is asked, and of how many questions the quotations cite the right section."""
+    """The questions for each model, and for how many of them the quotations cite the right section."""
 
     asked: Sequence[Example]
     foreign: Sequence[ForeignQuestion]
@@ -41,13 +41,13 @@ class TrialQuestions:
 
 
 class ModelTrialRunner:
-    """Tries models on a collection; `questions` are chosen once, so that models compare."""
+    """Tries models on a collection; `questions` are chosen once, so that models are comparable."""
 
     def __init__(self, settings: AnswerSettings, retriever: Retriever, collection: str) -> None:
         self._settings, self._retriever, self._collection = settings, retriever, collection
 
     def choose(self, store: Store, most: int) -> TrialQuestions:
-        """Return what to ask. Raises TooFewQuestions, NoLiveIndex and StoreUnavailable."""
+        """Return the questions to ask. Raises TooFewQuestions, NoLiveIndex and StoreUnavailable."""
 
         async def choose() -> TrialQuestions:
             quoting = self._engine(None)
@@ -59,7 +59,7 @@ class ModelTrialRunner:
         return asyncio.run(choose())
 
     def try_model(self, agent: AgentSettings, questions: TrialQuestions, progress: Progress) -> TrialScores:
-        """Ask a model all questions, and return what was counted. Raises LLMFailed if it does not answer at all."""
+        """Ask a model all questions, and return the counts. Raises LLMFailed if it does not answer at all."""
         return asyncio.run(self._try(agent, questions, progress))
 
     async def _try(self, agent: AgentSettings, questions: TrialQuestions, progress: Progress) -> TrialScores:
@@ -75,7 +75,7 @@ class ModelTrialRunner:
         return count_trial(agent.name, questions, answers, seconds)
 
     def _engine(self, agent: AgentSettings | None) -> QueryEngine:
-        """Return the engine that quotes, or that asks one model; no verified answer stands before either."""
+        """Return an engine that quotes, or that asks one model; neither uses verified answers."""
         alone = {
             "agents": [agent.model_copy(update={"form": WRITTEN})] if agent else [],
             "llm.model": "",
@@ -90,7 +90,7 @@ class ModelTrialRunner:
 def count_trial(
     agent: str, questions: TrialQuestions, answers: Sequence[Answer], seconds: Sequence[float]
 ) -> TrialScores:
-    """Return what the answers of `agent` come to: to the questions with known sections, then to the others."""
+    """Return the scores of `agent` from its answers: first to questions with known sections, then to off-topic ones."""
     wrote = [answer.known and answer.agent == agent and answer.claims.total > 0 for answer in answers]
     asked = zip(questions.asked, answers, seconds, wrote, strict=False)
     written = [(example, answer, took) for example, answer, took, is_own in asked if is_own]
@@ -111,7 +111,7 @@ def count_trial(
 
 @contextlib.contextmanager
 def open_trial(store: Store, settings: AnswerSettings, collection: str) -> Iterator[ModelTrialRunner]:
-    """Yield what tries models on a collection, its index loaded. Raises NoLiveIndex."""
+    """Yield a runner that tries models on a collection, with its index loaded. Raises NoLiveIndex."""
     patient = change(settings, {"retrieval.patience_s": PATIENCE_S})
     with contextlib.closing(make_retriever(patient, store)) as retriever:
         retriever.prepare(collection)
@@ -119,9 +119,9 @@ def open_trial(store: Store, settings: AnswerSettings, collection: str) -> Itera
 
 
 async def _greet(agent: AgentSettings) -> None:
-    """Ask for a word, so that a model that is not there fails at once; one that says nothing may. Raises LLMFailed.
+    """Ask for one word, so that an unavailable model fails at once; an empty reply is fine. Raises LLMFailed.
 
-    What it reads is in no cache and tells how fast it reads: the passages of the first question are cut to that.
+    The prompt is in no cache, so it measures the reading speed, which limits the passages of the first question.
     """
     llm = make_llm(agent)
     numbers = random.SystemRandom().sample(range(100, 1_000), GREETING_NUMBERS)
@@ -135,9 +135,9 @@ async def _greet(agent: AgentSettings) -> None:
 
 
 def _cites(example: Example, answer: Answer, *, supported: bool) -> bool:
-    """Return whether a citation, one that holds if `supported`, lies in the section that answers.
+    """Return whether a citation, a supported one if `supported`, is in the section that answers.
 
-    Of results only the first one counts, as a model is asked for one answer.
+    Of results only the first one counts, because a model is asked for one answer.
     """
     citations = answer.citations[:1] if answer.form == RESULTS else answer.citations
     cited = {citation.source for citation in citations if citation.supported or not supported}

@@ -1,7 +1,7 @@
-"""Servers of language models: what they say of themselves, and which of their models answers.
+"""Servers of language models: the models that they list, and the choice of one to answer with.
 
-http gets JSON from a server, models reads its models and their context windows, discovery chooses where nothing is
-configured.
+http requests JSON from a server, models reads its models and their context windows, discovery chooses a model if none
+is configured.
 """
 
 from pipelines.llm.servers.discovery import FoundLLM, find_llm

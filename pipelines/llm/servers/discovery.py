@@ -1,6 +1,6 @@
-"""Finds the language model that answers where none is configured, and says which one and why.
+"""Finds a language model to answer with if none is configured, and explains the choice.
 
-Asks only servers that the environment names, and the Ollama of this machine. Reads no environment: it gets one.
+Contacts only servers that the environment names, and the Ollama on this machine. Takes the environment as an argument.
 """
 
 import json
@@ -22,18 +22,19 @@ from pipelines.llm.servers.models import (
     look_at_ollama,
 )
 
-TRUE = {"1", "true", "yes", "on", "y", "t"}  # what the settings take for true
+TRUE = {"1", "true", "yes", "on", "y", "t"}  # values that the settings read as true
 QUOTING = "answers are quotations"
 SETUP = "docs/llms.md says how to set one up; --no-llm skips the search"
 OLLAMA_PULL = "`ollama pull qwen3:4b`"
-MOST_NAMED = 6  # models of a server in a message
+MOST_NAMED = 6  # maximum models of a server listed in a message
 
 
 @dataclass(frozen=True, slots=True)
 class FoundLLM:
-    """What `find_llm` found. `settings` are those of the answers to set, none where the configuration stands.
+    """The result of `find_llm`.
 
-    `lines` say to a person what answers and why. `server` and `model` are what was chosen.
+    `settings` are the answer settings to set, empty if the configuration is complete. `lines` tell a person which model
+    answers and why. `server` and `model` are the choice.
     """
 
     lines: tuple[str, ...]
@@ -43,13 +44,13 @@ class FoundLLM:
 
     @property
     def variables(self) -> dict[str, str]:
-        """The settings as environment variables, for another process."""
+        """The settings as environment variables for another process."""
         return {f"RAYDEX_{name.upper()}": str(value) for name, value in self.settings.items()}
 
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """A server that may be asked, and what names it."""
+    """A server to contact, with the variable that names it."""
 
     url: str
     named_by: str
@@ -63,9 +64,9 @@ class _Place:
 def find_llm(environment: Mapping[str, str]) -> FoundLLM:
     """Return the language model to answer with, from the variables of `environment`.
 
-    RAYDEX_AGENTS, or RAYDEX_LLM_URL with RAYDEX_LLM_MODEL, stand as they are. Else the first of these that has a
-    model for chats answers: the server at RAYDEX_LLM_URL, the one at OPENAI_BASE_URL, the Ollama at OLLAMA_HOST or on
-    this machine. RAYDEX_LLM_MODEL chooses among their models. Fails never: at worst nothing is found, and why is said.
+    RAYDEX_AGENTS, or RAYDEX_LLM_URL with RAYDEX_LLM_MODEL, are used as they are. Otherwise the first of these with a
+    chat model answers: the server at RAYDEX_LLM_URL, the server at OPENAI_BASE_URL, the Ollama at OLLAMA_HOST or on
+    this machine. RAYDEX_LLM_MODEL chooses among their models. Never raises: if nothing is found, `lines` say why.
     """
     given = {name.upper().replace("__", "_"): value.strip() for name, value in environment.items()}
     url, model = given.get("RAYDEX_LLM_URL", ""), given.get("RAYDEX_LLM_MODEL", "")
@@ -79,7 +80,7 @@ def find_llm(environment: Mapping[str, str]) -> FoundLLM:
 
 
 def _places(given: Mapping[str, str]) -> list[_Place]:
-    """Return the servers to ask, in order."""
+    """Return the servers to contact, in order."""
     if url := given.get("RAYDEX_LLM_URL"):
         return [_Place(url, "RAYDEX_LLM_URL", given.get("RAYDEX_LLM_KEY", ""))]
     host = given.get("OLLAMA_HOST", "")
@@ -90,9 +91,9 @@ def _places(given: Mapping[str, str]) -> list[_Place]:
 
 
 def ollama_url(host: str) -> str:
-    """Return the URL of the Ollama that OLLAMA_HOST names; the address that a server listens on is asked on loopback.
+    """Return the URL of the Ollama in OLLAMA_HOST, with a listen address such as 0.0.0.0 replaced by loopback.
 
-    As in Ollama, the port is 11434 without a scheme, else the scheme's own.
+    As in Ollama, the port is 11434 without a scheme, else the scheme's default.
     """
     scheme, _, rest = host.rpartition("://")
     name, slash, path = rest.partition("/")
@@ -105,7 +106,7 @@ def ollama_url(host: str) -> str:
 
 
 def _search(places: Sequence[_Place], wanted: str, given: Mapping[str, str]) -> FoundLLM:
-    """Return the model of the first place that has one; else what was missing at each."""
+    """Return the model of the first server that has one, or the problem with each server."""
     problems: list[str] = []
     for place in places:
         try:
@@ -136,7 +137,7 @@ def _found(server: Server, place: _Place, model: ServedModel, why: str, problems
 
 
 def _configured(place: _Place, name: str, given: Mapping[str, str]) -> FoundLLM:
-    """Return the configured model, with the context that its server tells unless that is configured too."""
+    """Return the configured model, with the context size from its server unless that is configured too."""
     said = f"answers are written by {name} at {without_password(place.url)}, as RAYDEX_LLM_MODEL says"
     try:
         server = place.look()
@@ -157,7 +158,7 @@ def _configured(place: _Place, name: str, given: Mapping[str, str]) -> FoundLLM:
 
 
 def _choose(server: Server, wanted: str) -> tuple[ServedModel | None, str]:
-    """Return the model of a server to answer with and why it, or None and why none."""
+    """Return a server's model to answer with and why it was chosen, or None and why none was."""
     if wanted:
         model = server.find(wanted)
         return model, "as RAYDEX_LLM_MODEL says" if model else f"{server.shown} has no model {wanted!r}: {_has(server)}"
@@ -180,7 +181,7 @@ def _reason(chats: Sequence[ServedModel], why: str) -> str:
 
 
 def _context(server: Server, model: ServedModel, tokens: int) -> list[str]:
-    """Return what to say of the context, if its size is known."""
+    """Return a note on the context size, if it is known."""
     if not tokens:
         return []
     assumed = server.ollama and not model.loaded and tokens == OLLAMA_CONTEXT
@@ -188,8 +189,8 @@ def _context(server: Server, model: ServedModel, tokens: int) -> list[str]:
 
 
 def _unlisted(server: Server, name: str) -> list[str]:
-    """Return a warning for a configured model that its server does not list, where that matters."""
-    if not server.ollama:  # llama.cpp takes any name, and hosted services do not list all
+    """Return a warning for a configured model that an Ollama does not list."""
+    if not server.ollama:  # llama.cpp accepts any name, and hosted services do not list all models
         return []
     return [f"{server.shown} has no model {name!r}: {_has(server)}; `ollama pull {name}` gets it"]
 
@@ -204,7 +205,7 @@ def _names(names: Sequence[str]) -> str:
 
 
 def _agent_names(text: str) -> list[str]:
-    """Return the names in RAYDEX_AGENTS; a text that is no list of agents is refused where it is used."""
+    """Return the names in RAYDEX_AGENTS. An invalid list is reported by the code that uses it."""
     with suppress(ValueError):
         if isinstance(agents := json.loads(text or "[]"), list):
             return [str(agent.get("name")) for agent in agents if isinstance(agent, dict)]

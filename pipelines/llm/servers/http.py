@@ -1,6 +1,6 @@
-"""Asks a server for JSON: within a time limit, without redirects, and without a proxy if it is near.
+"""Requests JSON from a server: with a time limit, without redirects, and directly if it is nearby.
 
-Knows HTTP and what goes wrong with it; no model.
+Bypasses proxies for nearby servers. Knows HTTP and its failures; knows no model.
 """
 
 import json
@@ -17,13 +17,13 @@ from pipelines.text.phrases import read_table
 T = TypeVar("T")
 
 SIGNS: list[tuple[str, str]] = read_table(__name__)["signs"]
-# A server lists its models in milliseconds, and in seconds where a model or other work takes all of its processors.
+# A server lists its models in milliseconds, or in seconds if a model or other work uses all its processors.
 ANSWER_S = 5.0
-LARGEST = 4_000_000  # bytes of a reply; OpenRouter's list of models, the longest known, has 0.6 MB
+LARGEST = 4_000_000  # maximum bytes of a reply; OpenRouter's list of models, the longest known, has 0.6 MB
 
 
 class NoAnswer(RuntimeError):
-    """A server gave no JSON; the message names its URL and what it did, and `status` its HTTP status or 0."""
+    """A server returned no JSON. The message has its URL and the problem; `status` is its HTTP status or 0."""
 
     def __init__(self, message: str, status: int = 0) -> None:
         super().__init__(message)
@@ -31,13 +31,13 @@ class NoAnswer(RuntimeError):
 
 
 class OutOfTime(RuntimeError):
-    """A work did not end within its time limit."""
+    """A function did not finish within its time limit."""
 
 
 def within(seconds: float, work: Callable[[], T]) -> T:
-    """Return what `work` returns, or raise what it raises. Raises OutOfTime; the work is then left to itself.
+    """Return the result of `work`, or raise its exception. Raises OutOfTime; `work` then keeps running unattended.
 
-    It runs in a thread of its own: no time limit of a library covers the resolver and a reply that drips.
+    It runs in a separate thread, because no library's timeout covers name resolution or a reply that trickles in.
     """
     done: Future[T] = Future()
 
@@ -54,20 +54,20 @@ def within(seconds: float, work: Callable[[], T]) -> T:
 
 
 def ask(base: str, path: str, *, key: str = "", body: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Return the JSON object that a GET of `base` and `path` gives, or a POST of `body`. Raises NoAnswer.
+    """Return the JSON object from a GET of `base` + `path`, or from a POST of `body`. Raises NoAnswer.
 
-    `key` is sent as a bearer token; no error repeats it.
+    `key` is sent as a bearer token; no error message repeats it.
     """
-    import httpx  # takes a second on a busy machine, which is not the server's
+    import httpx  # imported here: it takes a second on a busy machine, and must not count as the server's time
 
     shown = without_password(base)
     if not _is_url(base):
         raise NoAnswer(f"{shown!r} is no URL: write http://HOST:PORT/v1")
     try:
         status, kind, text = within(ANSWER_S, lambda: _send(base + path, key, body, ANSWER_S))
-    except (OutOfTime, httpx.TimeoutException):  # whichever notices first
+    except (OutOfTime, httpx.TimeoutException):  # one of them notices first
         raise NoAnswer(f"{shown} did not answer within {ANSWER_S:g} s{_if_tls(base)}") from None
-    except Exception as error:  # httpx, the resolver and the TLS library raise dozens of kinds
+    except Exception as error:  # httpx, the resolver and the TLS library raise dozens of types
         raise NoAnswer(_describe(shown, error, key)) from None
     if status in (401, 403):
         raise NoAnswer(f"{shown} {'refuses the' if key else 'wants an'} API key (HTTP {status})", status)
@@ -87,18 +87,18 @@ def _is_url(text: str) -> bool:
     try:
         parts = urlsplit(text)
         return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:  # of brackets and of the port
+    except ValueError:  # bad brackets or a bad port
         return False
 
 
 def is_loopback(url: str) -> bool:
-    """Return whether the host of a URL is this machine by name."""
+    """Return whether the host name of a URL is this machine."""
     host = urlsplit(url).hostname or ""
     return host in ("localhost", "::1") or host.startswith("127.")
 
 
 def without_password(url: str) -> str:
-    """Return a URL as it may be shown."""
+    """Return a URL without its user and password, for display."""
     return re.sub(r"//[^/@]*@", "//", url)
 
 
@@ -108,7 +108,7 @@ def _send(url: str, key: str, body: Mapping[str, Any] | None, timeout_s: float) 
 
     headers = {"Authorization": f"Bearer {key}"} if key else {}
     method = "GET" if body is None else "POST"
-    tls = url.startswith("https:")  # without TLS no certificates, which load slowly
+    tls = url.startswith("https:")  # certificates load slowly, so only for TLS
     with (
         httpx.Client(timeout=timeout_s, follow_redirects=False, verify=tls, mounts=direct_mounts(url)) as client,
         client.stream(method, url, json=body, headers=headers) as response,
@@ -130,13 +130,13 @@ def _describe(url: str, error: Exception, key: str) -> str:
 
 
 def _if_tls(url: str) -> str:
-    """Return a hint for a server that waits for something else than a TLS handshake."""
+    """Return a hint for a local server that may not speak TLS."""
     bare = without_password(url).partition("://")[2]
     return f"; if it speaks no TLS, write http://{bare}" if url.startswith("https:") and is_loopback(url) else ""
 
 
 def _hint(status: int, url: str, text: bytes) -> str:
-    """Return what an HTTP status probably means."""
+    """Return the probable meaning of an HTTP status."""
     if 300 <= status < 400:
         return ", a redirect, which is not followed: name the address that it leads to"
     if b"HTTPS" in text and url.startswith("http:"):

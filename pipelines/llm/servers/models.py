@@ -1,4 +1,4 @@
-"""Reads which models a server of language models lists, and how many tokens their contexts hold.
+"""Reads which models a server of language models lists, and their context sizes in tokens.
 
 Knows the lists of OpenAI, Ollama, llama.cpp, vLLM and LM Studio. Chooses nothing.
 """
@@ -26,8 +26,8 @@ CONTEXT_FIELDS = ("max_model_len", "loaded_context_length", "context_length", "m
 class ServedModel:
     """A model of a server. `context` is in tokens, 0 if the server does not say.
 
-    `chat` is whether it answers questions, as far as its name and the server tell; `loaded` whether it is in memory;
-    `away` whether the server only passes questions on to another host.
+    `chat` is whether it answers questions, judging by its name and the server's data. `loaded` is whether it is in
+    memory. `away` is whether the server forwards questions to another host.
     """
 
     name: str
@@ -47,27 +47,27 @@ class Server:
 
     @property
     def shown(self) -> str:
-        """The server as a person is told of it."""
+        """The server's name in messages."""
         return f"the Ollama at {self.root}" if self.ollama else without_password(self.base_url)
 
     @property
     def root(self) -> str:
-        """The URL without `/v1`, where servers keep what OpenAI's API lacks."""
+        """The URL without `/v1`, the base of endpoints outside OpenAI's API."""
         return root_of(self.base_url)
 
     def find(self, name: str) -> ServedModel | None:
-        """Return the model of that name; for Ollama a name without a tag means `latest`."""
+        """Return the model with that name; for Ollama a name without a tag means `latest`."""
         wanted = {name, f"{name}:latest"} if self.ollama and ":" not in name else {name}
         return next((model for model in self.models if model.name in wanted), None)
 
 
 def root_of(base_url: str) -> str:
-    """Return a base URL without its version."""
+    """Return a base URL without `/v1`."""
     return re.sub(r"/v1/?$", "", base_url.rstrip("/"))
 
 
 def look_at(base_url: str, key: str = "") -> Server:
-    """Return the server at `base_url`, which may lack the `/v1` at its end. Raises NoAnswer."""
+    """Return the server at `base_url`, which may lack the final `/v1`. Raises NoAnswer."""
     base_url = base_url.strip().rstrip("/")
     try:
         rows = _listed(base_url, key)
@@ -90,7 +90,7 @@ def look_at(base_url: str, key: str = "") -> Server:
 
 
 def look_at_ollama(root: str, base_url: str = "") -> Server:
-    """Return the Ollama at `root`, its models as `ollama list` orders them. Raises NoAnswer."""
+    """Return the Ollama at `root`, with its models in the order of `ollama list`. Raises NoAnswer."""
     rows = _rows(ask(root, "/api/tags"), "models", root)
     loaded: dict[str, int] = {}
     with suppress(NoAnswer):
@@ -111,9 +111,9 @@ def look_at_ollama(root: str, base_url: str = "") -> Server:
 
 
 def context_of(server: Server, model: ServedModel) -> int:
-    """Return the tokens that the context of `model` holds, as far as its server tells, else 0.
+    """Return the context size of `model` in tokens, or 0 if its server does not say.
 
-    An Ollama says it of a loaded model and of one that sets `num_ctx`; of any other the least of its defaults is taken.
+    Ollama reports it for loaded models and for models that set `num_ctx`. For others, its smallest default is assumed.
     """
     if model.context or not server.ollama:
         return model.context
@@ -125,7 +125,7 @@ def context_of(server: Server, model: ServedModel) -> int:
 
 
 def can_chat(server: Server, model: ServedModel) -> bool:
-    """Return whether a model answers questions: by its name, and by its capabilities where an Ollama lists them."""
+    """Return whether a model answers questions, by its name and by the capabilities that Ollama lists."""
     if not model.chat or not server.ollama:
         return model.chat
     capabilities = _show(server, model).get("capabilities")
@@ -133,7 +133,7 @@ def can_chat(server: Server, model: ServedModel) -> bool:
 
 
 def _show(server: Server, model: ServedModel) -> Mapping[str, Any]:
-    """Return what an Ollama says of one model; nothing if it does not answer."""
+    """Return Ollama's description of a model; empty if it does not answer."""
     with suppress(NoAnswer):
         return ask(server.root, "/api/show", body={"model": model.name})
     return {}
@@ -144,24 +144,24 @@ def _listed(base_url: str, key: str) -> list[Mapping[str, Any]]:
 
 
 def _rows(reply: Mapping[str, Any], field: str, url: str) -> list[Mapping[str, Any]]:
-    """Return the rows of a list, those that are objects. Raises NoAnswer."""
+    """Return the rows of a list that are objects. Raises NoAnswer."""
     if field not in reply and "error" in reply:
         raise NoAnswer(f"{without_password(url)} answers with an error: {str(reply['error'])[:200]}", 200)
-    rows = reply.get(field, "missing") or []  # an Ollama without a model says null
+    rows = reply.get(field, "missing") or []  # an Ollama without models sends null
     if not isinstance(rows, list):
         raise NoAnswer(f"{without_password(url)} answers with JSON that lists no models", 200)
     return [row for row in rows if isinstance(row, dict)]
 
 
 def _read_model(row: Mapping[str, Any]) -> ServedModel:
-    """Return the model of a row of `/v1/models`."""
+    """Return the model in a row of `/v1/models`."""
     of_slot = _mapping(row.get("meta")).get("n_ctx")  # llama.cpp
     contexts = map(_tokens, (of_slot, *map(row.get, CONTEXT_FIELDS)))
     return ServedModel(_name(row), next(filter(None, contexts), 0), _chats(row))
 
 
 def _slot_context(base_url: str, key: str) -> int:
-    """Return the context of one slot of a llama.cpp, whose older versions tell it beside the list; else 0."""
+    """Return the context size of one llama.cpp slot, which older versions report in `/props`; else 0."""
     with suppress(NoAnswer):
         reply = ask(root_of(base_url), "/props", key=key)
         return _tokens(_mapping(reply.get("default_generation_settings")).get("n_ctx"))
