@@ -1,7 +1,7 @@
-"""Embedding models: texts become vectors.
+"""Embedding models: text becomes vectors.
 
-load chooses the engine: torch, onnx, openai or hashed words. embedder is what
-they share, tokens counts the tokens of a text, adapter maps the vectors of questions.
+load chooses the engine: torch, onnx, openai or hashed words. embedder is their shared interface, tokens counts tokens,
+adapter maps the vectors of questions.
 """
 
 from pipelines.embedding.embedder import Embedder, EmbeddingFailed

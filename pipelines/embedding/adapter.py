@@ -1,7 +1,7 @@
 """Applies a trained linear map to the vectors of questions.
 
-The stored vectors stay as they are. Reads a trained folder with numpy alone; knows neither how the map was trained nor
-its scores, only whether its card accepts it.
+The stored vectors stay unchanged. Reads a trained folder with only numpy. Does not know how the map was trained or its
+scores, only whether its card accepts it.
 """
 
 import zipfile
@@ -21,7 +21,7 @@ Matrix = NDArray[np.float32]
 
 
 class NotAnAdapter(ValueError):
-    """A folder holds no query adapter, or one that must not be used."""
+    """A folder has no query adapter, or one that must not be used."""
 
     def __init__(self, folder: Path, problem: str) -> None:
         super().__init__(f"{folder}: {problem}. Train it with `raydex train adapter`, or unset retrieval.query_adapter")
@@ -34,10 +34,9 @@ class AdapterMismatch(ValueError):
 class QueryAdapter:
     """A map of one embedding model's question vectors: rows times `matrix`, of shape (dimension, dimension).
 
-    Helps where readers ask in words that the documentation lacks, and vectors alone are searched; within the whole
-    retrieval of the Ray documentation it gained nothing.
-
-    `identity` names the vectors it was trained on, as TokenCounter.identity does.
+    It helps if readers use words that the documentation lacks and the search uses only vectors. Within the complete
+    retrieval on the Ray documentation it gained nothing. `identity` names the vectors it was trained on, as
+    TokenCounter.identity does.
     """
 
     def __init__(self, matrix: Matrix, identity: str) -> None:
@@ -46,7 +45,7 @@ class QueryAdapter:
         self.dimension = len(matrix)
 
     def __call__(self, vectors: Matrix) -> Matrix:
-        """Return `vectors`, (dimension,) or (n, dimension), mapped and of length 1. Raises EmbeddingFailed."""
+        """Return `vectors`, (dimension,) or (n, dimension), mapped and normalized. Raises EmbeddingFailed."""
         mapped = vectors @ self.matrix
         lengths = np.linalg.norm(mapped, axis=-1, keepdims=True)
         if not (np.isfinite(lengths) & (lengths > 0)).all():
@@ -54,12 +53,12 @@ class QueryAdapter:
         return np.asarray(mapped / lengths, np.float32)
 
     def save(self, folder: Path) -> None:
-        """Write the weights; the folder can be loaded once a card lies beside them."""
+        """Write the weights; the folder can be loaded once it also has a card."""
         np.savez(folder / WEIGHTS_FILE, matrix=self.matrix)
 
     @classmethod
     def load(cls, folder: Path) -> "QueryAdapter":
-        """Return the adapter of a trained folder. Raises NotAnAdapter, also for one that was not accepted."""
+        """Return the adapter in a trained folder. Raises NotAnAdapter, also for one that was not accepted."""
         base = _read_base(folder)
         matrix = _read_matrix(folder)
         if matrix.shape != (base.get("dimension"),) * 2 or not np.isfinite(matrix).all():
@@ -68,7 +67,7 @@ class QueryAdapter:
 
 
 class AdaptedEmbedder:
-    """An embedder whose questions go through an adapter; chunks do not. Raises AdapterMismatch."""
+    """An embedder that applies an adapter to questions but not to chunks. Raises AdapterMismatch."""
 
     def __init__(self, embedder: Embedder, adapter: QueryAdapter) -> None:
         identity = embedder.counter.identity
@@ -85,12 +84,12 @@ class AdaptedEmbedder:
         return self._adapter(self._embedder.embed_query(text))
 
     def embed_chunks(self, texts: Sequence[str]) -> Matrix:
-        """Return the embedder's own vectors of chunks."""
+        """Return the vectors of chunks, without the adapter."""
         return self._embedder.embed_chunks(texts)
 
 
 def _read_base(folder: Path) -> dict[str, object]:
-    """Return the card's entry of the model whose vectors the adapter maps. Raises NotAnAdapter."""
+    """Return the card's entry for the model whose vectors the adapter maps. Raises NotAnAdapter."""
     try:
         card = read_card(folder, KIND)
     except BadCard as error:

@@ -1,4 +1,4 @@
-"""Says what this machine's processors are good at, without asking a library for it."""
+"""Detects the capabilities of this machine's processors without loading a library."""
 
 import os
 from functools import cache
@@ -6,13 +6,13 @@ from pathlib import Path
 
 CPU_INFO = Path("/proc/cpuinfo")
 GPU = Path("/dev/nvidiactl")
-# Instructions that multiply and add bytes without overflow: with them int8 is 2 to 4 times as fast as fp32. Without,
-# ONNX Runtime's byte products saturate at 16 bits, so that int8 would be wrong.
+# Instructions that multiply and add bytes without overflow: with them int8 is 2 to 4 times as fast as fp32. Without
+# them, ONNX Runtime's byte products saturate at 16 bits, so int8 would give wrong results.
 INT8_FLAGS = frozenset({"avx512_vnni", "avx_vnni"})
 
 
 def cpu_flags(info: Path = CPU_INFO) -> frozenset[str]:
-    """Return the flags of the first processor, none where the system doesn't list them."""
+    """Return the flags of the first processor, empty if the system does not list them."""
     try:
         lines = info.read_text().splitlines()
     except OSError:
@@ -27,10 +27,10 @@ def multiplies_int8() -> bool:
 
 
 def has_gpu() -> bool:
-    """Return whether an NVIDIA driver runs here."""
+    """Return whether an NVIDIA driver is loaded on this machine."""
     return GPU.exists()
 
 
 def count_cpus() -> int:
-    """Return the processors that this process may use."""
+    """Return how many processors this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -1,7 +1,6 @@
-"""What turns texts into vectors, whatever its model and engine.
+"""The interface of every embedder, for any model and engine.
 
-Chunks and queries are two methods because models want different prefixes. Knows no engine, and nothing of pages,
-databases or Ray.
+Chunks and queries have separate methods because models want different prefixes. Knows no engine, page, database or Ray.
 """
 
 from abc import ABC, abstractmethod
@@ -24,8 +23,8 @@ class EmbeddingFailed(RuntimeError):
 class Embedder(ABC):
     """Turns texts into float32 vectors of length 1.
 
-    Of a text longer than the counter's `max_tokens` only the beginning is read (`are_too_long` names them); the chunker
-    makes no such chunk.
+    Only the beginning of a text longer than the counter's `max_tokens` is read (`are_too_long` finds these); the
+    chunker makes no chunks that long.
     """
 
     def __init__(self, counter: TokenCounter) -> None:
@@ -34,7 +33,7 @@ class Embedder(ABC):
         self.dimension = counter.dimension
 
     def embed_chunks(self, texts: Sequence[str]) -> Vectors:
-        """Return one row for each text, in order. Pass large lists: they are sorted by length and batched.
+        """Return one row per text, in order. Pass large lists: they are sorted by length and batched.
 
         Raises EmbeddingFailed.
         """
@@ -54,7 +53,7 @@ class Embedder(ABC):
 
     @abstractmethod
     def _vectors(self, texts: list[str], prefix: str) -> NDArray[Any]:
-        """Return one vector of any length for each text, read after `prefix`."""
+        """Return one vector per text, of any length, computed with `prefix` before the text."""
 
 
 def normalised(vectors: NDArray[Any], texts: list[str], dimension: int) -> Vectors:

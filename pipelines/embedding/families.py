@@ -1,6 +1,6 @@
-"""Knows from families.yaml what embedding models need that their own files may not say.
+"""Knows from families.yaml the requirements of embedding models that their own files may not state.
 
-Matches names alone: a model's, its folder's and its base model's. Knows no tokens and no vectors.
+Matches only names: the model's, its folder's and its base model's. Knows no tokens and no vectors.
 """
 
 import json
@@ -17,9 +17,9 @@ _PATTERNS = compile_phrases(_TABLE)
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """What the models of a family need: prefixes, None if they are not known, pooling, limit of tokens (0: none).
+    """The requirements of a model family: prefixes (None if unknown), pooling, token limit (0: none).
 
-    `owner` is whose they are on the Hugging Face hub.
+    `owner` is their owner on the Hugging Face hub.
     """
 
     query: str | None = None
@@ -45,9 +45,9 @@ def family_of(model: str, folder: Path | None = None) -> Family:
 
 
 def complete(model: EmbeddingModel, folder: Path | None, has_prefixes: bool) -> EmbeddingModel:
-    """Return `model` with what its family needs and neither it nor its files say.
+    """Return `model` with missing values filled in from its family.
 
-    `has_prefixes`: those in its folder's own settings, which then are the only ones.
+    `has_prefixes` means that the folder's own settings have prefixes, which then are the only ones.
     """
     family, given = family_of(model.name, folder), (model.query_prefix, model.chunk_prefix)
     needs = not has_prefixes and (family.query or family.chunk)
@@ -58,7 +58,7 @@ def complete(model: EmbeddingModel, folder: Path | None, has_prefixes: bool) -> 
 
 
 def missing_prefixes(model: EmbeddingModel, folder: Path | None, has_prefixes: bool) -> str:
-    """Return which prefixes `model` needs and is not used with, "" if none."""
+    """Return a message about prefixes that `model` needs but is used without, "" if none."""
     family = family_of(model.name, folder)
     if has_prefixes or family.query == family.chunk == "" or (model.query_prefix, model.chunk_prefix) != (None, None):
         return ""
@@ -72,7 +72,7 @@ def missing_prefixes(model: EmbeddingModel, folder: Path | None, has_prefixes: b
 
 
 def _names_in(folder: Path) -> Iterable[str]:
-    """Yield the name of a model's folder and, if it says so, that of the model that it was made from."""
+    """Yield the name of a model's folder and, if stated, of its base model."""
     yield folder.resolve().name
     config = folder / "config.json"
     if config.is_file():
@@ -80,5 +80,5 @@ def _names_in(folder: Path) -> Iterable[str]:
 
 
 def _last_part(name: str) -> str:
-    """Return a model's own name: `openai:library/nomic-embed-text:latest` is nomic-embed-text."""
+    """Return a model's bare name: nomic-embed-text for `openai:library/nomic-embed-text:latest`."""
     return name.rstrip("/").removeprefix("int8:").removeprefix("openai:").rpartition("/")[2].partition(":")[0]

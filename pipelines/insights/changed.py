@@ -1,4 +1,4 @@
-"""Finds recorded answers whose cited sections say something else now, or are gone."""
+"""Finds recorded answers whose cited sections have changed or disappeared."""
 
 from typing import Any
 
@@ -11,11 +11,11 @@ MOST_SECTIONS = 1_000
 
 
 def changed_answers(store: Store, period: Period, collection: str | None = None) -> dict[str, Any]:
-    """Return the sections that recorded answers cited and that changed since, those of most answers first.
+    """Return the cited sections that have changed since, the most cited first.
 
-    Each has its `collection` and `source`, how many `answers` cited it as it was before, the `last` time that one did,
-    and the last `questions`, masked; `gone`: the live index has it no more. With them, under `review`, how many
-    verified answers a person has to look at. Raises NoSuchCollection.
+    Each has its `collection` and `source`, the number of `answers` that cited the old version, the `last` time that one
+    did, and the last `questions`, masked. `gone` is set if the live index no longer has the section. `review` counts
+    the verified answers that need a person's review. Raises NoSuchCollection.
     """
     rows = [store.find_collection(collection)] if collection else store.collections()
     live = {row["name"]: row["index"] for row in rows if row["index"] is not None and not is_copy(row["name"])}

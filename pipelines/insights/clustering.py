@@ -1,6 +1,6 @@
-"""Clusters questions that mean the same: by vectors, by the sections that were found, by words.
+"""Clusters questions with the same meaning, by vectors, retrieved sections and words.
 
-Knows vectors, sources and texts; no database and no model.
+Knows vectors, sources and strings; knows no database and no model.
 """
 
 import zlib
@@ -12,20 +12,20 @@ import numpy as np
 from pipelines.answering.retrieval.evidence import Yardstick
 from pipelines.lexical import STOP_TERMS, terms
 
-# What makes two questions alike: their cosine, the sections found for both, the words that both have. The sections of a
-# question that nothing answers are chance, so they count less. Chosen on 404 wordings of 104 questions about three
-# documentations (benchmarks/clustering.py; docs/insights.md has the table): a pairwise F1 of 0.56, and 0.59 for the
-# questions without an answer; average linkage by cosines alone has 0.38 and 0.34 at best.
+# Weights of the similarity of two questions: their cosine, the sections found for both, their common words. Sections
+# found for a question without an answer are random, so they count less. Chosen on 404 wordings of 104 questions about
+# three documentation sites (benchmarks/clustering.py; docs/insights.md has the table): pairwise F1 is 0.56, and 0.59
+# for questions without an answer. Average linkage with only cosines reaches 0.38 and 0.34 at best.
 ANSWERED, UNANSWERED, ALIKE = (0.3, 0.5, 0.2), (0.6, 0.2, 0.2), 0.25
-SLOTS = 1024  # of the hashed sections and words: two of the 20 names of a question meet in one of 5 questions
-# Questions that are compared all with all: 4,000 take 64 MB and a second. More are taken block by block.
+SLOTS = 1024  # hash buckets for sections and words: in one of 5 questions, two of its 20 names collide
+# Questions compared pairwise at a time: 4,000 take 64 MB and a second. More are processed in blocks.
 BLOCK = 4_000
-SLICE = 500  # points that are compared with all clusters at a time: 20 MB for 10,000 clusters
+SLICE = 500  # points compared with all clusters at a time: 20 MB for 10,000 clusters
 
 
 @dataclass(frozen=True, slots=True)
 class Wording:
-    """A question as it is compared: its text, the sources of its hits, best first, and whether it was answered."""
+    """A question for comparison: its text, the sources of its hits, best first, and whether it was answered."""
 
     text: str
     found: Sequence[str] = ()
@@ -33,10 +33,10 @@ class Wording:
 
 
 def place(vectors: np.ndarray, wordings: Sequence[Wording], yardstick: Yardstick | None = None) -> np.ndarray:
-    """Return a point for each wording, float32 (wordings, dimension + SLOTS + 1), that `similarity` compares.
+    """Return a point for each wording, float32 (wordings, dimension + SLOTS + 1), as input for `similarity`.
 
-    `vectors` have length 1, (wordings, dimension); `yardstick` is their model's: the cosine of unrelated texts, which
-    is high with some models, counts as 0. The last column takes it off.
+    `vectors` have length 1, (wordings, dimension). `yardstick` is their model's: the cosine of unrelated questions,
+    which is high for some models, is shifted to 0. The last column subtracts it.
     """
     weights = np.array([ANSWERED if wording.known else UNANSWERED for wording in wordings], np.float32)
     by_cosine, by_sections, by_words = np.sqrt(weights.reshape(-1, 3)).T[:, :, None]
@@ -49,15 +49,15 @@ def place(vectors: np.ndarray, wordings: Sequence[Wording], yardstick: Yardstick
 
 
 def similarity(points: np.ndarray, others: np.ndarray) -> np.ndarray:
-    """Return how alike questions are, (points, others): about 0 for unrelated ones, 1 for equal ones."""
+    """Return the similarity of questions, (points, others): about 0 for unrelated ones, 1 for equal ones."""
     return np.asarray(points[:, :-1] @ others[:, :-1].T - np.outer(points[:, -1], others[:, -1]))
 
 
 def cluster(points: np.ndarray) -> np.ndarray:
-    """Return the number of the cluster of each point, (points,), the first numbers first.
+    """Return the cluster number of each point, (points,), numbered in order of appearance.
 
-    A point is in a cluster if its mean similarity to all in it is ALIKE or more; of more than BLOCK points each block
-    joins the clusters of those before it, so that their order matters a little.
+    A point belongs to a cluster if its mean similarity to all its points is at least ALIKE. With more than BLOCK
+    points, each block joins the clusters of earlier blocks, so the order matters a little.
     """
     labels = np.zeros(len(points), np.int64)
     sums, sizes = np.zeros((0, points.shape[1]), np.float32), np.zeros(0, np.int64)
@@ -75,13 +75,13 @@ def cluster(points: np.ndarray) -> np.ndarray:
 
 
 def most_typical(points: np.ndarray, counts: Sequence[int]) -> int:
-    """Return the number of the point that is most like all others, each counted as often as it was asked."""
+    """Return the index of the point most similar to all others, weighted by how often each was asked."""
     middle = np.asarray(counts, np.float32) @ points
     return int(np.argmax(similarity(points, middle[None])))
 
 
 def _weigh_sections(sources: Sequence[str]) -> dict[str, float]:
-    """Return the weight of each section and page that was found: that of the n-th hit is 1 / n."""
+    """Return the weights of the found sections and pages: 1 / n for the n-th hit."""
     weights: dict[str, float] = {}
     for place, source in enumerate(sources, 1):
         for name in (source, f"{source.partition('#')[0]} page"):
@@ -90,9 +90,9 @@ def _weigh_sections(sources: Sequence[str]) -> dict[str, float]:
 
 
 def _hashed(weighed: Sequence[dict[str, float]]) -> np.ndarray:
-    """Return the weighed names of each question as a vector of length 1, (questions, SLOTS); 0 if it has none.
+    """Return the weighted names of each question as a vector of length 1, (questions, SLOTS); 0 if it has none.
 
-    What few questions have counts more, by the logarithm of their share.
+    Names that few questions have count more, by the logarithm of their share.
     """
     vectors = np.zeros((len(weighed), SLOTS), np.float32)
     for vector, weights in zip(vectors, weighed, strict=True):
@@ -104,7 +104,7 @@ def _hashed(weighed: Sequence[dict[str, float]]) -> np.ndarray:
 
 
 def _join(block: np.ndarray, sums: np.ndarray, sizes: np.ndarray) -> np.ndarray:
-    """Return for each point the cluster whose members it is most like, -1 if none is alike enough."""
+    """Return the most similar cluster of each point, -1 if none is similar enough."""
     if not len(sums):
         return np.full(len(block), -1, np.int64)
     means = sums / sizes[:, None]
@@ -118,7 +118,7 @@ def _nearest(points: np.ndarray, means: np.ndarray) -> np.ndarray:
 
 
 def _link(points: np.ndarray) -> np.ndarray:
-    """Return the clusters of average linkage, numbered from 0 in the order in which they appear."""
+    """Return the clusters of average linkage, numbered from 0 in order of appearance."""
     from scipy.cluster.hierarchy import fcluster, linkage
     from scipy.spatial.distance import squareform
 

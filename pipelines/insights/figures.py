@@ -1,6 +1,6 @@
-"""Counts questions: how they were answered and rated, how long that took, what it cost.
+"""Counts questions: how they were answered and rated, how long that took, and the cost.
 
-Knows rows of questions; nothing of their texts.
+Knows rows of questions; ignores their text.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -13,13 +13,13 @@ from pipelines.answering.answerers import SMALLTALK
 from pipelines.records import LOW
 from pipelines.store import AskedQuestion
 
-# Days of a chart: of a longer time each bar is a week.
+# Maximum days of a chart; for a longer period each bar is a week.
 MOST_DAYS = 120
 
 
 @dataclass(frozen=True, slots=True)
 class Quantiles:
-    """Median and 95th percentile of seconds; None where none was measured."""
+    """Median and 95th percentile of seconds; None if none was measured."""
 
     p50: float | None
     p95: float | None
@@ -35,11 +35,11 @@ class Quantiles:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """The figures of some questions.
+    """The figures of a set of questions.
 
-    `unknown` counts the answers that the sources hold none, `low` those of low confidence, `failed` the questions that
-    got no answer; one question is in at most one of the three. `up` and `down` count the questions whose readers rated
-    the answer so, on balance. `cost` is in US dollars.
+    `unknown` counts "I do not know" answers, `low` answers of low confidence, and `failed` questions without an answer.
+    A question counts in at most one of the three. `up` and `down` count the questions whose ratings are mostly up or
+    mostly down. `cost` is in US dollars.
     """
 
     questions: int
@@ -74,22 +74,22 @@ def count(rows: Sequence[AskedQuestion]) -> Figures:
 
 
 def is_unknown(row: AskedQuestion) -> bool:
-    """Return whether the answer is that the sources hold none."""
+    """Return whether the answer says that the sources have no answer."""
     return not row.known and not row.failed
 
 
 def is_low(row: AskedQuestion) -> bool:
-    """Return whether there is an answer, of low confidence."""
+    """Return whether there is an answer with low confidence."""
     return row.known and not row.failed and row.confidence == LOW
 
 
 def is_smalltalk(row: AskedQuestion) -> bool:
-    """Return whether nothing was asked: a greeting, thanks."""
+    """Return whether it is not a question: a greeting, thanks."""
     return row.agent == SMALLTALK
 
 
 def count_by(rows: Sequence[AskedQuestion], name_of: Callable[[AskedQuestion], str]) -> dict[str, Figures]:
-    """Return the figures of `rows` by name, the name of the most questions first."""
+    """Return the figures of `rows` by name, the name with the most questions first."""
     groups: dict[str, list[AskedQuestion]] = {}
     for row in rows:
         groups.setdefault(name_of(row), []).append(row)
@@ -97,9 +97,9 @@ def count_by(rows: Sequence[AskedQuestion], name_of: Callable[[AskedQuestion], s
 
 
 def count_by_day(rows: Sequence[AskedQuestion]) -> dict[str, Figures]:
-    """Return the figures of each day in UTC from the first to the last question, days without one too.
+    """Return the figures of each day in UTC from the first to the last question, including days without one.
 
-    If that is longer than MOST_DAYS, of each week, named by its Monday.
+    If there are more than MOST_DAYS, return figures of each week, named by its Monday.
     """
     if not rows:
         return {}

@@ -1,6 +1,6 @@
-"""Finds what the documentation lacks: questions without a good answer, weighed by how often.
+"""Finds gaps in the documentation: questions without a good answer, weighted by frequency.
 
-Knows rows of questions, grouped; no model and no database.
+Knows grouped rows of questions; knows no model and no database.
 """
 
 from collections import defaultdict
@@ -13,19 +13,19 @@ from pipelines.answering.retrieval.evidence import Yardstick
 from pipelines.insights.figures import is_low, is_unknown
 from pipelines.store import AskedQuestion
 
-# What an answer adds to the weight of its gap. Of many readers few rate, so that one who calls an answer incomplete or
-# outdated counts double; other thumbs down may be the assistant's fault. Low confidence counts least, as half of such
+# How much an answer adds to the weight of its gap. Few readers rate answers, so a rating "incomplete" or "outdated"
+# counts double; other thumbs down may be the assistant's fault. Low confidence counts least, because half of these
 # answers are right (docs/insights.md).
 LACKING, RATED_DOWN, UNKNOWN, DOUBTFUL = 2.0, 1.0, 1.0, 0.4
 OF_DOCUMENTATION = {"incomplete", "outdated"}
-# A question is probably about other things if no hit has a cosine of NEAR, as the model's yardstick scales it, and none
-# more than SHARED of its words. Of 12 questions about other things 7 are, of 25 about things that the Ray documentation
-# lacks one: such a question is better shown in vain than lost.
+# A question is probably off-topic if no hit has a cosine of NEAR, scaled by the model's yardstick, and none has more
+# than SHARED of its words. This recognizes 7 of 12 off-topic questions, and wrongly 1 of 25 about gaps in the Ray
+# documentation: it is better to show an off-topic question than to lose a gap.
 NEAR, SHARED = 0.45, 0.4
 
-# What is counted of a gap, as it is told.
+# The counts of a gap, with their names in messages.
 TROUBLES = {"unknown": "not known", "low": "of low confidence", "down": "rated down"}
-# Not known, of low confidence, rated down.
+# Unknown, low confidence, rated down.
 Kind = Literal["missing", "thin", "disliked"]
 
 
@@ -33,7 +33,7 @@ Kind = Literal["missing", "thin", "disliked"]
 class Trouble:
     """How badly some questions were answered.
 
-    `kind` is the sort that weighs most.
+    `kind` is the problem with the greatest weight.
     """
 
     weight: float
@@ -41,7 +41,7 @@ class Trouble:
 
     @classmethod
     def of(cls, rows: Sequence[AskedQuestion]) -> "Trouble | None":
-        """Weigh `rows`; None if every answer was well."""
+        """Weigh `rows`; None if every answer was good."""
         weights: defaultdict[Kind, float] = defaultdict(float)
         for row in rows:
             kind, weight = _weigh(row)
@@ -51,7 +51,7 @@ class Trouble:
 
 
 def _weigh(row: AskedQuestion) -> tuple[Kind, float]:
-    """Return what one answer adds; one that a reader rated up is well, unless it is that nothing is known."""
+    """Return how much one answer adds. An answer rated up is good, unless it says that it does not know."""
     disliked = 0.0
     if row.downs > row.ups:
         disliked = LACKING if OF_DOCUMENTATION & set(row.reasons) else RATED_DOWN
@@ -68,7 +68,7 @@ def is_troubled(row: AskedQuestion) -> bool:
 
 
 def is_elsewhere(row: AskedQuestion, yardstick: Yardstick | None) -> bool:
-    """Return whether a question is probably about other things: nothing is known, and nothing near was found."""
+    """Return whether a question is probably off-topic: the answer is unknown, and no hit was close."""
     scaled = yardstick.scale(max(row.cosines)) if yardstick and row.cosines else None
     words = content_words(row.question)
     shared = max((words_share(words, words_of(passage)) for passage in row.passages), default=0.0) if words else 0.0
@@ -76,7 +76,7 @@ def is_elsewhere(row: AskedQuestion, yardstick: Yardstick | None) -> bool:
 
 
 def nearest_source(rows: Sequence[AskedQuestion]) -> str:
-    """Return the section that the search found first for most of `rows`, a later hit counting less; "" if none."""
+    """Return the section most often found for `rows`, weighting the n-th hit by 1 / n; "" if none."""
     votes: defaultdict[str, float] = defaultdict(float)
     for row in rows:
         for place, source in enumerate(row.found, 1):
@@ -85,6 +85,6 @@ def nearest_source(rows: Sequence[AskedQuestion]) -> str:
 
 
 def describe_gap(gap: Mapping[str, Any], name: str = "") -> str:
-    """Return for a person how often a gap was asked, and what came of it."""
+    """Describe how often a gap was asked, and how its answers turned out."""
     troubles = ", ".join(f"{gap[kind]:,} {words}" for kind, words in TROUBLES.items() if gap[kind])
     return f"{name and f'{name}: '}asked {gap['count']:,}×: {troubles}"

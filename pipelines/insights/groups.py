@@ -1,6 +1,6 @@
-"""Groups rows by what they ask: equal wordings, and wordings of one meaning, of one collection.
+"""Groups the questions of a collection: equal wordings, then wordings with the same meaning.
 
-Knows rows and an embedder; no database.
+Knows rows and an embedder; knows no database.
 """
 
 from collections import Counter
@@ -16,21 +16,22 @@ from pipelines.insights.gaps import is_elsewhere, is_troubled
 from pipelines.store import AskedQuestion
 from pipelines.text.progress import Passing, Progress, silent
 
-# Wordings of a collection that are clustered: with 20,000, two cores take about a minute, and 150 MB.
+# Maximum wordings of a collection to cluster: 20,000 take two cores about a minute, and 150 MB.
 MOST_WORDINGS = 20_000
-# Texts that one call embeds, so that a service answers questions in between.
+# Questions embedded per call, so that a service can answer others in between.
 AT_ONCE = 256
 
 
-# The embedder of a collection's own model, None if it has no live index.
+# Returns the embedder of a collection's model, None if it has no live index.
 EmbedderOf = Callable[[str], TextEmbedder | None]
 
 
 @dataclass(frozen=True, slots=True)
 class Meanings:
-    """The wordings of one collection, each with its point and the number of its meaning.
+    """The wordings of one collection, each with its point and its meaning's number.
 
-    `left_out` counts the wordings beyond MOST_WORDINGS, which stand alone. `yardstick` is the model's, if it has one.
+    `left_out` counts the wordings beyond MOST_WORDINGS, which each form their own group. `yardstick` is the model's, if
+    it has one.
     """
 
     numbers: Mapping[str, int]
@@ -47,7 +48,7 @@ class Meanings:
         most: int = MOST_WORDINGS,
         say: Progress = silent,
     ) -> "Meanings":
-        """Cluster the questions of `rows`, which are of one collection, newest first."""
+        """Cluster the questions of `rows`, which belong to one collection, newest first."""
         found = _wordings(rows)
         chosen = _choose(found, rows, most)
         texts = [found[wording].question for wording in chosen]
@@ -62,7 +63,7 @@ class Meanings:
         return cls(numbers, places, points, yardstick, len(found) - len(chosen))
 
     def groups(self, rows: Iterable[AskedQuestion]) -> list[list[AskedQuestion]]:
-        """Return `rows` by meaning, the largest group first, its most typical question first in it."""
+        """Return `rows` by meaning, the largest group first, each starting with its most typical question."""
         groups: dict[int, list[AskedQuestion]] = {}
         for row in rows:
             if not is_smalltalk(row):
@@ -70,7 +71,7 @@ class Meanings:
         return sorted(map(self.typical_first, groups.values()), key=len, reverse=True)
 
     def typical_first(self, rows: list[AskedQuestion]) -> list[AskedQuestion]:
-        """Return `rows` of one meaning with those of the most typical wording first."""
+        """Return `rows` of one meaning, starting with the most typical wording."""
         counts = Counter(wording_of(row.question) for row in rows)
         known = [wording for wording in counts if wording in self.places]
         if len(counts) == 1 or not known:
@@ -81,12 +82,12 @@ class Meanings:
 
 
 def wording_of(question: str) -> str:
-    """Return a question without what two people write differently by chance: case, spaces, marks at its end."""
+    """Return a question normalized in case, spaces and final punctuation."""
     return " ".join(question.casefold().split()).strip(" ?!.,;:\"'`") or question
 
 
 def wordings(rows: Iterable[AskedQuestion]) -> list[str]:
-    """Return the distinct questions of `rows`, the most often asked first, as they were first met."""
+    """Return the distinct questions of `rows`, the most frequent first, each in the wording seen first."""
     shown: dict[str, str] = {}
     counts: Counter[str] = Counter()
     for row in rows:
@@ -96,7 +97,7 @@ def wordings(rows: Iterable[AskedQuestion]) -> list[str]:
 
 
 def _wordings(rows: Sequence[AskedQuestion]) -> dict[str, AskedQuestion]:
-    """Return a row for each wording: the newest for which the search found something, else the newest."""
+    """Return a row for each wording: the newest with search results, else the newest."""
     found: dict[str, AskedQuestion] = {}
     for row in rows:
         wording = wording_of(row.question)
@@ -106,12 +107,12 @@ def _wordings(rows: Sequence[AskedQuestion]) -> dict[str, AskedQuestion]:
 
 
 def _as_compared(row: AskedQuestion, yardstick: Yardstick | None) -> Wording:
-    """Return a question as clusters compare it: what was found for one about other things is chance."""
+    """Return a question for clustering, without the results of an off-topic one, which are random."""
     return Wording(row.question, () if is_elsewhere(row, yardstick) else row.found, row.known)
 
 
 def _choose(found: Mapping[str, AskedQuestion], rows: Sequence[AskedQuestion], most: int) -> list[str]:
-    """Return at most `most` wordings: those asked most often, then those without a good answer, then the newest."""
+    """Return at most `most` wordings: the most frequent, then those without a good answer, then the newest."""
     if len(found) <= most:
         return list(found)
     counts = Counter(wording_of(row.question) for row in rows)
@@ -120,7 +121,7 @@ def _choose(found: Mapping[str, AskedQuestion], rows: Sequence[AskedQuestion], m
 
 
 def _embed(texts: Sequence[str], embedder: TextEmbedder | None, say: Callable[[str], None]) -> np.ndarray:
-    """Return a vector for each text; without an embedder zeros, so that the sections found decide alone."""
+    """Return a vector for each question; without an embedder zeros, so that only sections and words count."""
     if embedder is None or not texts:
         return np.zeros((len(texts), 1), np.float32)
     vectors = []

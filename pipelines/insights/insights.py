@@ -1,6 +1,6 @@
-"""Reads the recorded questions of a time and makes insights of them, for one view or many.
+"""Reads the recorded questions of a period and computes insights for one view or many.
 
-Knows the store's interface; no HTTP, no command line.
+Knows the store's interface; knows no HTTP and no command line.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,24 +18,24 @@ from pipelines.records import EmbeddingModel
 from pipelines.store import AskedQuestion, NoSuchCollection, OpenedSource, Store
 from pipelines.text.progress import Passing, Progress, silent
 
-# Questions that are read, the newest: as rows without their texts' hits they take about 100 MB.
+# Maximum questions to read, the newest: without the texts of hits, their rows take about 100 MB.
 MOST_QUESTIONS = 100_000
-# Days that a report can be narrowed to without asking for it again.
+# Days that a report can be narrowed to without reloading.
 WINDOWS = (30, 7)
-# Collections of which a report has views of their own; a report of more would be slow to open.
+# Maximum collections with a separate view in a report; with more it would be slow to open.
 MOST_VIEWS_OF = 12
 
 
 @dataclass(frozen=True, slots=True)
 class Period:
-    """From `since` on and before `until`; None: from the first, or to the last question."""
+    """From `since` (inclusive) to `until` (exclusive); None means the first question, or the last."""
 
     since: datetime | None = None
     until: datetime | None = None
 
     @classmethod
     def of(cls, days: float | None, since: datetime | None, until: datetime | None) -> "Period":
-        """Return what lies between two times, or the last `days` before `until`, by default now. Raises BadPeriod."""
+        """Return the period between two times, or the last `days` before `until`, by default now. Raises BadPeriod."""
         if days is not None and since is not None:
             raise BadPeriod("days and since are two beginnings: give one of them")
         if since and until and since >= until:
@@ -46,11 +46,11 @@ class Period:
 
 
 class BadPeriod(ValueError):
-    """A period has two beginnings, or ends before it begins."""
+    """A period has two start times, or ends before it starts."""
 
 
 class Insights:
-    """The questions of a `period`, read and clustered once; `view` narrows them. `notes` say what was left out."""
+    """The questions of a `period`, read and clustered once; `view` filters them. `notes` list omissions."""
 
     def __init__(
         self,
@@ -65,13 +65,13 @@ class Insights:
         self.created = datetime.now(UTC)
 
     def view(self, collection: str = "", since: datetime | None = None) -> dict[str, Any]:
-        """Return the view of one collection ("": of all), from `since` on if that is later than the period's start."""
+        """Return the view of one collection ("": all), starting at `since` if that is later than the period's start."""
         start = max((time for time in (since, self._period.since) if time), default=None)
         found = make_view(self._rows, self._sites, collection, start, self._period.until, self._opened)
         return {"created": self.created.isoformat(timespec="seconds"), "notes": self._notes, **found}
 
     def views(self) -> list[dict[str, Any]]:
-        """Return the views of a report: of all and of each collection, of the whole time and its last days."""
+        """Return the views of a report: all collections and each one, over the whole period and its last days."""
         names = [name for name in self._sites if name][:MOST_VIEWS_OF]
         chosen = names if len(self._sites) == 1 else ["", *names]
         return [
@@ -109,7 +109,7 @@ def gather_insights(
 
 
 def embedders_of(store: Store, settings: AnswerSettings) -> EmbedderOf:
-    """Return what gives the embedder of a collection's own model; each model is loaded once."""
+    """Return a function that returns the embedder of a collection's model; each model is loaded once."""
     loaded: dict[EmbeddingModel, Any] = {}
 
     def embedder_of(collection: str) -> Any:
@@ -122,7 +122,7 @@ def embedders_of(store: Store, settings: AnswerSettings) -> EmbedderOf:
 
 
 def _read(store: Store, collection: str | None, period: Period, total: int, say: Progress) -> list[AskedQuestion]:
-    """Return the rows, newest first, their texts masked."""
+    """Return the rows, newest first, with masked text."""
     mask_question = lru_cache(None)(mask)
     rows = []
     with store.asked(collection, period.since, period.until, MOST_QUESTIONS) as found:
@@ -147,12 +147,12 @@ def _site(
 
 
 def _notes(total: int, sites: Mapping[str, AskedSite]) -> Iterator[str]:
-    """Yield what the insights leave out, for a person."""
+    """Yield notes for a person about questions that the insights leave out."""
     if total > MOST_QUESTIONS:
         yield f"Only the newest {MOST_QUESTIONS:,} of {total:,} questions were read: a shorter time shows the others."
     for name, site in sites.items():
         if left := site.meanings.left_out:
             yield (
                 f"{name or 'Without a collection'}: {MOST_WORDINGS:,} wordings were clustered, those asked most often "
-                f"and those without a good answer first; {left:,} more stand alone."
+                f"and those without a good answer first; {left:,} more each form their own group."
             )

@@ -1,7 +1,7 @@
-"""Masks in a text what names a person or opens a door: addresses, numbers, keys, passwords.
+"""Masks personal data and secrets in text: addresses, numbers, keys, passwords.
 
-Knows the patterns of masking.yaml only: a name in a sentence stays. `Store.named_question` takes the masks for any
-text.
+Knows only the patterns of masking.yaml: a person's name in a sentence stays. `Store.named_question` uses these masks
+for any text.
 """
 
 import ipaddress
@@ -14,7 +14,7 @@ _PHRASES = read_phrases(__name__)
 
 
 def mask(text: str) -> str:
-    """Return `text` with e-mail addresses, public IP addresses, phone numbers, users' folders and secrets masked."""
+    """Return `text` with e-mail addresses, public IP addresses, phone numbers, user folders and secrets masked."""
     text = _PHRASES["private_key"].sub("[private key]", clean_for_storage(text))
     text = _PHRASES["login"].sub(r"\1[login]@", text)
     text = _PHRASES["bearer"].sub(r"\1 [secret]", _PHRASES["key"].sub("[key]", text))
@@ -29,7 +29,7 @@ def _mask_value(found: re.Match[str]) -> str:
 
 
 def _mask_address(found: re.Match[str]) -> str:
-    """Mask an address that leads to one machine of the world; those of every network (10.…, 127.0.0.1) say nothing."""
+    """Mask a public IP address; private and loopback ones (10.…, 127.0.0.1) reveal nothing."""
     try:
         return "[address]" if ipaddress.ip_address(found[0]).is_global else found[0]
     except ValueError:

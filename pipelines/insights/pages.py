@@ -1,6 +1,6 @@
-"""Counts how often each page of the documentation was cited, and lists those that never were.
+"""Counts how often each page of the documentation was cited, and lists pages that never were.
 
-Knows sources and URLs; no database.
+Knows sources and URLs; knows no database.
 """
 
 from collections import Counter
@@ -14,7 +14,7 @@ from pipelines.store import AskedQuestion, OpenedSource
 
 @dataclass(frozen=True, slots=True)
 class PageUse:
-    """How many answers cited a page, and how many searches had it among the first hits.
+    """How many answers cited a page, and how many searches found it among the first hits.
 
     `indexed` is False for a page that the live index no longer has.
     """
@@ -28,7 +28,7 @@ class PageUse:
 
 @dataclass(frozen=True, slots=True)
 class AreaUse:
-    """A folder of the site: its pages, how many of them an answer cited, and how many answers did."""
+    """A folder of the site: its pages, how many of them were cited, and how many answers cited them."""
 
     name: str
     pages: int
@@ -55,14 +55,14 @@ def count_opened(opened: Iterable[OpenedSource]) -> list[OpenedPage]:
 
 
 def use_of_pages(rows: Iterable[AskedQuestion], titles: Mapping[str, str]) -> list[PageUse]:
-    """Return the use of every page of the live index (`titles` by URL) and of every other page that was cited.
+    """Return the use of every page of the live index (`titles` by URL) and of every other cited page.
 
-    The most cited come first, then those most often found.
+    The most cited come first, then the most often found.
     """
     cited: Counter[str] = Counter()
     found: Counter[str] = Counter()
     for row in rows:
-        if row.known:  # "I do not know" names the closest sections: they answer nothing
+        if row.known:  # "I do not know" lists the closest sections, which answer nothing
             cited.update({page_of(source) for source in row.cited})
         found.update({page_of(source) for source in row.found})
     urls = dict.fromkeys([*titles, *cited])
@@ -71,7 +71,7 @@ def use_of_pages(rows: Iterable[AskedQuestion], titles: Mapping[str, str]) -> li
 
 
 def use_of_areas(uses: Sequence[PageUse]) -> list[AreaUse]:
-    """Return the folders of the site below what all pages share, the one with the most pages first."""
+    """Return the folders of the site below the common path of all pages, the one with the most pages first."""
     folders = {use: dirname(_path(use.url)) for use in uses if use.indexed}
     shared = commonpath(folders.values()) if folders else ""
     areas: dict[str, list[PageUse]] = {}
@@ -85,13 +85,13 @@ def use_of_areas(uses: Sequence[PageUse]) -> list[AreaUse]:
 
 
 def _below(folder: str, shared: str) -> str:
-    """Return the first folder below `shared` that `folder` is in, or is."""
+    """Return the first folder below `shared` on the path to `folder`."""
     return "(top)" if folder == shared else f"{relpath(folder, shared or '.').partition('/')[0]}/"
 
 
 def _path(url: str) -> str:
     parts = urlsplit(url)
-    return f"{parts.netloc}{parts.path}".lstrip("/")  # of a file:// URL there is the path alone
+    return f"{parts.netloc}{parts.path}".lstrip("/")  # a file:// URL has only a path
 
 
 def page_of(source: str) -> str:

@@ -1,6 +1,6 @@
-"""Writes the report: one HTML file that loads nothing, the page that loads its data, and JSON.
+"""Writes the report: a standalone HTML file, the live page that loads its data, and JSON.
 
-Texts of questions, comments and documents reach the page as JSON and are shown as text.
+The text of questions, comments and documents reaches the page as JSON and is shown as plain text.
 """
 
 import json
@@ -17,7 +17,10 @@ SCRIPTS = ("dom.js", "charts.js", "lists.js", "sections.js", "start.js")
 
 
 def write_report(out: Path, insights: Insights) -> list[Path]:
-    """Write insights.html and insights.json into the folder `out`, or the one file that it names; return the paths."""
+    """Write insights.html and insights.json into the folder `out`, or the one file that `out` names.
+
+    Return the paths.
+    """
     contents = {".html": as_html, ".json": as_json}
     paths = [out] if out.suffix in contents else [out / f"insights{suffix}" for suffix in contents]
     for path in paths:
@@ -27,17 +30,17 @@ def write_report(out: Path, insights: Insights) -> list[Path]:
 
 
 def as_json(insights: Insights) -> str:
-    """Return the view of everything, as `GET /admin/insights` gives it."""
+    """Return the view of everything, in the format of `GET /admin/insights`."""
     return json.dumps(insights.view(), ensure_ascii=False, indent=1) + "\n"
 
 
 def as_html(insights: Insights) -> str:
-    """Return the report with the views of all collections and times in it."""
+    """Return the report, including the views of all collections and periods."""
     return _page({"views": insights.views()}).text
 
 
 def live_page() -> StandalonePage:
-    """Return the page that asks for an admin key and loads its views from the service that it came from."""
+    """Return the page that asks for an admin key and loads its views from the service that served it."""
     return _page({}, "connect-src 'self'")
 
 

@@ -1,6 +1,6 @@
-"""Remembers the vectors of questions, so that a report that is asked for again embeds only new ones.
+"""Caches the vectors of questions, so that a repeated report embeds only new questions.
 
-Knows an embedding function; no model.
+Knows an embedding function; knows no model.
 """
 
 import threading
@@ -11,21 +11,21 @@ import numpy as np
 
 from pipelines.records import EmbeddingModel
 
-# Of 384 dimensions they take 30 MB.
+# With 384 dimensions they take 30 MB.
 MOST_REMEMBERED = 20_000
 
 Embed = Callable[[Sequence[str]], np.ndarray]
 
 
 class VectorMemory:
-    """The vectors of texts by model, the last used ones. Thread-safe."""
+    """An LRU cache of vectors by model and text. Thread-safe."""
 
     def __init__(self, most: int = MOST_REMEMBERED) -> None:
         self._most, self._lock = most, threading.Lock()
         self._vectors: OrderedDict[tuple[EmbeddingModel, str], np.ndarray] = OrderedDict()
 
     def embed(self, model: EmbeddingModel, texts: Sequence[str], embed: Embed) -> np.ndarray:
-        """Return one row for each of `texts`, which are not empty; call `embed` for those that are not remembered."""
+        """Return one row for each of `texts`, which must not be empty; call `embed` for texts that are not cached."""
         with self._lock:
             known = {text: self._vectors[model, text] for text in texts if (model, text) in self._vectors}
         new = list(dict.fromkeys(text for text in texts if text not in known))
@@ -41,7 +41,7 @@ class VectorMemory:
 
 
 class RememberingEmbedder:
-    """Embeds texts by `embed`, with what `memory` holds of `model`."""
+    """Embeds with `embed`, using the vectors of `model` in `memory`."""
 
     def __init__(self, model: EmbeddingModel, embed: Embed, memory: VectorMemory) -> None:
         self._model, self._embed, self._memory = model, embed, memory

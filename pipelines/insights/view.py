@@ -1,6 +1,6 @@
-"""Makes a view of the questions: of one collection or of all, in a time; what the report shows of it.
+"""Builds a view of the questions of one or all collections in a period, as the report shows it.
 
-Knows rows, meanings and pages; no database, no HTML.
+Knows rows, meanings and pages; knows no database and no HTML.
 """
 
 from collections import Counter
@@ -17,7 +17,7 @@ from pipelines.insights.groups import Meanings, wording_of, wordings
 from pipelines.insights.pages import count_opened, use_of_areas, use_of_pages
 from pipelines.store import AskedQuestion, OpenedSource
 
-# What a list shows at most: more is not read, and a page of it would be slow.
+# Maximum lengths of lists: nobody reads more, and a longer page would be slow.
 TOP, GAPS, OTHERS, PAGES, NEVER, AREAS, RATED = 50, 50, 25, 50, 200, 25, 100
 EXAMPLES, COMMENTS, SOURCES, SECTIONS = 5, 5, 3, 10
 ANSWER_CHARACTERS = 600
@@ -25,7 +25,7 @@ ANSWER_CHARACTERS = 600
 
 @dataclass(frozen=True, slots=True)
 class AskedSite:
-    """What was asked of a collection means, and the pages and headings of its live index, if it has one."""
+    """The meanings of a collection's questions, and the pages and headings of its live index, if it has one."""
 
     meanings: Meanings
     titles: Mapping[str, str] = field(default_factory=dict)
@@ -40,9 +40,9 @@ def make_view(
     until: datetime | None = None,
     opened: Sequence[OpenedSource] = (),
 ) -> dict[str, Any]:
-    """Return what those of `rows` teach that were asked of `collection` ("": of any) in that time, as JSON takes it.
+    """Return the insights from those `rows` that belong to `collection` ("": any) and to the period, as JSON data.
 
-    `opened` is what readers opened, by day; the day of `since` counts whole.
+    `opened` are the sources that readers opened, by day; the whole day of `since` counts.
     """
     chosen = [row for row in rows if collection in ("", row.collection) and _within(row.asked_at, since, until)]
     groups = [
@@ -83,7 +83,7 @@ Group = tuple[AskedSite, list[AskedQuestion]]
 
 
 def _find_top(groups: Iterable[Group]) -> list[dict[str, Any]]:
-    """Return the most often asked meanings, each with the sections that its answers cite most."""
+    """Return the most frequent meanings, each with the sections that its answers cite most."""
     top = sorted(groups, key=lambda each: -len(each[1]))[:TOP]
     cited = [_most(source for row in rows if row.known for source in dict.fromkeys(row.cited)) for _, rows in top]
     headings = _headings([(site, sources) for (site, _), sources in zip(top, cited, strict=True)])
@@ -97,7 +97,7 @@ def _find_top(groups: Iterable[Group]) -> list[dict[str, Any]]:
 
 
 def _find_gaps(groups: Iterable[Group]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Return the gaps, the heaviest first, and what is missing because it is probably about other things."""
+    """Return the gaps, the heaviest first, and separately the unanswered questions that are probably off-topic."""
     troubled = [(trouble, site, rows) for site, rows in groups if (trouble := Trouble.of(rows))]
     troubled.sort(key=lambda each: -each[0].weight)
     near = [each for each in troubled if not _is_elsewhere(*each)]
@@ -106,7 +106,7 @@ def _find_gaps(groups: Iterable[Group]) -> tuple[list[dict[str, Any]], list[dict
 
 
 def _describe_gaps(gaps: Sequence[tuple[Trouble, AskedSite, list[AskedQuestion]]]) -> list[dict[str, Any]]:
-    """Return what the list shows of gaps, each named by the most typical of its questions without a good answer."""
+    """Return the list entries of gaps, each named by the most typical of its questions without a good answer."""
     troubled = [site.meanings.typical_first([row for row in rows if is_troubled(row)]) for _, site, rows in gaps]
     nearest = [nearest_source(rows) for rows in troubled]
     headings = _headings([(site, [source]) for (_, site, _), source in zip(gaps, nearest, strict=True)])
@@ -128,7 +128,7 @@ def _is_elsewhere(_: Trouble, site: AskedSite, rows: Sequence[AskedQuestion]) ->
 
 
 def _describe(rows: Sequence[AskedQuestion], question: str) -> dict[str, Any]:
-    """Return what a list shows of a meaning that is named by `question`."""
+    """Return the list entry of a meaning that is named by `question`."""
     figures, worded = count(rows), wordings(rows)
     shown = [text for text in worded if wording_of(text) != wording_of(question)]
     return {
@@ -151,7 +151,7 @@ def _most(sources: Iterable[str]) -> list[str]:
 
 
 def _headings(wanted: Sequence[tuple[AskedSite, Sequence[str]]]) -> dict[tuple[int, str], str]:
-    """Look up the headings of sources, by site and source; one call a site."""
+    """Look up the headings of sources, by site and source, with one call per site."""
     by_site: dict[int, tuple[AskedSite, dict[str, None]]] = {}
     for site, sources in wanted:
         by_site.setdefault(id(site), (site, {}))[1].update(dict.fromkeys(filter(None, sources)))
@@ -166,7 +166,7 @@ def _headings(wanted: Sequence[tuple[AskedSite, Sequence[str]]]) -> dict[tuple[i
 
 
 def _count_pages(rows: Sequence[AskedQuestion], sites: Mapping[str, AskedSite]) -> dict[str, Any]:
-    """Return the most cited pages, those never cited (the most often found first), and the areas of the sites."""
+    """Return the most cited pages, the never cited ones (the most often found first), and the areas of the sites."""
     asked = {row.collection for row in rows}
     titles = {url: title for name, site in sites.items() if name in asked for url, title in site.titles.items()}
     uses = use_of_pages(rows, titles)

@@ -13,18 +13,19 @@ from pipelines.lexical.terms import plain_words, with_name_parts
 from pipelines.page.stored import plain_of
 from pipelines.records import Hit
 
-# Raised whenever the same chunk would be indexed with other terms: an older folder is then rebuilt.
+# Increase this when the terms of a chunk change; folders with an older version are rebuilt.
 VERSION = 5
 
-# One sum of BM25 scores over four fields. Chosen on the Ray documentation (263 pages, 2,203 chunks), share of
-# sources among the first 5: headings 0.5 finds 0.95 of generated questions' and 0.66 of users', 1.0 (with 0.5 for
-# title and url) 0.93 and 0.57, text alone 0.91 and 0.69. Users rarely use a heading's words, but code names often do.
+# The score is the weighted sum of BM25 over four fields. Chosen on the Ray documentation (263 pages, 2,203 chunks) by
+# the share of sources among the first 5: with headings 0.5 it is 0.95 for generated and 0.66 for user questions; with
+# 1.0 (and 0.5 for title and url) 0.93 and 0.57; with only text 0.91 and 0.69. Users rarely use a heading's words, but
+# code names often match them.
 BOOSTS: Mapping[str, float] = {"text": 1.0, "headings": 0.5, "title": 0.1, "url": 0.1}
 
-# Fields of filters, as whole values: they keep chunks and score nothing.
+# Fields for filters, as whole values: they select chunks and add no score.
 FILTERED = ("tag", "version", "language", "address")
 
-# The plain words as they are written, in lower case: what a question's spelling is corrected by.
+# The plain words in lower case, unstemmed: used to correct a question's spelling.
 WORDS = "words"
 
 MARKER = "#marker"
@@ -32,7 +33,7 @@ MARKER = "#marker"
 
 @dataclass(frozen=True, slots=True)
 class Marker:
-    """The index and the revision that a commit holds."""
+    """The index and revision of a commit."""
 
     index: int
     revision: int
@@ -69,7 +70,7 @@ def make_document(hit: Hit) -> tantivy.Document:
 
 
 def commit(writer: tantivy.IndexWriter, marker: Marker) -> None:
-    """Commit with the marker: a document of the same commit, so that both are visible or neither."""
+    """Commit with the marker as a document of the same commit, so that both become visible together."""
     text = json.dumps({"version": VERSION, "index": marker.index, "revision": marker.revision})
     writer.delete_documents_by_term("chunk_id", MARKER)
     writer.add_document(tantivy.Document(chunk_id=MARKER, marker=text))
@@ -77,7 +78,7 @@ def commit(writer: tantivy.IndexWriter, marker: Marker) -> None:
 
 
 def read_marker(searcher: tantivy.Searcher, schema: tantivy.Schema) -> Marker | None:
-    """Return the marker of a commit, if it has one. Raises ValueError for one of another version."""
+    """Return the marker of a commit, if it has one. Raises ValueError for a marker with another version."""
     query = Query.term_query(schema, "chunk_id", MARKER, index_option="basic")
     hits = searcher.search(query, 1, count=False).hits
     if not hits:
@@ -89,7 +90,7 @@ def read_marker(searcher: tantivy.Searcher, schema: tantivy.Schema) -> Marker | 
 
 
 def _url_words(hit: Hit) -> str:
-    """Return path and anchor of a hit's source as words; host and file ending say nothing about the chunk."""
+    """Return path and anchor of a hit's source as words; host and file extension say nothing about the chunk."""
     path = unquote(urlsplit(hit.url).path).removesuffix(".html")
     anchor = hit.anchors[-1] if hit.anchors else ""
     return f"{path} {anchor}".replace("-", " ").replace("/", " ")

@@ -1,7 +1,7 @@
-"""Keeps the BM25 folder of one node: memory-mapped, it follows the revisions of an index.
+"""Keeps the BM25 folder of one node: memory-mapped, following the revisions of an index.
 
-The folder is derived from the store alone: if it is missing, half built or another index's, it is rebuilt. The one that
-holds the folder's lock writes, all others reload.
+The folder is derived only from the store: if it is missing, incomplete or another index's, it is rebuilt. The process
+with the folder's lock writes; all others reload.
 """
 
 import fcntl
@@ -29,19 +29,22 @@ log = logging.getLogger(__name__)
 
 
 class LexicalNotBuilt(Exception):
-    """The folder does not hold a complete BM25 index yet."""
+    """The folder does not contain a complete BM25 index yet."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__(f"no BM25 index in {folder} yet: sync it first")
 
 
 def lexical_folder(home: Path, database_url: str, index: int) -> Path:
-    """Return the folder of `index` on this node; it names the database too, since index ids repeat between them."""
+    """Return the folder of `index` on this node.
+
+    Its name includes the database because index ids repeat between them.
+    """
     return home / "lexical" / digest(urlsplit(database_url)._replace(query="").geturl())[:12] / str(index)
 
 
 def remove_lexical_folders(home: Path, database_url: str, indexes: Iterable[int]) -> None:
-    """Remove this node's folders of indexes that are gone; those of other nodes stay, unused."""
+    """Remove this node's folders of deleted indexes; folders on other nodes stay, unused."""
     for index in indexes:
         shutil.rmtree(lexical_folder(home, database_url, index), ignore_errors=True)
 
@@ -50,8 +53,8 @@ def remove_lexical_folders(home: Path, database_url: str, indexes: Iterable[int]
 class Matches:
     """The result of a search in one commit: chunk ids with their BM25 scores, best first, as of `revision`.
 
-    `terms` is the number of terms that were searched for among `texts` chunks, `full_score` that of a text that holds
-    each of them once; both in the language of the pages that the question's words fit best.
+    `terms` is the number of terms searched among `texts` chunks. `full_score` is the score of a text that has each term
+    once. Both are for the page language that fits the question's words best.
     """
 
     revision: int
@@ -63,7 +66,7 @@ class Matches:
 
 @dataclass(frozen=True, slots=True)
 class _View:
-    """The commit that searches see until the next sync. `texts`: how many are in each language, "" for all others."""
+    """The commit that searches see until the next sync. `texts` counts them per language, "" for all others."""
 
     marker: Marker
     searcher: tantivy.Searcher
@@ -73,8 +76,8 @@ class _View:
 class LexicalIndex:
     """True BM25 (k1 1.2, b 0.75) over title, headings, URL words and text of one index's chunks.
 
-    `folder` belongs to this class alone. `heap` is the writer's memory in bytes, the limit for a build of any size.
-    Safe for threads and for processes of one node.
+    `folder` must not be used by anything else. `heap` is the writer's memory in bytes, which limits a build of any
+    size. Safe for threads and for processes of one node.
     """
 
     def __init__(self, folder: Path, *, boosts: Mapping[str, float] = BOOSTS, heap: int = 128_000_000) -> None:
@@ -93,10 +96,10 @@ class LexicalIndex:
         return view.marker.revision if view else None
 
     def search(self, question: str, k: int, filters: Filters = Filters(), also: str = "") -> Matches:
-        """Return the `k` best chunks that `filters` keep, and the revision they were found in. Takes any text.
+        """Return the `k` best chunks that pass `filters`, and the revision they were found in. Accepts any text.
 
-        Chunks that have words of `also` are found too: what else stands for words of the question.
-        Raises LexicalNotBuilt before the first sync.
+        Chunks with words of `also`, synonyms of the question's words, are found too. Raises LexicalNotBuilt before the
+        first sync.
         """
         view = self._view
         if view is None:
@@ -115,15 +118,15 @@ class LexicalIndex:
         )
 
     def correct(self, question: str, is_english: Callable[[str], bool], known: str = "") -> str:
-        """Return `question` with its spelling corrected by the words of this index; as it is before the first sync.
+        """Return `question` with its spelling corrected by the words of this index; unchanged before the first sync.
 
-        Words of `known` are right.
+        Words in `known` are correct.
         """
         view = self._view
         return correct(question, Vocabulary(view.searcher, view.texts, known), is_english) if view else question
 
     def sync(self, store: Store, index: Index) -> int:
-        """Bring the folder to the newest revision of `index` and return that.
+        """Update the folder to the newest revision of `index` and return that revision.
 
         Waits while another thread or process writes. Raises the errors of the store.
         """
@@ -152,7 +155,7 @@ class LexicalIndex:
         return self._view is not None and self._view.marker.revision == index.revision
 
     def _reload(self, index_id: int) -> None:
-        """See the newest commit, unless it is not a complete index of `index_id`."""
+        """Open the newest commit, unless it is not a complete index of `index_id`."""
         try:
             if self._index is None:
                 self._index = self._open()
@@ -180,7 +183,7 @@ class LexicalIndex:
 
     @contextmanager
     def _locked_folder(self) -> Iterator[Path]:
-        """Yield the folder, locked against the other processes of this node."""
+        """Yield the folder, locked against other processes of this node."""
         self._folder.parent.mkdir(parents=True, exist_ok=True)
         with self._folder.with_name(f"{self._folder.name}.lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
@@ -221,7 +224,7 @@ class LexicalIndex:
     @contextmanager
     def _writer(self) -> Iterator[tantivy.IndexWriter]:
         assert self._index is not None
-        # One thread: it keeps up with what Python feeds it, and leaves few segments.
+        # One thread keeps up with the documents from Python and leaves few segments.
         writer = self._index.writer(heap_size=self._heap, num_threads=1)
         try:
             yield writer
@@ -230,9 +233,9 @@ class LexicalIndex:
 
 
 def _texts_of(searcher: tantivy.Searcher) -> Mapping[str, int]:
-    """Return how many texts are in each language that has a stemmer of its own, and under "" how many in others.
+    """Return the number of texts in each language with its own stemmer, and under "" those in other languages.
 
-    As `doc_freq` does, it counts those that were deleted until their segment is merged.
+    As in `doc_freq`, deleted texts count until their segment is merged.
     """
     texts = Counter({"": 0})
     for tag, count in searcher.terms_with_prefix("language", ""):

@@ -12,9 +12,9 @@ from pipelines.lexical.terms import language_of, question_terms
 from pipelines.records import Filters
 from pipelines.text.cleaning import clean_for_storage
 
-# A question with more terms than this is searched by its rarest ones: frequent terms cost most and tell least.
+# From a question with more terms, only the rarest are searched: frequent terms cost most and help least.
 MAX_TERMS = 32
-# The words of a question that are looked at: bounds the work on a pasted file.
+# Maximum words of a question that are read; limits the work for a pasted file.
 MAX_WORDS = 2_000
 
 
@@ -25,9 +25,9 @@ def _rarity(texts: int, frequency: int) -> float:
 
 @dataclass(frozen=True, slots=True)
 class QueryBuilder:
-    """Builds queries against one commit; `boosts` weighs the fields, `texts` counts those in each language.
+    """Builds queries against one commit; `boosts` weights the fields, `texts` counts the texts in each language.
 
-    All counts are those of tantivy's scores: deleted chunks are among them until their segment is merged.
+    All counts match tantivy's scores: deleted chunks are included until their segment is merged.
     """
 
     schema: tantivy.Schema
@@ -36,7 +36,7 @@ class QueryBuilder:
     texts: Mapping[str, int]
 
     def build(self, terms: Sequence[str], filters: Filters) -> Query | None:
-        """Return the query: any of `terms` in any field, in chunks that `filters` keep. None without terms.
+        """Return the query: any of `terms` in any field, in chunks that pass `filters`. None without terms.
 
         The terms are one flat union, which tantivy prunes best.
         """
@@ -52,19 +52,19 @@ class QueryBuilder:
         return Query.boolean_query([(Occur.Must, scored), *kept]) if kept else scored
 
     def full_score(self, terms: Sequence[str]) -> float:
-        """Return the BM25 score of a text of average length that holds each of `terms` once."""
+        """Return the BM25 score of a text of average length that has each of `terms` once."""
         texts = self._documents
         return sum(_rarity(texts, self.searcher.doc_freq("text", term)) * self._weight(term) for term in terms)
 
     @property
     def _documents(self) -> int:
-        """How many there are for tantivy's scores: with the markers, and with what was deleted and not yet merged."""
+        """The number of documents in tantivy's scores, including markers and deleted ones that are not merged yet."""
         return sum(self.texts.values()) + self.searcher.doc_freq("chunk_id", MARKER)
 
     def _weight(self, term: str) -> float:
-        """Return how rare a term is among the texts in its language, of how rare among all.
+        """Return a term's IDF within its language, divided by its overall IDF.
 
-        Else the few pages in another language would win wherever they share a word with the question.
+        Without this factor, the few pages in another language would win whenever they share a word with the question.
         """
         own = self.texts[language_of(term)]
         if not own or len(self.texts) == 1:
@@ -73,7 +73,7 @@ class QueryBuilder:
         return _rarity(max(own, frequency), frequency) / _rarity(self._documents, frequency)
 
     def terms(self, question: str, language: str = "") -> Sequence[str]:
-        """Return a question's distinct terms for pages in `language`; of a very long one, the rarest that occur."""
+        """Return a question's distinct terms for pages in `language`; for a very long one, the rarest that occur."""
         words = " ".join(question.split(maxsplit=MAX_WORDS)[:MAX_WORDS])
         distinct = question_terms(words, language)
         if len(distinct) <= MAX_TERMS:
@@ -82,7 +82,7 @@ class QueryBuilder:
         return sorted((term for term in distinct if frequency[term]), key=frequency.__getitem__)[:MAX_TERMS]
 
     def fitting(self, searched: Sequence[Sequence[str]]) -> Sequence[str]:
-        """Return the terms of the language that fits a question best: fewest are in no text, then most are."""
+        """Return the terms for the language that fits a question best: fewest missing terms, then most terms."""
         if len(searched) == 1:
             return searched[0]
         return min(searched, key=lambda terms: (sum(not self.searcher.doc_freq("text", t) for t in terms), -len(terms)))
@@ -100,7 +100,7 @@ class QueryBuilder:
             yield self._has_prefix(clean_for_storage(filters.url_prefix))
 
     def _has_prefix(self, prefix: str) -> Query:
-        """Match chunks whose URL starts with `prefix`: a folder is one term, any other prefix the terms it starts."""
+        """Match chunks whose URL starts with `prefix`: a folder is one term; any other prefix expands to its terms."""
         if prefix.endswith("/"):
             return Query.term_query(self.schema, "address", prefix, index_option="basic")
         addresses = [term for term, _ in self.searcher.terms_with_prefix("address", prefix)]

@@ -1,7 +1,7 @@
-"""Corrects words of a question that the index does not hold, by the words that it holds.
+"""Corrects words of a question that the index does not have, to words that it has.
 
-Knows the words of a commit and how many chunks have them; no chunks and no model. Only plain words are corrected: code
-names, names in capitals, quoted words and what is not in the index's own vocabulary for good reasons stay as they are.
+Knows the words of a commit and how many chunks have them; knows no chunks and no model. Only plain words are corrected.
+Code names, capitalized names and quoted words stay as they are.
 """
 
 import re
@@ -16,19 +16,19 @@ from rapidfuzz.distance import OSA
 from pipelines.lexical.documents import BOOSTS, WORDS
 from pipelines.lexical.terms import question_terms
 
-# Chosen on 1,884 users' questions to their own site, where nearly all corrections are right, and to two other sites,
-# whose product names must stay as they are (`dataframe` is no `datagram`): benchmarks/results/typos.md.
-SHORTEST = 4  # letters: too many three-letter words are one letter apart
-TWO_EDITS = 10  # letters from which on a word may have two typos
-MOST_UNREADABLE = 1 / 3  # of a question's words: with more it is in another language, or no text
-MOST_WORDS = 64  # of a question: a longer one is a log or a file
+# Chosen on 1,884 user questions, against their own site, where nearly all corrections are right, and against two other
+# sites, where product names must not change (`dataframe` is not `datagram`): benchmarks/results/typos.md.
+SHORTEST = 4  # minimum letters: too many three-letter words are one letter apart
+TWO_EDITS = 10  # minimum letters of a word with two typos
+MOST_UNREADABLE = 1 / 3  # share of a question's words: above it, the question is in another language or not prose
+MOST_WORDS = 64  # maximum words of a question: a longer one is a log or a file
 
 _TOKEN = re.compile(r"(?P<quoted>`[^`]*`|\"[^\"]*\"|(?<!\w)'[^']*'(?!\w))|[^\s`\"]+")
 _EDGE = re.compile(r"^(\W*+)((?:.*\w)?)(\W*)$", re.DOTALL)
 
 
 class Vocabulary:
-    """The words of a commit of an index, and those of `known`, which are right; `languages` are those of its texts."""
+    """The words of a commit of an index, plus correct words in `known`; `languages` are the languages of its texts."""
 
     def __init__(self, searcher: tantivy.Searcher, languages: Iterable[str], known: str) -> None:
         self._searcher, self._languages = searcher, languages
@@ -45,13 +45,13 @@ class Vocabulary:
         return any(self._searcher.doc_freq(field, term) for field in BOOSTS)
 
     def words(self, prefix: str) -> list[tuple[str, int]]:
-        """Return the words with that beginning, in lower case, and in how many chunks each is."""
+        """Return the words with that prefix, in lower case, and the number of chunks with each."""
         return self._searcher.terms_with_prefix(WORDS, prefix)
 
 
 @dataclass(frozen=True, slots=True)
 class _Word:
-    """A plain word of a question, and where it stands."""
+    """A plain word of a question, with its position."""
 
     start: int
     end: int
@@ -59,10 +59,10 @@ class _Word:
 
 
 def correct(question: str, vocabulary: Vocabulary, is_english: Callable[[str], bool]) -> str:
-    """Return `question` with the words that the vocabulary does not know corrected by it, where one is near enough.
+    """Return `question` with unknown words corrected to a word of the vocabulary that is close enough.
 
-    A word that `is_english` knows is corrected only beside another mistake: "crate an indx" means create, "how do I
-    bake a cake" does not mean make.
+    A word that `is_english` knows is corrected only if there is another mistake: "crate an indx" means create, but "how
+    do I bake a cake" does not mean make.
     """
     words = list(_plain_words(question))
     unknown = [word for word in words if not vocabulary.knows(word.text.lower())] if len(words) <= MOST_WORDS else []
@@ -81,7 +81,7 @@ def correct(question: str, vocabulary: Vocabulary, is_english: Callable[[str], b
 
 
 def _plain_words(question: str) -> Iterator[_Word]:
-    """Yield the words that are only letters, and neither quoted nor capitalised within a sentence."""
+    """Yield the words that are only letters, and neither quoted nor capitalized within a sentence."""
     begins = True
     for token in _TOKEN.finditer(question):
         edges = _EDGE.match(token[0])
@@ -96,24 +96,24 @@ def _plain_words(question: str) -> Iterator[_Word]:
 def _nearest(word: str, vocabulary: Vocabulary) -> str:
     """Return the word of the vocabulary that `word` most likely means, "" for none.
 
-    Its first letter is taken to be right.
+    Its first letter is assumed to be right.
     """
     if len(word) < SHORTEST:
         return ""
     least = max(1, vocabulary.texts // 1000)  # rarer ones may be typos themselves
     counts = {other: count for other, count in vocabulary.words(word[0]) if count >= least and len(other) >= SHORTEST}
     edits = 2 if len(word) >= TWO_EDITS else 1
-    scorer: Any = OSA.distance  # overloaded: rapidfuzz's own types don't take it
+    scorer: Any = OSA.distance  # overloaded: rapidfuzz's own types don't accept it
     near = process.extract(word, list(counts), scorer=scorer, score_cutoff=edits, limit=None)
     likely = [(distance, -counts[other], other) for other, distance, _ in near if _may_mean(word, other)]
     return min(likely)[2] if likely else ""
 
 
 def _may_mean(word: str, other: str) -> bool:
-    """Tell whether `other` may be `word` without its typo, and not just a word like it.
+    """Return whether `word` may be `other` with a typo, and not just a similar word.
 
-    Another ending makes another word (`extractor`, `searcher`, `jsonb` are not `extract`, `searches`, `json`), and so
-    does, in a short word, another letter. An accent is no typo.
+    Another ending makes another word (`extractor`, `searcher`, `jsonb` are not `extract`, `searches`, `json`). In a
+    short word, so does another letter. An accent is not a typo.
     """
     if word.isascii() != other.isascii():
         return False

@@ -1,9 +1,9 @@
-"""Splits texts into terms for BM25: lower case, stemmed, code names whole and in parts.
+"""Splits text into terms for BM25: lower case, stemmed, code names whole and in parts.
 
-The words of a page in another language than English that has a stemmer are stemmed by that. Scripts that are written
-without spaces (Chinese, Japanese, Thai, Khmer, …), and Korean with its endings, become pairs of characters in any text.
-A character is what a reader takes for one: a letter with its vowel signs. Joiners and the points of Arabic and Hebrew,
-which most who ask leave out, tell no words apart.
+Words of a page in a language other than English are stemmed in that language, if it has a stemmer. Scripts without
+spaces (Chinese, Japanese, Thai, Khmer, …), and Korean with its endings, become pairs of characters in any text. A
+character is a grapheme: a letter with its vowel signs. Joiners and the vowel points of Arabic and Hebrew are ignored,
+because most people leave them out.
 """
 
 import re
@@ -29,7 +29,7 @@ _UNSPACED = regex.compile(
     r"(?:[々〆〇ー\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]\p{M}*)+"
 )
 _CHARACTER = regex.compile(r"\X")
-# Joiners, and the signs that only careful texts have: vowels of Arabic and Hebrew, the long stroke of Arabic.
+# Joiners, and signs that are usually omitted: vowels of Arabic and Hebrew, the long stroke of Arabic.
 _UNWRITTEN = re.compile("[\u200c\u200d\u0610-\u061a\u0640\u064b-\u0652\u0670\u0591-\u05c7]")
 _PART = regex.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|(?:[^\W\d_A-Za-z]|\p{M})+")
 
@@ -40,7 +40,7 @@ def terms(text: str) -> list[str]:
 
 
 def other_words(question: str, synonyms: Iterable[Sequence[str]]) -> str:
-    """Return what else stands for words of `question`: the rest of each group of `synonyms` that it has one of."""
+    """Return the synonyms of words in `question`: the rest of each group of `synonyms` that it has one of."""
     said = _stems(question)
     had = [(group, [words for words in group if _stems(words) in said]) for group in synonyms]
     return " ".join(words for group, own in had if own for words in group if words not in own)
@@ -51,7 +51,7 @@ def _stems(text: str) -> str:
 
 
 def question_terms(text: str, language: str = "") -> list[str]:
-    """Return the distinct terms of a question, as pages in `language` have them, without those that tell nothing."""
+    """Return the distinct terms of a question, as on pages in `language`, without stop words."""
     if not language:
         found = list(dict.fromkeys(terms(text)))
         return [term for term in found if term not in STOP_TERMS] or found
@@ -61,7 +61,7 @@ def question_terms(text: str, language: str = "") -> list[str]:
 
 
 def stemmed_language(language: str) -> str:
-    """Return the part of a BCP 47 tag that has a stemmer beside English, "" if none: de-AT is de."""
+    """Return the language of a BCP 47 tag if it has a non-English stemmer, else "": de for de-AT."""
     tag = without_region(language)
     return tag if tag in STEMMERS else ""
 
@@ -74,7 +74,7 @@ def language_of(term: str) -> str:
 def with_name_parts(text: str, language: str = "") -> str:
     """Return the words of `text`, then the parts of its code names, so that both whole names and parts are found.
 
-    Words in a `language` with a stemmer of its own are those stems.
+    In a `language` with its own stemmer, the words are replaced by their stems.
     """
     words = _words(text)
     if own := stemmed_language(language):
@@ -89,12 +89,12 @@ def _words(text: str) -> list[str]:
 
 
 def _pairs(run: regex.Match[str]) -> str:
-    """Return the pairs of characters of a text without spaces."""
+    """Return the pairs of adjacent characters in text without spaces."""
     return f" {' '.join(map(''.join, pairwise(_CHARACTER.findall(run[0])))) or run[0]} "
 
 
 def _own_terms(words: Iterable[str], language: str, stop: bool = False) -> list[str]:
-    """Return the stems of words with their language; the colon at the end keeps the English stemmer off them."""
+    """Return the stems of words with their language; the final colon keeps the English stemmer from changing them."""
     return [f"{stem}:{language}:" for stem in _own_analyzer(STEMMERS[language], stop).analyze(" ".join(words))]
 
 
@@ -104,7 +104,7 @@ def _ascii_parts(words: Iterable[str]) -> list[str]:
 
 
 def plain_words(text: str) -> str:
-    """Return the words of `text` that are only letters and no code names."""
+    """Return the words of `text` that consist of letters and are not code names."""
     return " ".join(word for word in _WORDS.findall(text) if word.isalpha() and not name_parts(word))
 
 
@@ -121,7 +121,7 @@ def name_parts(word: str) -> tuple[str, ...]:
 
 @cache
 def analyzer() -> tantivy.TextAnalyzer:
-    """Return the analyzer of the words that with_name_parts returns."""
+    """Return the analyzer for the output of with_name_parts."""
     return _lower_case().filter(Filter.stemmer("english")).build()
 
 
@@ -134,10 +134,10 @@ def _own_analyzer(stemmer: str, stop: bool) -> tantivy.TextAnalyzer:
 
 
 def word_analyzer() -> tantivy.TextAnalyzer:
-    """Return the analyzer of the words that plain_words returns."""
+    """Return the analyzer for the output of plain_words."""
     return _lower_case().build()
 
 
 def _lower_case() -> TextAnalyzerBuilder:
-    # 100 bytes: longer runs are hashes and encoded data that nobody searches for. The words have been found already.
+    # 100 bytes: longer runs are hashes and encoded data that nobody searches for. The input is already split at spaces.
     return TextAnalyzerBuilder(Tokenizer.whitespace()).filter(Filter.lowercase()).filter(Filter.remove_long(100))

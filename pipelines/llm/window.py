@@ -33,7 +33,10 @@ class Window:
 
     @classmethod
     def of(cls, size: int, share: float, answer: int, overhead: int, count: Count) -> "Window":
-        """Return the budget of a window of `size` tokens, less `overhead` for other messages and `answer` for the answer; `share` is the part of the window that passages may fill. Raises WindowTooSmall."""
+        """Return the budget of a window of `size` tokens with `overhead` for other messages and `answer` for the reply.
+
+        `share` is the part of the window that passages may fill. Raises WindowTooSmall.
+        """
         prompt = size - answer - overhead
         if prompt <= 0:
             raise WindowTooSmall(

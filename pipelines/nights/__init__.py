@@ -1,4 +1,4 @@
-"""Nights: a collection is brought up to date by itself, and published only if nothing got worse.
+"""Nights: update a collection automatically, and publish it only if nothing got worse.
 
-`night.run_night` does one night, step by step; each step stands in the row of its run.
+`night.run_night` runs one night, step by step; each step is recorded in the row of its run.
 """

@@ -1,6 +1,6 @@
-"""Where a night's dumps lie: in a folder of this machine, or of a bucket.
+"""The folder of a night's dumps, local or in a bucket.
 
-Knows files, and file systems by their URLs; not what is in a dump.
+Knows files, and file systems by their URLs; does not know a dump's contents.
 """
 
 import contextlib
@@ -18,7 +18,7 @@ LOCAL = LocalFileSystem()
 
 
 class BadDumpFolder(ValueError):
-    """The folder that `night.dump` names is not there, or can't be read or written."""
+    """The folder in `night.dump` is missing, or can't be read or written."""
 
     def __init__(self, folder: str, error: Exception) -> None:
         reason = str(error).partition("\n")[0]
@@ -29,7 +29,8 @@ class BadDumpFolder(ValueError):
 class DumpFolder:
     """A folder of dumps, named without the options of its URL.
 
-    A dump on its way is the file `aside`, or of its name in a folder of this machine: half of one is overwritten.
+    A dump in progress is the file `aside`, or in a local folder a file with that name; an unfinished one is
+    overwritten.
     """
 
     name: str
@@ -49,17 +50,17 @@ class DumpFolder:
         return cls(name.partition("?")[0], system, path, aside)
 
     def names(self) -> list[str]:
-        """Return the names of the files in it, without empty ones. Raises BadDumpFolder."""
+        """Return the names of the non-empty files in it. Raises BadDumpFolder."""
         try:
-            # A bucket has no folder without a file in it.
+            # In a bucket, a folder without files does not exist.
             found = self.system.get_file_info(FileSelector(self.path, allow_not_found=not self._is_local))
         except OSError as error:
             raise BadDumpFolder(self.name, error) from error
-        # An upload to Azure that was killed leaves an empty file.
+        # A killed upload to Azure leaves an empty file.
         return [info.base_name for info in found if info.type == FileType.File and info.size]
 
     def check(self) -> None:
-        """Raise BadDumpFolder if nothing can be written into it: an empty file is, and is deleted."""
+        """Raise BadDumpFolder if the folder is not writable, by writing and deleting an empty file."""
         self.names()
         probe = self._at(".raydex-can-write")
         try:
@@ -69,9 +70,9 @@ class DumpFolder:
             raise BadDumpFolder(self.name, error) from error
 
     def put(self, name: str, write: Callable[[Path], object]) -> int:
-        """Put the file that `write` makes into the folder, where it appears only when it is whole; return its bytes.
+        """Put the file that `write` makes into the folder, where it appears only when complete; return its bytes.
 
-        Raises DumpNotWritten, and as `write`.
+        Raises DumpNotWritten, and the errors of `write`.
         """
         write(self._passing)
         size = self._passing.stat().st_size
@@ -97,7 +98,7 @@ class DumpFolder:
 
     @contextlib.contextmanager
     def get(self, name: str) -> Iterator[Path]:
-        """Yield a file of the folder as one of this machine. Raises OSError."""
+        """Yield a file of the folder as a local file. Raises OSError."""
         if self._is_local:
             yield Path(self._at(name))
             return

@@ -1,6 +1,6 @@
-"""Compares a candidate with the live index on the same questions, and names those that got worse.
+"""Compares a candidate with the live index on the same questions, and lists those that got worse.
 
-Knows the evaluation and its paired test; not where the questions come from nor what follows.
+Knows the evaluation and its paired test; does not know the questions' origin or the consequences.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,19 +19,19 @@ from pipelines.records import Index
 from pipelines.store import Store
 from pipelines.text.progress import Progress
 
-K = 9  # hits of an evaluation, unless a measure says otherwise
+K = 9  # hits per question in an evaluation, unless a measure names another k
 LIVE, CANDIDATE = "live", "candidate"
 HITS_SHOWN = 3
 REGRESSION_SET = "regression set"  # the name of its evaluations
 
 
 class UnknownMeasure(ValueError):
-    """`may_fall` names a measure that there is not, or cannot judge questions by."""
+    """`may_fall` names a measure that does not exist, or that has no score per question."""
 
 
 @dataclass(frozen=True, slots=True)
 class WorseQuestion:
-    """A question that scores lower on the candidate: the sources that answer it, and those found before and after."""
+    """A question that scores lower on the candidate: the sources that answer it, and the hits before and after."""
 
     question: str
     sources: Sequence[str]
@@ -40,7 +40,7 @@ class WorseQuestion:
 
 
 def check_measures(measures: Iterable[str]) -> tuple[int, ...]:
-    """Return the depths at which these measures look at hits. Raises UnknownMeasure."""
+    """Return the depths k of these measures. Raises UnknownMeasure."""
     ks = sorted({int(k) for _, _, k in (name.partition("@") for name in measures) if k.isdecimal()} or {K})
     known = [name for name in score_names(ks, answers=True) if METRICS[name.partition("@")[0]].by_question]
     for name in measures:
@@ -51,7 +51,7 @@ def check_measures(measures: Iterable[str]) -> tuple[int, ...]:
 
 @dataclass(frozen=True, slots=True)
 class IndexGate:
-    """Judges a candidate by the means of `may_fall`, each of which may fall by so much."""
+    """Judges a candidate by the means of the measures in `may_fall`, each with its allowed drop."""
 
     store: Store
     settings: AnswerSettings
@@ -64,8 +64,8 @@ class IndexGate:
     ) -> dict[str, Any]:
         """Return as JSON whether the candidate passes, its measures, the two evaluations, and the worse questions.
 
-        These are ids of examples, the worst first. `changed` are other settings for the candidate. Raises as
-        `evaluate`.
+        The worse questions are ids of examples, the worst first. `changed` are other settings for the candidate. Raises
+        the errors of `evaluate`.
         """
         ks, answers = check_measures(self.may_fall), not all(map(is_of_hits, self.may_fall))
         plan = EvaluationPlan(live.collection, ks, answers)
@@ -99,7 +99,7 @@ class IndexGate:
 
 
 def worse_questions(store: Store, judged: Mapping[str, Any], most: int) -> list[WorseQuestion]:
-    """Return the first `most` worse questions of a gate's JSON, with their hits."""
+    """Return the first `most` worse questions in a gate's JSON, with their hits."""
     before, after = (store.evaluated_questions(number) for number in judged["evaluations"])
     found = []
     for id in judged["worse"][:most]:
@@ -122,7 +122,7 @@ def _as_json(result: GateResult, before: Record, after: Record) -> dict[str, Any
 
 
 def _worse(examples: Sequence[Example], before: Record, after: Record, measures: Sequence[str]) -> list[str]:
-    """Return the ids of the questions whose measures fell together, those that fell most first."""
+    """Return the ids of the questions whose measures fell in total, the largest drop first."""
     falls = dict.fromkeys((example.id for example in examples), 0.0)
     for name in measures:
         pairs = zip(before["values"].get(name, ()), after["values"].get(name, ()), strict=False)

@@ -1,6 +1,6 @@
-"""Records the steps of a night in its run, so that the next one goes on after a kill.
+"""Records the steps of a night in its run, so that the next night can resume after a kill.
 
-Knows runs and their steps; not what a step does.
+Knows runs and their steps; knows no details of the steps.
 """
 
 import json
@@ -16,30 +16,30 @@ from pipelines.text.progress import Progress
 
 NIGHTLY = "nightly"  # the kind of run
 BEGAN = "began"
-# As long as a killed crawl's pages are not fetched again, its steps hold too.
+# Steps stay valid for as long as the pages of a killed crawl are not fetched again.
 HOURS = 12.0
 
 StepResult = dict[str, Any]
 
 
 def mark_of(collection: Collection) -> str:
-    """Return a hash of a collection file: a night goes on only with what was begun with the same one."""
+    """Return a hash of a collection file: a night resumes only a night with the same file."""
     return digest(json.dumps(collection.as_stored(), sort_keys=True))
 
 
 def night_steps(steps: Mapping[str, Any]) -> dict[str, StepResult]:
-    """Return the steps of a night among those of its run, in their order.
+    """Return the steps of a night among the steps of its run, in order.
 
-    The others are the store's, such as the build of an index: a night that goes on stages pages of its own.
+    The others are the store's, such as the build of an index: a resumed night stages its own pages.
     """
     own = {name: step for name, step in steps.items() if isinstance(step, dict) and "said" in step}
     return dict(sorted(own.items(), key=lambda one: int(one[1]["number"])))
 
 
 class Journal:
-    """The steps that the night of `run` has done, by name, with their results (JSON).
+    """The finished steps of the night of `run`, by name, with their results (JSON).
 
-    A night that ended without an end, in the last HOURS and with the same `mark`, is gone on with: its steps are done.
+    A night that was killed in the last HOURS and has the same `mark` is resumed: its finished steps are not repeated.
     """
 
     def __init__(self, lock: RunLock, run: int, mark: str, tell: Progress) -> None:
@@ -57,16 +57,16 @@ class Journal:
 
     @property
     def first(self) -> int:
-        """The run that began this night."""
+        """The run that started this night."""
         return int(self._done[BEGAN]["first"])
 
     @property
     def day(self) -> str:
-        """The day on which it began, in UTC."""
+        """The day on which the night started, in UTC."""
         return str(self._done[BEGAN]["day"])
 
     def step(self, name: str, work: Callable[[], StepResult]) -> StepResult:
-        """Return the result of a step, which is done unless it was."""
+        """Return the result of a step; run it unless it is finished."""
         if name not in self._done:
             self._tell(f"step {name}")
             with tracing.span(name):

@@ -1,9 +1,9 @@
-"""One night of a collection: brings it up to date, judges what changed, publishes it or keeps it.
+"""One night of a collection: updates it, judges the changes, and publishes or rejects them.
 
     result = run_night(store, collection, settings, ReindexOptions())
 
-Each step stands in the row of the night's run; a night that was killed is gone on with by the next one. Knows no
-command line and no environment.
+Each step is recorded in the row of the night's run; the next night resumes one that was killed. Knows no command line
+and no environment.
 """
 
 import contextlib
@@ -51,10 +51,10 @@ def run_night(
     secrets: TellSecrets = NO_SECRETS,
     progress: Progress = silent,
 ) -> NightResult:
-    """Do one night, or what a killed one left of it, and tell whom the file names if it is refused or fails.
+    """Run one night, or the rest of a killed one, and notify people in the file if it is refused or fails.
 
-    Files that `night` names are relative to `folder`. Raises MissingSecret, UnknownMeasure, BadDumpFolder, BadTraining,
-    NotFree, and as `reindex`, `evaluate` and `read_datasets` do; what was done until then is kept.
+    Files named in `night` are relative to `folder`. Raises MissingSecret, UnknownMeasure, BadDumpFolder, BadTraining,
+    NotFree, and the errors of `reindex`, `evaluate` and `read_datasets`; finished steps are kept.
     """
     night, teller = collection.night, Teller(collection.night.tell, secrets)
     with _telling(teller, collection.name, progress):
@@ -80,7 +80,7 @@ def run_night(
 
 @contextlib.contextmanager
 def _telling(teller: Teller, collection: str, progress: Progress) -> Iterator[None]:
-    """Tell of an error that ends the night, unless another run holds the collection."""
+    """Send a notice about an error that ends the night, unless another run holds the collection."""
     try:
         yield
     except CollectionBusy:
@@ -99,7 +99,7 @@ def _tell(teller: Teller, notice: Notice, progress: Progress) -> StepResult:
 
 @dataclass(frozen=True)
 class Night:
-    """The steps of one night over a collection that is held."""
+    """The steps of one night over a locked collection."""
 
     store: Store
     work: ReindexRun
@@ -129,7 +129,7 @@ class Night:
         return result
 
     def _tell(self, result: NightResult) -> StepResult:
-        """Tell of a refusal; a night that is killed here tells it again under the same id."""
+        """Send a notice of a refusal; a night that is killed here sends it again under the same id."""
         id = digest(self.store.url, result.collection, str(self.journal.first), REFUSED)
         notice = refusal_notice(id, result, self.teller.choices.questions)
         return _tell(self.teller, notice, self.gate.progress)
@@ -145,7 +145,7 @@ class Night:
                 "summary": summary.as_dict()}  # fmt: skip
 
     def _judge(self, index: StepResult) -> StepResult:
-        """Compare the candidate with the live index, if there is one that the guard lets pass."""
+        """Compare the candidate with the live index, if there is a candidate that passes the guard."""
         name, candidate = self.work.collection.name, index["summary"]["index"]
         if index["guard"]:
             return {"said": "not judged: the publish guard speaks against it", "reason": index["guard"]}
@@ -171,7 +171,7 @@ class Night:
         revision = summary["revision"]
         if not summary["published"]:
             live = self.store.live_index(name)
-            is_live = live.id == summary["index"]  # a night that was killed here had published it
+            is_live = live.id == summary["index"]  # a night killed at this point has already published it
             revision = live.revision if is_live else promote_index(self.work.lock, self.work.run, summary["index"])
         if summary["published"] and not summary["changed"]:
             return {"said": "unchanged, nothing to publish", "verdict": "unchanged", "reason": ""}

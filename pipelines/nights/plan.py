@@ -1,4 +1,4 @@
-"""Says what the next night of a collection would do, without doing it.
+"""Describes the next night of a collection without running it.
 
 Reads the database, start pages and sitemaps; writes nothing.
 """
@@ -21,7 +21,7 @@ from pipelines.records.night_choices import TrainChoices
 from pipelines.store import Store
 from pipelines.text.progress import Progress, describe_seconds, silent
 
-RUNS = 20  # runs that are looked at, and how many of them the expected time is the median of
+RUNS = 20  # runs to examine, and how many of them give the median for the expected time
 OF_THESE = 5
 CHANGED = ("new", "changed", "deleted")
 
@@ -35,7 +35,7 @@ def plan_night(
     folder: Path = Path(),
     progress: Progress = silent,
 ) -> dict[str, Any]:
-    """Return what a night would do now, as JSON. Raises as `run_night` before it begins, and SiteUnreachable."""
+    """Return the plan of a night as JSON. Raises the errors of `run_night` before its start, and SiteUnreachable."""
     night, name = collection.night, collection.name
     check_measures(night.may_fall)
     upkeep = NightUpkeep(store, name, night, home, folder, progress)
@@ -60,7 +60,7 @@ def plan_night(
 
 
 def describe_night_plan(plan: Mapping[str, Any]) -> str:
-    """Return a plan for a person."""
+    """Return a plan as text."""
     lines = [f"the next night of collection {plan['collection']}; nothing is changed now"]
     if plan["goes_on_after"]:
         lines.append(f"  continue  the last night, after: {', '.join(plan['goes_on_after'])}")
@@ -82,13 +82,13 @@ def describe_night_plan(plan: Mapping[str, Any]) -> str:
 
 
 def _trainings(chosen: Sequence[TrainChoices]) -> dict[str, str]:
-    """Return in words what is trained again."""
+    """Return a description of the trainings to repeat."""
     said = [f"{one.kind} into {one.output} once it is {one.days:g} days old" for one in chosen]
     return {"train": ", ".join(said)} if said else {}
 
 
 def _steps_of_unfinished(runs: Sequence[Mapping[str, Any]], mark: str) -> list[str]:
-    """Return the steps of the last run, if it is a night that did not come to its end and that can be gone on with."""
+    """Return the finished steps of the last run, if it is an unfinished night that can be resumed."""
     last = next(iter(runs), None)
     if last is None or last["kind"] != NIGHTLY or last["state"] == "done" or last["alive"]:
         return []
@@ -98,7 +98,7 @@ def _steps_of_unfinished(runs: Sequence[Mapping[str, Any]], mark: str) -> list[s
 
 
 def _median_of_last(runs: Sequence[Mapping[str, Any]], value: Callable[[Mapping[str, Any]], float]) -> float | None:
-    """Return the median over the last nights, or without any over the last other runs over all pages."""
+    """Return the median over the last nights, or, without any, over the last other runs over all pages."""
     found: dict[str, list[float]] = {NIGHTLY: [], "reindex": []}
     for run in runs:
         if run["state"] == "done" and run["kind"] in found:

@@ -1,6 +1,6 @@
-"""Gathers the questions by which a night judges: written by hand, verified, or rated well.
+"""Collects the questions by which a night judges: written by hand, verified, or rated well.
 
-Without any, headings of the live index stand in. Knows the store and data sets; no engine.
+If there are none, headings of the live index are used. Knows the store and data sets; knows no engine.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,14 +19,14 @@ WRITTEN, VERIFIED_ONES, RATED, SMOKE = "written", "verified", "rated", "from hea
 
 @dataclass(frozen=True, slots=True)
 class RegressionSet:
-    """The questions to judge by, how many come from where, and those that are left out: their pages are gone."""
+    """The judging questions, the count of each origin, and the questions left out because their pages are gone."""
 
     examples: tuple[Example, ...]
     counts: Mapping[str, int]
     left_out: tuple[Example, ...] = ()
 
     def __str__(self) -> str:
-        """What is judged by, for a person."""
+        """Describe the judging questions."""
         if SMOKE in self.counts:
             said = f"no regression set: {self.counts[SMOKE]:,} smoke questions from headings"
         else:
@@ -49,7 +49,7 @@ def gather_regression_set(
 
 
 def known_questions(store: Store, collection: str, files: Sequence[Path]) -> RegressionSet:
-    """Return what people gave, each question once: of equal ones that written by hand, else the verified one.
+    """Return the questions from people, without duplicates: handwritten ones win, then verified ones.
 
     Raises BadDataset.
     """
@@ -76,7 +76,7 @@ def _verified(store: Store, collection: str) -> Iterable[Example]:
 def _without_gone(
     store: Store, collection: str, examples: Sequence[Example], counts: Mapping[str, int]
 ) -> RegressionSet:
-    """Leave out what no index can find: every page that answers it has left the site."""
+    """Leave out questions that no index can answer, because every page that answers them has left the site."""
     gone = store.gone_pages(collection, set().union(*(example.pages for example in examples)))
     left = tuple(one for one in examples if one.sources and gone.issuperset(one.pages))
     return RegressionSet(tuple(one for one in examples if one not in left), counts, left)

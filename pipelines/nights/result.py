@@ -1,4 +1,4 @@
-"""The result of a night: plain values.
+"""The result of a night, as plain values.
 
 Knows no store.
 """
@@ -14,17 +14,17 @@ REFUSED: Verdict = "refused"
 
 
 def verdict_of(run: Mapping[str, Any]) -> str:
-    """Return the verdict of a run that is a night which came to its end, "" of any other run."""
+    """Return the verdict of a run that is a finished night, "" for any other run."""
     counts = run["counts"] or {}
     return str(counts.get("night", {}).get("verdict", "")) if run["state"] == "done" else ""
 
 
 @dataclass(frozen=True, slots=True)
 class NightResult:
-    """How a night ended: its verdict, the reason of a refusal, and each step with what it did.
+    """How a night ended: its verdict, the reason for a refusal, and each step with its outcome.
 
-    `index` is the summary of the reindex, `judged` the gate's JSON (empty if nothing had to be judged), `worse` the
-    questions that got worse, the worst first.
+    `index` is the summary of the reindex. `judged` is the gate's JSON (empty if nothing had to be judged). `worse` are
+    the questions that got worse, the worst first.
     """
 
     collection: str
@@ -37,6 +37,6 @@ class NightResult:
     steps: Mapping[str, str] = field(default_factory=dict)
 
     def as_counts(self) -> dict[str, Any]:
-        """Return what the row of the run keeps: no question's text is in it."""
+        """Return the data for the row of the run, without the text of any question."""
         night = {"verdict": self.verdict, "reason": self.reason, "judged": dict(self.judged)}
         return {**self.index, "night": night}

@@ -1,6 +1,6 @@
-"""Trains again what a night names, and keeps only that by which no question is answered worse.
+"""Retrains the models that a night names, and keeps a new one only if it does not make answers worse.
 
-Knows the kinds of models and the night's gate; not what else the night does.
+Knows the kinds of models and the night's gate; does not know the rest of the night.
 """
 
 import contextlib
@@ -35,8 +35,8 @@ class BadTraining(ValueError):
 class Retraining:
     """The trainings of a night; paths are relative to `folder`. `ask` returns the questions of the regression set.
 
-    What was not kept is tried again only after as many days, or once the collection file, known by `mark`, has changed.
-    Raises BadTraining, BadDataset and NotFree.
+    A rejected model is tried again only after as many days, or if the collection file, identified by `mark`, has
+    changed. Raises BadTraining, BadDataset and NotFree.
     """
 
     gate: IndexGate
@@ -78,7 +78,7 @@ class Retraining:
         return result | {"said": f"{result['said']}; {output} {'is new' if result['kept'] else 'stays as it was'}"}
 
     def _train(self, chosen: TrainChoices, before: AnswerSettings, made: Path) -> StepResult:
-        """Train into `made`, and say whether it may be kept: by its own verdict, then by the regression set."""
+        """Train into `made`, and decide whether to keep it: by its own verdict, then by the regression set."""
         gate, kind = self.gate, KINDS[chosen.kind]
         order = TrainingOrder(
             self.folder / chosen.dataset,

@@ -1,6 +1,6 @@
-"""Says in words how a night went: its verdict, its steps, and the questions that got worse.
+"""Describes how a night went: its verdict, its steps, and the questions that got worse.
 
-Knows results alone.
+Knows only results.
 """
 
 from collections.abc import Iterator, Sequence
@@ -12,17 +12,17 @@ from pipelines.nights.gate import WorseQuestion
 from pipelines.nights.notices.notice import Notice
 from pipelines.nights.result import REFUSED, NightResult
 
-HIDDEN = "a question"  # stands for its text
+HIDDEN = "a question"  # replaces its text
 
 
 def describe_night(result: NightResult) -> str:
-    """Return the summary of a night for a person on the machine that ran it: with the texts of questions."""
+    """Return the summary of a night for a person on the machine that ran it, including question texts."""
     head = f"night of collection {result.collection}, run {result.run}: {result.verdict}"
     return "\n".join([head, *_describe(result)])
 
 
 def refusal_notice(id: str, result: NightResult, with_questions: bool) -> Notice:
-    """Return what a refused night tells; without `with_questions` questions are known by their sources."""
+    """Return the notice of a refused night; without `with_questions`, questions are shown only by their sources."""
     if not with_questions:
         result = replace(result, worse=[replace(one, question=HIDDEN) for one in result.worse])
     data = {
@@ -37,7 +37,7 @@ def refusal_notice(id: str, result: NightResult, with_questions: bool) -> Notice
 
 
 def failure_notice(collection: str, error: Exception) -> Notice:
-    """Return what a failed night tells; a data set's mistakes are left out, as they quote its questions."""
+    """Return the notice of a failed night; a data set's mistakes are left out because they quote its questions."""
     said = "a data set can't be used" if isinstance(error, BadDataset) else str(error)
     lines = [f"{type(error).__name__}: {said}", "Finished steps are kept, and the next night continues from there.",
              f"`raydex status {collection}` shows its last runs."]  # fmt: skip
@@ -57,7 +57,7 @@ def _describe(result: NightResult) -> Iterator[str]:
     for question in result.worse:
         yield from (f"    {line}" for line in _describe_worse(question))
     if result.verdict == REFUSED and result.index.get("index") and not result.index["published"]:
-        yield f"`raydex publish {result.collection}` makes the candidate live all the same"
+        yield f"`raydex publish {result.collection}` makes the candidate live anyway"
 
 
 def _describe_worse(question: WorseQuestion) -> Iterator[str]:
@@ -67,6 +67,6 @@ def _describe_worse(question: WorseQuestion) -> Iterator[str]:
 
 
 def _marked(hits: Sequence[str], sources: Sequence[str]) -> str:
-    """Return hits in their order; a star marks one on a page that answers."""
+    """Return hits in order; a star marks those on a page that answers."""
     pages = {source.partition("#")[0] for source in sources}
     return ", ".join(f"{'*' if hit.partition('#')[0] in pages else ''}{hit}" for hit in hits) or "nothing"

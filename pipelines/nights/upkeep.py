@@ -1,6 +1,6 @@
-"""What a night does after its verdict: forgets, prunes, tidies, dumps, restores the dump on trial.
+"""Maintenance after a night's verdict: forget, prune, tidy, dump, test-restore the dump.
 
-Each is a step with a result in words. Knows the store; not whether the night published.
+Each is a step that returns a description of its result. Knows the store; does not know whether the night published.
 """
 
 import re
@@ -22,7 +22,7 @@ from pipelines.text.progress import Progress
 
 @dataclass(frozen=True)
 class NightUpkeep:
-    """The upkeep of one collection; `home` is the folder of this machine's files, `folder` that of the collection file.
+    """The maintenance of one collection; `home` is this machine's data folder, `folder` the collection file's folder.
 
     `dumps` is the folder of the dumps, if the file names one. Raises BadDumpFolder.
     """
@@ -49,7 +49,7 @@ class NightUpkeep:
             self.dumps.check()
 
     def steps(self, name: str, evaluations: Sequence[int]) -> dict[str, Callable[[], StepResult]]:
-        """Return the steps by name; `name` is that of the dump, `evaluations` are those that are kept."""
+        """Return the steps by name; `name` is the dump's name, `evaluations` are those to keep."""
         chosen = self.choices
         steps = {
             "forget": self._forget if chosen.retention_days is not None else None,
@@ -61,7 +61,7 @@ class NightUpkeep:
         return {step: work for step, work in steps.items() if work}
 
     def plan(self) -> dict[str, str]:
-        """Return what the steps would do, in words."""
+        """Return descriptions of the planned steps."""
         chosen, said = self.choices, {}
         if chosen.retention_days is not None:
             said["forget"] = f"questions older than {chosen.retention_days:g} days"
@@ -100,7 +100,7 @@ class NightUpkeep:
         return self.store.tables_to_vacuum([index["id"] for index in indexes])
 
     def _dump(self, name: str) -> StepResult:
-        """Dump the live index, then remove the oldest dumps beyond those that are kept."""
+        """Dump the live index, then remove the oldest dumps beyond the number to keep."""
         assert self.dumps and self.choices.dump
         size = self.dumps.put(name, partial(dump, self.store, self.store.live_index(self.collection)))
         old = self._stored()[self.choices.dump.keep :]
@@ -109,7 +109,7 @@ class NightUpkeep:
         return {"said": f"{self.dumps.name}: {name} ({size / 1e6:,.1f} MB); {len(old):,} old ones removed"}
 
     def _try_restore(self, name: str) -> StepResult:
-        """Restore the dump into a Postgres of its own, which goes again. Raises NotADump if it is not whole."""
+        """Restore the dump into a temporary Postgres. Raises NotADump if the dump is incomplete."""
         assert self.dumps
         self.progress(f"restoring {name} on trial")
         with (
@@ -123,12 +123,12 @@ class NightUpkeep:
         return {"said": f"{counts['pages']:,} pages and {counts['chunks']:,} chunks came back", "counts": counts}
 
     def _stored(self) -> list[str]:
-        """Return the dumps of this collection that nights wrote, the newest first. Raises BadDumpFolder."""
+        """Return the dumps of this collection written by nights, newest first. Raises BadDumpFolder."""
         pattern = rf"{re.escape(self.collection)}-\d{{4}}-\d\d-\d\d-run(\d+)\.dump"
         found = [re.fullmatch(pattern, name) for name in self.dumps.names()] if self.dumps else []
         return [match[0] for match in sorted(filter(None, found), key=lambda match: -int(match[1]))]
 
 
 def dump_name(collection: str, day: str, run: int) -> str:
-    """Return the name of the dump that the night of `run` writes."""
+    """Return the name of the dump written by the night of `run`."""
     return f"{collection}-{day}-run{run}.dump"

@@ -1,6 +1,6 @@
-"""Reports on a collection's last days: how fresh it is, what changed, what was asked.
+"""Reports on a collection's last days: how fresh it is, what changed, what readers asked.
 
-Knows the store and insights; not who is told.
+Knows the store and insights; does not know the recipients.
 """
 
 from collections import Counter
@@ -18,7 +18,7 @@ from pipelines.nights.notices.notice import Notice
 from pipelines.store import Store
 from pipelines.text.progress import Progress, describe_seconds
 
-RUNS, GROUPS = 200, 10  # runs that are looked at, groups of unanswered questions that are shown
+RUNS, GROUPS = 200, 10  # runs to examine, groups of unanswered questions to show
 UPDATING = (NIGHTLY, "reindex")
 TOTALS = ("questions", "unknown", "low", "failed", "up", "down")
 
@@ -26,7 +26,7 @@ TOTALS = ("questions", "unknown", "low", "failed", "up", "down")
 def report_on(
     store: Store, settings: AnswerSettings, collection: str, days: float, with_questions: bool, say: Progress
 ) -> dict[str, Any]:
-    """Return the report as JSON; without `with_questions` a group of questions is known by its nearest section.
+    """Return the report as JSON; without `with_questions`, a group of questions is shown by its nearest section.
 
     Raises NoLiveIndex.
     """
@@ -52,7 +52,7 @@ def report_on(
 
 
 def describe_report(report: Mapping[str, Any]) -> list[str]:
-    """Return the lines of a report for a person."""
+    """Return the lines of a report."""
     pages = ", ".join(f"{count:,} {state}" for state, count in report["pages"].items())
     updated = "never" if report["updated_s"] is None else f"{describe_seconds(report['updated_s'])} ago"
     nights = ", ".join(f"{count:,} {outcome}" for outcome, count in report["nights"].items())
@@ -69,7 +69,7 @@ def describe_report(report: Mapping[str, Any]) -> list[str]:
 
 
 def report_notice(report: Mapping[str, Any]) -> Notice:
-    """Return a report as it is told."""
+    """Return a report as a notice."""
     title = f"Raydex: the last {report['days']:g} days of {report['collection']}"
     return Notice(uuid4().hex, "report", report["collection"], title, describe_report(report), report)
 

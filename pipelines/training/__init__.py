@@ -1,7 +1,7 @@
 """Training: questions become better models, each judged before it may be used.
 
-`train(kind, data, output)` (run.py) learns, judges and publishes; each of KINDS has a file. mining and
-folds choose what to learn from and what to judge by, ranking (with the gate) and classification score the result.
+`train(kind, data, output)` (run.py) fits, judges and publishes a model. Each of KINDS has its own file. mining and
+folds choose the training and judging data; ranking (with the gate) and classification score the result.
 """
 
 from typing import Any

@@ -1,6 +1,6 @@
-"""The query adapter: a linear map of question vectors towards their answers.
+"""The query adapter: a linear map that moves question vectors towards their answers.
 
-The arithmetic is over vectors; the stored ones stay as they are. Heavy libraries are imported in functions.
+The arithmetic is over vectors; the stored ones stay unchanged. Heavy libraries are imported in functions.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -26,11 +26,12 @@ Matrix = NDArray[np.float32]
 
 
 class AdapterPlan(TrainingPlan):
-    """How a map is learned.
+    """Settings for fitting a map.
 
-    Page-disjoint folds of 5,724 questions by an LLM prefer temperature 0.03 (retrieval_score@9 0.893; 0.05: 0.883;
-    without a map 0.826), 83 of users, on pages not learned from, 0.05 (0.651; 0.03: 0.614; without 0.554): so the
-    milder one. On one fold six epochs or ten times the weight changed less than 0.004. The rest is not tuned.
+    On page-disjoint folds of 5,724 LLM-written questions, temperature 0.03 is best (retrieval_score@9 0.893; 0.05:
+    0.883; without a map 0.826). On 83 user questions about pages not trained on, 0.05 is best (0.651; 0.03: 0.614;
+    without 0.554). The default is the milder one. On one fold, six epochs or ten times the weight changed less than
+    0.004. The other settings are not tuned.
     """
 
     temperature: float = Field(0.05, gt=0, description="of the softmax over all chunks")
@@ -42,7 +43,7 @@ class AdapterPlan(TrainingPlan):
 
 @dataclass(frozen=True, slots=True)
 class AdapterData:
-    """Questions with their vectors, (n, d), those of a second check, and the index's chunks with theirs, (m, d).
+    """Questions with their vectors, (n, d), a check set with its vectors, and the index's chunks with theirs, (m, d).
 
     `identity` names the vectors, as TokenCounter.identity does.
     """
@@ -58,12 +59,12 @@ class AdapterData:
     check_questions: Matrix
 
     def learn(self, places: Sequence[int] | Places) -> QueryAdapter:
-        """Return the map that the questions at `places` teach. Raises NothingToLearn."""
+        """Return the map fitted to the questions at `places`. Raises NothingToLearn."""
         answering = [self.corpus.answering(self.examples[place]) for place in places]
         return QueryAdapter(fit_map(self.questions[list(places)], self.chunks, answering, self.plan), self.identity)
 
     def compare(self, examples: Sequence[Example], questions: Matrix, mapped: Matrix) -> GateVerdict:
-        """Return the verdict on the vectors of questions, without the map and with it."""
+        """Return the verdict on question vectors without the map and with it."""
         right = [self.corpus.on_pages(example) for example in examples]
         texts = [hit.text_hash for hit in self.corpus.chunks]
         before, after = (vector_ranks(some, self.chunks, right, texts) for some in (questions, mapped))
@@ -71,15 +72,15 @@ class AdapterData:
 
 
 class AdapterKind(ModelKind[AdapterPlan, AdapterData, QueryAdapter]):
-    """Judged by maps that have not learned from the pages of the questions; the one that is saved learns from all."""
+    """Judged by maps that were not fitted to the questions' pages; the saved map is fitted to all questions."""
 
     name, card, plan = "adapter", KIND, AdapterPlan
     help = "a linear map of the questions' vectors"
 
     def load(self, order: TrainingOrder, plan: AdapterPlan) -> AdapterData:
-        """Return the examples that the live index answers with their vectors, and those of its chunks."""
+        """Return the examples that the live index answers with their vectors, and the vectors of its chunks."""
         examples, check = read_answerable(order.dataset), read_answerable(order.check) if order.check else []
-        plain = change(order.settings, {"retrieval.query_adapter": Path()})  # whatever an earlier training made
+        plain = change(order.settings, {"retrieval.query_adapter": Path()})  # ignores the map of an earlier training
         with replace(order, settings=plain).open_collection() as collection:
             index, vectors = collection.index, collection.vectors()
             corpus = Corpus(hit for hit in collection.corpus.chunks if hit.chunk_id in vectors)
@@ -91,11 +92,11 @@ class AdapterKind(ModelKind[AdapterPlan, AdapterData, QueryAdapter]):
         return AdapterData(plan, index, embedder.counter.identity, corpus, chunks, answered, asked[0], check, asked[1])
 
     def fit(self, data: AdapterData, workplace: Workplace) -> QueryAdapter:
-        """Learn from all questions."""
+        """Fit a map to all questions."""
         return data.learn(range(len(data.examples)))
 
     def judge(self, data: AdapterData, model: QueryAdapter, workplace: Workplace) -> TrainingScores:
-        """Judge all questions out of fold, and those of the check by a map that learned from none of their pages."""
+        """Judge all questions out of fold, and the check set by a map that was fitted to none of its pages."""
         folds = page_folds(data.examples, data.corpus, data.plan.seed)
         mapped = map_out_of_fold(data.questions, folds, data.learn)
         verdict, checked = data.compare(data.examples, data.questions, mapped), _check(data)
@@ -119,7 +120,7 @@ class AdapterKind(ModelKind[AdapterPlan, AdapterData, QueryAdapter]):
 
 
 def _check(data: AdapterData) -> GateVerdict | None:
-    """Return the verdict over the check. Raises NothingToLearn."""
+    """Return the verdict on the check set. Raises NothingToLearn."""
     if not data.check:
         return None
     judging = {page for example in data.check for page in data.corpus.pages_of(example)}
@@ -130,7 +131,7 @@ def _check(data: AdapterData) -> GateVerdict | None:
 
 
 def map_out_of_fold(questions: Matrix, folds: Sequence[Places], learn: Callable[[Places], QueryAdapter]) -> Matrix:
-    """Return each question mapped by a map that learned from the other folds: the map has not seen its pages."""
+    """Return each question mapped by a map fitted to the other folds, which has not seen its pages."""
     mapped = np.array(questions, np.float32)
     for fold in folds:
         mapped[fold] = learn(np.setdiff1d(np.arange(len(questions)), fold))(questions[fold])
@@ -138,11 +139,12 @@ def map_out_of_fold(questions: Matrix, folds: Sequence[Places], learn: Callable[
 
 
 def fit_map(questions: Matrix, chunks: Matrix, answering: Sequence[Sequence[int]], plan: AdapterPlan) -> Matrix:
-    """Return the map of (n, d) `questions` to where their chunks lie among (m, d) `chunks`; float32, (d, d).
+    """Return the map of (n, d) `questions` to where their chunks are among (m, d) `chunks`; float32, (d, d).
 
-    `answering` has the rows of `chunks` that answer each question. The loss is the softmax over all chunks of the
-    cosine divided by the temperature: minus log of the mass on the answering ones, plus `stay` times the squared
-    distance of the map to the identity. Adam, on as many threads as torch has. Raises NothingToLearn.
+    `answering` has the rows of `chunks` that answer each question. The loss takes the softmax over all chunks of the
+    cosine divided by the temperature. It is minus the log of the mass on the answering chunks, plus `stay` times the
+    squared distance of the map to the identity. The optimizer is Adam, on as many threads as torch has. Raises
+    NothingToLearn.
     """
     import torch
 
@@ -168,7 +170,7 @@ def fit_map(questions: Matrix, chunks: Matrix, answering: Sequence[Sequence[int]
 
 
 def _answer_loss(logits: Any, answering: Sequence[Sequence[int]]) -> Any:
-    """Return minus log of the softmax's mass on the answering chunks: log-sum-exp of all less theirs, mean."""
+    """Return minus log of the softmax's mass on the answering chunks: log-sum-exp of all minus theirs, averaged."""
     import torch
 
     rows = torch.tensor([row for row, right in enumerate(answering) for _ in right])

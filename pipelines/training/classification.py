@@ -1,6 +1,6 @@
-"""Scores of a classifier on unseen questions: thresholds, calibration, confusion.
+"""Scores a classifier on unseen questions: thresholds, calibration, confusion.
 
-Arithmetic over probabilities and labels. Knows neither the texts nor the use of a label.
+Arithmetic over probabilities and labels. Knows no questions and no use of the labels.
 """
 
 from collections import Counter
@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-BINS = 10  # of equal width: the expected calibration error as Guo et al. (2017) define it
+BINS = 10  # of equal width, as in the expected calibration error of Guo et al. (2017)
 THRESHOLDS = tuple(round(0.05 * step, 2) for step in range(20))
 
 
@@ -24,8 +24,8 @@ def threshold_curve(
 ) -> list[dict[str, float]]:
     """Return precision, recall and coverage of the best label by threshold; the label `never` counts as no answer.
 
-    `coverage` is the share of all questions whose best label is at least as probable, `precision` the share of them
-    that are right, `recall` the share of all questions with a label that are among them and right.
+    `coverage` is the share of all questions whose best label is at least as probable. `precision` is the share of these
+    that are right. `recall` is the share of all labelled questions that are covered and right.
     """
     best = np.array(labels)[probabilities.argmax(axis=1)]
     confidence, right = probabilities.max(axis=1), best == np.array(truth)
@@ -46,7 +46,7 @@ def threshold_curve(
 
 
 def confusion(truth: Sequence[str], predicted: Sequence[str]) -> dict[str, dict[str, int]]:
-    """Return how often each true label was predicted as each: {true: {predicted: count}} without zeros."""
+    """Return the confusion counts {true: {predicted: count}}, without zeros."""
     from sklearn.metrics import confusion_matrix
 
     labels = sorted({*truth, *predicted})
@@ -56,7 +56,7 @@ def confusion(truth: Sequence[str], predicted: Sequence[str]) -> dict[str, dict[
 
 
 def scores_by_label(truth: Sequence[str], predicted: Sequence[str]) -> dict[str, dict[str, float]]:
-    """Return precision, recall and number of each true label."""
+    """Return precision, recall and count of each true label."""
     from sklearn.metrics import precision_recall_fscore_support
 
     labels = sorted(set(truth))
@@ -71,10 +71,10 @@ def majority_share(truth: Sequence[str]) -> float:
 
 
 def calibration(probability: Sequence[float], happened: Sequence[bool], bins: int = BINS) -> dict[str, Any]:
-    """Return how well `probability` matches `happened` (scikit-learn's calibration_curve gives no numbers of bins).
+    """Return how well `probability` matches `happened` (scikit-learn's calibration_curve returns no counts per bin).
 
-    `bins` has (mean probability, share that happened, number) of each bin that is not empty; `ece` is the mean gap
-    between the first two, weighted by the third.
+    `bins` has (mean probability, share that happened, count) of each non-empty bin. `ece` is the mean gap between the
+    first two, weighted by the third.
     """
     expected, observed = np.asarray(probability, np.float64), np.asarray(happened, np.float64)
     bin_of = np.minimum((expected * bins).astype(int), bins - 1)
@@ -86,7 +86,7 @@ def calibration(probability: Sequence[float], happened: Sequence[bool], bins: in
 
 
 def area_under_curve(score: Sequence[float], happened: Sequence[bool]) -> float:
-    """Return the area under the ROC curve; 0.5 where only one outcome happened."""
+    """Return the area under the ROC curve; 0.5 if only one outcome happened."""
     from sklearn.metrics import roc_auc_score
 
     return float(roc_auc_score(list(happened), list(score))) if 0 < sum(happened) < len(happened) else 0.5

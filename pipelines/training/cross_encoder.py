@@ -1,4 +1,4 @@
-"""The reranker: a small cross-encoder that begins with an embedding model's weights and a new head.
+"""The reranker: a small cross-encoder that starts from an embedding model's weights and a new head.
 
 Heavy libraries are imported in functions.
 """
@@ -23,16 +23,16 @@ from pipelines.training.ranking import JudgingHits, judge_ranks
 from pipelines.training.run import ModelKind, RerankingPlan, TrainingOrder, TrainingScores, Workplace
 
 KS = (1, 3, 5, 9, 18)
-# Retrieved hits among which negatives are sought: enough where a page has many of the best.
+# Negatives are taken from this many retrieved hits: enough even if one page has many of the best.
 MINED_FROM = 60
 
 
 class RerankerPlan(FineTuningPlan, RerankingPlan):
-    """How a cross-encoder is trained and judged.
+    """Settings for training and judging a cross-encoder.
 
-    `loss` "binary" takes each pair by itself (binary cross-entropy, the right ones weighted up to the wrong ones),
-    "listwise" a question's passages together (ListNet; Cao et al., 2007). The learning rate is the usual one for
-    cross-encoders of this size (2e-5 to 5e-5); the new head needs its upper end.
+    `loss` "binary" scores each pair separately (binary cross-entropy; the weight of the right ones balances the wrong
+    ones). "listwise" scores a question's passages together (ListNet; Cao et al., 2007). The usual learning rate for
+    cross-encoders of this size is 2e-5 to 5e-5; the new head needs the upper end.
     """
 
     loss: Literal["binary", "listwise"] = Field("binary", description="of each pair, or of a question's passages")
@@ -50,13 +50,13 @@ RerankerData = FineTuningData[RerankerPlan, JudgingHits]
 
 
 class RerankerKind(ModelKind[RerankerPlan, RerankerData, int]):
-    """Judged by the hits of held-out questions as they are served, before and after reranking."""
+    """Judged by the hits of held-out questions in the order that readers see, before and after reranking."""
 
     name, card, plan = "reranker", "cross-encoder", RerankerPlan
     help = "a cross-encoder that reranks hits"
 
     def load(self, order: TrainingOrder, plan: RerankerPlan) -> RerankerData:
-        """Return the training set, with negatives that the collection's own retrieval finds. Raises TrainerMissing."""
+        """Return the training set, with negatives from the collection's own retrieval. Raises TrainerMissing."""
         fine_tuning.check_trainer()
         examples = read_answerable(order.dataset)
         with order.open_collection() as collection:
@@ -80,7 +80,7 @@ class RerankerKind(ModelKind[RerankerPlan, RerankerData, int]):
         return FineTuningData(plan, base, index.collection, train, held_out, triples, judging)
 
     def fit(self, data: RerankerData, workplace: Workplace) -> int:
-        """Fine-tune and return the number of steps; an interrupted training continues from its last checkpoint."""
+        """Fine-tune and return the number of steps; an interrupted training resumes from its last checkpoint."""
         plan = data.plan
         model = load_model(data.base.model, fine_tuning.choose_device(plan.device), plan.max_tokens)
         steps = fine_tune(model, data.triples, plan, workplace.checkpoints(data.base.identity))
@@ -102,9 +102,9 @@ class RerankerKind(ModelKind[RerankerPlan, RerankerData, int]):
 
 
 def load_model(model: str, device: str = "cpu", max_tokens: int = 0) -> Any:
-    """Return the encoder of a packaged name, folder or hub name, with a head that gives one score.
+    """Return the encoder of a packaged name, folder or hub name, with a head that outputs one score.
 
-    The head is new unless `model` is a cross-encoder already. Raises ModelNotFound, ModelUnsupported, NothingToLearn.
+    The head is new unless `model` is already a cross-encoder. Raises ModelNotFound, ModelUnsupported, NothingToLearn.
     """
     from sentence_transformers import CrossEncoder
 
@@ -117,9 +117,9 @@ def load_model(model: str, device: str = "cpu", max_tokens: int = 0) -> Any:
 
 
 def fine_tune(model: Any, triples: Sequence[Triple], plan: RerankerPlan, checkpoints: Path) -> int:
-    """Train `model` in place and return the number of steps done.
+    """Train `model` in place and return the total number of steps.
 
-    Continues from the last checkpoint of the same triples and plan. Raises TrainerMissing and NothingToLearn.
+    Resumes from the last checkpoint of the same triples and plan. Raises TrainerMissing and NothingToLearn.
     """
     folder = fine_tuning.checkpoint_folder(checkpoints, triples, plan)
     fine_tuning.check_triples(triples)
@@ -137,7 +137,7 @@ def fine_tune(model: Any, triples: Sequence[Triple], plan: RerankerPlan, checkpo
 
 
 def _dataset(triples: Sequence[Triple], plan: RerankerPlan) -> Any:
-    """Return one row a pair, or for the listwise loss one a question."""
+    """Return one row per pair, or for the listwise loss one row per question."""
     from datasets import Dataset
 
     lists = [

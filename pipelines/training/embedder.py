@@ -1,6 +1,6 @@
 """The embedding model, fine-tuned on questions and the chunks that answer them.
 
-The trainer of sentence-transformers does the work. Heavy libraries are imported in functions.
+Uses the trainer of sentence-transformers. Heavy libraries are imported in functions.
 """
 
 from collections.abc import Callable, Sequence
@@ -21,15 +21,15 @@ from pipelines.training.ranking import JudgingSet, judge_ranks, make_judging_set
 from pipelines.training.run import ModelKind, TrainingOrder, TrainingScores, Workplace
 from pipelines.training.vocabulary import extend_vocabulary, frequent_words, token_embeddings
 
-# Retrieved hits among which negatives are sought: more than a page usually has among the best.
+# Negatives are taken from this many retrieved hits, more than one page usually has among the best.
 MINED_FROM = 20
 
 
 class EmbedderPlan(FineTuningPlan):
-    """How an embedding model is trained and judged.
+    """Settings for training and judging an embedding model.
 
-    The learning rate is the usual one of sentence-transformers, 2e-5; token embeddings alone bear 5 to 10 times as
-    much, as each row is met seldom: 1e-4. Changes of low rank begin at 0: 1e-3, as for all-MiniLM-L6-docs-v1.
+    The learning rate is the usual one of sentence-transformers, 2e-5. Token embeddings tolerate 5 to 10 times as much,
+    because each row is seldom updated: 1e-4. Low-rank changes start at 0 and take 1e-3, as for all-MiniLM-L6-docs-v1.
     """
 
     layers: Literal["all", "embeddings"] = Field("all", description="embeddings: train only the token embeddings")
@@ -59,17 +59,17 @@ EmbedderData = FineTuningData[EmbedderPlan, JudgingSet]
 
 
 class BadRank(ValueError):
-    """A change of such a rank is none of low rank for this model."""
+    """The rank is not a low rank for this model."""
 
 
 class EmbedderKind(ModelKind[EmbedderPlan, EmbedderData, None]):
-    """Judged by vectors alone, on the questions of held-out pages."""
+    """Judged by vector search only, on the questions of held-out pages."""
 
     name, card, plan = "embedder", "embedding-model", EmbedderPlan
     help = "the embedding model of an index"
 
     def load(self, order: TrainingOrder, plan: EmbedderPlan) -> EmbedderData:
-        """Return the training set, with negatives that the collection's own retrieval finds. Raises TrainerMissing."""
+        """Return the training set, with negatives from the collection's own retrieval. Raises TrainerMissing."""
         fine_tuning.check_trainer()
         examples = read_answerable(order.dataset)
         with order.open_collection() as collection:
@@ -90,7 +90,7 @@ class EmbedderKind(ModelKind[EmbedderPlan, EmbedderData, None]):
         return FineTuningData(plan, base, collection.index.collection, train, held_out, triples, judging, words)
 
     def fit(self, data: EmbedderData, workplace: Workplace) -> None:
-        """Fine-tune; an interrupted training continues from its last checkpoint."""
+        """Fine-tune; an interrupted training resumes from its last checkpoint."""
         model, plan = load_model(data.base.model, fine_tuning.choose_device(data.plan.device)), data.plan
         if plan.new_words:
             workplace.say(f"{extend_vocabulary(model, data.words):,} words join the vocabulary")
@@ -99,7 +99,7 @@ class EmbedderKind(ModelKind[EmbedderPlan, EmbedderData, None]):
         model.save(str(workplace.model))
 
     def judge(self, data: EmbedderData, model: None, workplace: Workplace) -> TrainingScores:
-        """Judge the saved model beside its base among a pool of chunks; the evaluator's files stay with the model."""
+        """Compare the saved model with its base on a pool of chunks; the evaluator's files stay with the model."""
         plan, evaluation = data.plan, workplace.model / "evaluation"
         judging = data.judging
         workplace.say(f"judging among {len(judging.texts):,} chunks")
@@ -124,7 +124,7 @@ def check_rank(plan: EmbedderPlan, base: TokenCounter) -> None:
 
 
 def new_words(corpus: Corpus, base: TokenCounter, most: int) -> tuple[str, ...]:
-    """Return up to `most` frequent words of the corpus that the base cuts into pieces."""
+    """Return up to `most` frequent words of the corpus that the base model's tokenizer splits."""
     if not most or base.folder is None:
         return ()
     texts = (plain_of(hit) for hit in corpus.chunks)
@@ -140,9 +140,9 @@ def load_model(model: str, device: str = "cpu") -> Any:
 
 
 def fine_tune(model: Any, triples: Sequence[Triple], plan: EmbedderPlan, checkpoints: Path) -> None:
-    """Train `model` in place by MultipleNegativesRankingLoss over each triple and the others of its batch.
+    """Train `model` in place with MultipleNegativesRankingLoss over each triple and the others of its batch.
 
-    (Henderson et al., 2017: every other text of the batch is a negative, the mined ones are too.) Continues from the
+    All other texts of the batch are negatives, in addition to the mined ones (Henderson et al., 2017). Resumes from the
     last checkpoint of the same triples and plan. Raises TrainerMissing and NothingToLearn.
     """
     folder = fine_tuning.checkpoint_folder(checkpoints, triples, plan)
@@ -168,9 +168,9 @@ def fine_tune(model: Any, triples: Sequence[Triple], plan: EmbedderPlan, checkpo
 
 
 def choose_weights(model: Any, plan: EmbedderPlan) -> Callable[[], None]:
-    """Let those weights of `model` learn that `plan` names; return what puts changes of low rank into the model.
+    """Make only the weights trainable that `plan` names; return a function that merges low-rank changes into the model.
 
-    With these, new words learn as well.
+    With low-rank changes, new words are trained too.
     """
     if not plan.low_rank:
         if plan.layers == "embeddings":
@@ -195,10 +195,10 @@ def _arguments(folder: Path, plan: EmbedderPlan, model: Any, columns: Sequence[s
     of_question, of_chunk = prefixes_of(model)
     prefixes = {"anchor": of_question, **dict.fromkeys(columns[1:], of_chunk)}
     arguments = fine_tuning.trainer_arguments(folder, plan, model.device.type == "cpu")
-    if plan.low_rank:  # a checkpoint has whole layers: it could not be read back into these
+    if plan.low_rank:  # a checkpoint has whole layers, which could not be loaded into these
         arguments["save_strategy"] = "no"
     return SentenceTransformerTrainingArguments(
         **arguments,
-        batch_sampler=BatchSamplers.NO_DUPLICATES,  # a copy of a question's answer would count as a negative
+        batch_sampler=BatchSamplers.NO_DUPLICATES,  # a duplicate of a question's answer would count as a negative
         prompts={name: text for name, text in prefixes.items() if text} or None,
     )

@@ -1,6 +1,6 @@
 """The parts of fine-tuning that the embedding model and the cross-encoder share.
 
-Knows the trainer of sentence-transformers, whose libraries are imported in functions; no kind of model.
+Knows the trainer of sentence-transformers, whose libraries are imported in functions; knows no kind of model.
 """
 
 import importlib.util
@@ -24,7 +24,7 @@ from pipelines.training.run import TrainingPlan
 
 
 class TrainerMissing(RuntimeError):
-    """The libraries that the trainer needs are not installed."""
+    """The libraries of the trainer are not installed."""
 
 
 class TrainerPlan(TrainingPlan):
@@ -40,7 +40,7 @@ class TrainerPlan(TrainingPlan):
 
 
 class FineTuningPlan(TrainerPlan):
-    """The settings of a fine-tuning: the model that it begins with, what it learns from, and how."""
+    """Settings of a fine-tuning: the model to start from, the training data, and the method."""
 
     model: str = Field("", description="whose weights it begins with (default: the index's embedding model)")
     questions: int = Field(0, ge=0, description="questions to learn from; 0: all")
@@ -55,7 +55,7 @@ Judging = TypeVar("Judging")
 
 @dataclass(frozen=True, slots=True)
 class FineTuningData(Generic[Plan, Judging]):
-    """What a model begins with, what it learns from, and what it is judged by; `words` join its vocabulary."""
+    """The base model, the training data and the judging data; `words` are added to the vocabulary."""
 
     plan: Plan
     base: TokenCounter
@@ -67,7 +67,7 @@ class FineTuningData(Generic[Plan, Judging]):
     words: tuple[str, ...] = ()
 
     def card_entries(self, verdict: GateVerdict, of_base: Sequence[str], **learned: int) -> dict[str, Any]:
-        """Return the entries of the model's card: `of_base` are named of its base, `learned` of its training."""
+        """Return entries of the model's card: `of_base` names fields of the base, `learned` are training figures."""
         examples = [*self.train, *self.held_out]
         fingerprint, pages = dataset_fingerprint(examples), len(pages_of(examples))
         return {
@@ -86,7 +86,7 @@ def check_trainer() -> None:
 
 
 def divide(examples: Sequence[Example], corpus: Corpus, plan: FineTuningPlan) -> tuple[list[Example], list[Example]]:
-    """Return the examples to learn from and those to judge by, with no page on both sides.
+    """Return the examples for training and for judging, with no page on both sides.
 
     Raises NothingToLearn and BadFolds.
     """
@@ -97,7 +97,7 @@ def divide(examples: Sequence[Example], corpus: Corpus, plan: FineTuningPlan) ->
 
 
 def choose_device(device: str) -> str:
-    """Return the torch device: "auto" takes a GPU if there is one."""
+    """Return the torch device: "auto" uses a GPU if there is one."""
     import torch
 
     from pipelines.embedding.torch import available_device
@@ -106,11 +106,11 @@ def choose_device(device: str) -> str:
 
 
 def run_trainer(trainer: Any, folder: Path) -> int:
-    """Train from the last whole checkpoint in `folder`, if there is one; return the number of steps done in all."""
+    """Train from the last complete checkpoint in `folder`, if there is one; return the total number of steps."""
     from transformers.trainer_utils import get_last_checkpoint
 
     for checkpoint in folder.glob("checkpoint-*"):
-        state = checkpoint / "trainer_state.json"  # is written last
+        state = checkpoint / "trainer_state.json"  # written last
         if not state.is_file() or not state.stat().st_size:
             shutil.rmtree(checkpoint)
     state = trainer.train(resume_from_checkpoint=get_last_checkpoint(str(folder)))
@@ -126,7 +126,7 @@ def check_triples(triples: Sequence[Triple]) -> None:
 
 
 def checkpoint_folder(checkpoints: Path, rows: Sequence[Any], plan: TrainerPlan) -> Path:
-    """Return the folder for checkpoints of these rows (dataclasses) and this plan; another's are not continued.
+    """Return the checkpoint folder for these rows (dataclasses) and this plan; checkpoints of others are not resumed.
 
     Raises TrainerMissing.
     """
@@ -157,7 +157,7 @@ def trainer_arguments(folder: Path, plan: TrainerPlan, cpu: bool) -> dict[str, A
 
 
 def base_model(model: str) -> TokenCounter:
-    """Return a packaged model, folder or hub model that has weights here. Raises ModelNotFound and NothingToLearn."""
+    """Return a packaged model, folder or hub model with local weights. Raises ModelNotFound and NothingToLearn."""
     base = load_tokenizer(model)
     if base.folder is None:
         raise NothingToLearn(f"{model} has no weights here: begin with a packaged model, a folder or a hub model")
@@ -165,7 +165,7 @@ def base_model(model: str) -> TokenCounter:
 
 
 def deadline(minutes: float) -> list[Any]:
-    """Return the callbacks that end a training when its time is up (0: never); a step that has begun is finished."""
+    """Return callbacks that end a training when its time is up (0: never), after finishing the current step."""
     from transformers import TrainerCallback
 
     ends = time.monotonic() + minutes * 60

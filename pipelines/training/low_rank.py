@@ -1,6 +1,6 @@
-"""Trains a change of low rank for each layer, and adds it to the weights ("LoRA": Hu et al., 2021).
+"""Trains a low-rank change for each layer, and adds it to the weights ("LoRA": Hu et al., 2021).
 
-The weights themselves stay as they are while the change is learned. Imports torch: import it where a model is trained.
+The weights stay fixed while the change is trained. Imports torch, so import it where a model is trained.
 """
 
 import math
@@ -12,14 +12,14 @@ import torch
 
 from pipelines.embedding.low_rank import add_product
 
-# The change is multiplied by it: LoRA's alpha divided by its rank, as all-MiniLM-L6-docs-v1 was trained.
+# Factor of the change: LoRA's alpha divided by its rank, as used for all-MiniLM-L6-docs-v1.
 CHANGE_SCALE = 2.0
 # A layer of a numbered block (encoder.layer.3.attention.self.query), not a pooler.
 OF_BLOCK = re.compile(r"\.\d+\.")
 
 
 class ThinChange(torch.nn.Module):
-    """A linear layer with a change of low rank: x · (W + CHANGE_SCALE b a)ᵀ, where b begins as 0."""
+    """A linear layer with a low-rank change: x · (W + CHANGE_SCALE b a)ᵀ, where b starts at 0."""
 
     def __init__(self, layer: torch.nn.Linear, rank: int) -> None:
         super().__init__()
@@ -28,14 +28,14 @@ class ThinChange(torch.nn.Module):
         self.b = torch.nn.Parameter(torch.zeros(layer.out_features, rank))
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Return what the changed layer makes of `x`."""
+        """Return the output of the changed layer for `x`."""
         return self.layer(x) + x @ self.a.T @ self.b.T * CHANGE_SCALE
 
 
 def add_thin_changes(model: Any, rank: int) -> dict[str, ThinChange]:
-    """Put a ThinChange in the place of each linear layer of a SentenceTransformer's blocks, and return them by name.
+    """Replace each linear layer of a SentenceTransformer's blocks with a ThinChange, and return them by name.
 
-    Nothing else of the model learns.
+    All other weights are frozen.
     """
     model.requires_grad_(False)
     transformer = model[0].auto_model
@@ -49,7 +49,7 @@ def add_thin_changes(model: Any, rank: int) -> dict[str, ThinChange]:
 
 
 def merge_thin_changes(model: Any, changes: Mapping[str, ThinChange]) -> None:
-    """Add the changes to the weights of their layers, and put the layers back in their places."""
+    """Add the changes to the weights of their layers, and restore the original layers."""
     transformer = model[0].auto_model
     for name, change in changes.items():
         add_product(change.layer.weight, change.b.detach() * CHANGE_SCALE, change.a.detach())

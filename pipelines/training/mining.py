@@ -1,6 +1,6 @@
-"""Finds chunks that answer a question, and similar ones that do not, to learn from.
+"""Finds chunks that answer a question, and similar ones that do not, as training data.
 
-Knows the chunks and hits of a live index; no model.
+Knows the chunks and hits of a live index; knows no model.
 """
 
 import random
@@ -21,19 +21,19 @@ from pipelines.records import Hit
 from pipelines.store import RecordedQuestion, Store
 from pipelines.training.folds import FOLDS, Places, group_folds, page_groups
 
-# Negatives are drawn from so many of the best wrong hits: the very best alone hold most of the unlabelled right ones
-# (Qu et al., RocketQA, 2021, find up to 70 % of top-ranked "negatives" to be right). Not tuned.
+# Negatives are drawn from this many of the best wrong hits, because the very best contain most of the unlabelled right
+# ones (Qu et al., RocketQA, 2021, find up to 70 % of top-ranked "negatives" to be right). Not tuned.
 DRAWN_FROM = 20
 
 
 class NothingToLearn(ValueError):
-    """No question of the data set can be learned from; the message has the reason."""
+    """No question of the data set can be used for training; the message has the reason."""
 
 
 class Corpus:
     """The chunks of an index by section and page, and which of them answer an example.
 
-    Chunks with the same text are one to a reader: where one answers, so do the others.
+    Chunks with the same text count as one: if one answers, so do the others.
     """
 
     def __init__(self, chunks: Iterable[Hit]) -> None:
@@ -46,19 +46,19 @@ class Corpus:
             self._by_text[hit.text_hash].append(place)
 
     def answering(self, example: Example) -> list[int]:
-        """Return the places of the chunks under a reference source, and of those with the same text."""
+        """Return the indices of the chunks under a reference source, and of chunks with the same text."""
         return self._with_copies(place for source in example.sources for place in self._by_source.get(source, ()))
 
     def on_pages(self, example: Example) -> list[int]:
-        """Return the places of the chunks of the reference pages, and of those with the same text."""
+        """Return the indices of the chunks of the reference pages, and of chunks with the same text."""
         return self._with_copies(place for page in example.pages for place in self._by_source.get(page, ()))
 
     def pages_of(self, example: Example) -> set[str]:
-        """Return the reference pages, and those with a copy of an answering text."""
+        """Return the reference pages, and the pages with a copy of an answering text."""
         return {self.chunks[place].url for place in self.answering(example)} | example.pages
 
     def pages_with(self, hit: Hit) -> set[str]:
-        """Return the pages that hold the text of `hit`."""
+        """Return the pages that contain the text of `hit`."""
         return {hit.url, *(self.chunks[place].url for place in self._by_text.get(hit.text_hash, ()))}
 
     def _with_copies(self, places: Iterable[int]) -> list[int]:
@@ -74,16 +74,16 @@ def pages_of(examples: Iterable[Example]) -> set[str]:
 
 
 def split(examples: Sequence[Example], corpus: Corpus, seed: int = 0) -> tuple[list[int], list[int]]:
-    """Return the places of examples to learn from, and of one of FOLDS folds to judge by. Raises BadFolds."""
+    """Return the indices of the examples for training, and of one of FOLDS folds for judging. Raises BadFolds."""
     held_out, *rest = page_folds(examples, corpus, seed)
     return sorted(int(place) for fold in rest for place in fold), held_out.tolist()
 
 
 def page_folds(examples: Sequence[Example], corpus: Corpus, seed: int = 0) -> list[Places]:
-    """Return the places of examples in FOLDS folds; no page is in two of them.
+    """Return the indices of the examples in FOLDS folds; no page is in two of them.
 
-    Pages with a copy of an answering text count as one: otherwise a text that is learned as an answer could stand, word
-    for word, on a page that judges. Raises BadFolds.
+    Pages with a copy of an answering text count as one page. Otherwise a text used for training could occur verbatim on
+    a page used for judging. Raises BadFolds.
     """
     widened = [replace(each, sources=tuple(sorted(corpus.pages_of(each)))) for each in examples]
     return group_folds(page_groups(widened), FOLDS, seed)
@@ -106,7 +106,7 @@ def select_answered(examples: Sequence[Example], corpus: Corpus) -> list[Example
 
 @dataclass(frozen=True, slots=True)
 class Triple:
-    """A question, a text that answers it, and texts that were retrieved for it but lie on other pages."""
+    """A question, a text that answers it, and texts that were retrieved for it but are on other pages."""
 
     question: str
     positive: str
@@ -116,10 +116,10 @@ class Triple:
 def mine_triples(
     examples: Sequence[Example], draw: "NegativeDraw", read: Callable[[Hit], str], seed: int = 0
 ) -> list[Triple]:
-    """Return a triple for each example: a text of its reference section drawn by `seed`, and its negatives.
+    """Return a triple for each example: a text of its reference section drawn with `seed`, and its negatives.
 
-    `read` gives the text of a chunk as the model reads it. All triples have the same number of negatives, as the
-    trainer needs it; an example with fewer, or without a chunk of its section, is left out.
+    `read` returns the text of a chunk as the model reads it. All triples have the same number of negatives, because the
+    trainer needs that. Examples with fewer, or without a chunk of their section, are left out.
     """
     rng = random.Random(seed)
     triples = []
@@ -131,9 +131,9 @@ def mine_triples(
 
 
 def embedding_text(hit: Hit) -> str:
-    """Return a chunk as the embedding model reads it: title and headings, none twice in a row, above the text.
+    """Return a chunk as the embedding model reads it: title and headings, without repeats in a row, above the text.
 
-    Very long heading paths are cut when an index is built; here they are left whole.
+    Indexing shortens very long heading paths; here they are left whole.
     """
     names = [" ".join(name.split()) for name in (hit.title, *hit.headings)]
     path = [name for name, before in zip(names, ["", *names], strict=False) if name and name != before]
@@ -142,7 +142,7 @@ def embedding_text(hit: Hit) -> str:
 
 
 def positives_of(example: Example, corpus: Corpus) -> list[Hit]:
-    """Return the chunks of the reference section itself, or if it has none, those of the sections below it."""
+    """Return the chunks of the reference section itself, or if it has none, the chunks of its subsections."""
     answering = [corpus.chunks[place] for place in corpus.answering(example)]
     return [hit for hit in answering if hit.source in example.sources] or answering
 
@@ -152,8 +152,8 @@ def hard_negatives(
 ) -> list[Hit]:
     """Return up to `most` of the hits, best first after `skip`, that do not answer the example.
 
-    No text of a reference page is a negative, and none of a page of `forbidden` (the held-out ones); a copy on another
-    page is the same text.
+    Texts of a reference page are never negatives, nor are texts of a page in `forbidden` (the held-out pages). A copy
+    on another page counts as the same text.
     """
     pages = example.pages.union(forbidden)
     wrong = [hit for hit in hits if pages.isdisjoint(corpus.pages_with(hit))]
@@ -161,15 +161,15 @@ def hard_negatives(
 
 
 def describe_named(examples: Sequence[Example]) -> str:
-    """Return how many of the examples have sources that a person found wrong; "" for none."""
+    """Return how many of the examples have sources that a person marked as wrong; "" for none."""
     named = sum(bool(example.negatives) for example in examples)
     return f", {named:,} with wrong sources that people named" if named else ""
 
 
 def named_negatives(example: Example, corpus: Corpus, forbidden: Collection[str] = ()) -> list[Hit]:
-    """Return the chunks of the sections that a person found wrong for the example.
+    """Return the chunks of the sections that a person marked as wrong for the example.
 
-    They may lie on a reference page, as a person has read them; none answers the example or lies on a page of
+    They may be on a reference page, because a person has read them. None answers the example or is on a page in
     `forbidden`.
     """
     right = set(corpus.answering(example))
@@ -180,10 +180,10 @@ def named_negatives(example: Example, corpus: Corpus, forbidden: Collection[str]
 
 
 class NegativeDraw:
-    """Chooses the negatives of an example: what people named, hits that readers disliked, the best wrong ones.
+    """Chooses the negatives of an example: marked by people, then disliked by readers, then the best wrong hits.
 
-    The wrong ones are drawn by `seed`; without one they are the very best, after `skip`. None of all lies on a page of
-    `forbidden`.
+    The wrong hits are drawn with `seed`; without a seed they are the very best, after `skip`. None of the negatives is
+    on a page in `forbidden`.
     """
 
     def __init__(
@@ -215,7 +215,7 @@ class NegativeDraw:
 
 
 def select_apart(examples: Sequence[Example], held_out: Sequence[Example]) -> list[Example]:
-    """Return the examples that share neither page nor question with `held_out`."""
+    """Return the examples that share neither a page nor a question with `held_out`."""
     pages, questions = pages_of(held_out), {question_key(example.question) for example in held_out}
     return [e for e in examples if pages.isdisjoint(e.pages) and question_key(e.question) not in questions]
 
@@ -235,9 +235,10 @@ def disliked_hits(feedback: Feedback, corpus: Corpus) -> Callable[[str], list[Hi
 
 
 class IndexedCollection:
-    """The live index of a collection, as training reads it: its chunks, the hits of a question, rated answers.
+    """The live index of a collection as training needs it: its chunks, the hits of a question, rated answers.
 
-    `name` None means the only collection; `settings` made the retriever. Raises the errors of Retriever.prepare.
+    `name` None means the only collection. `settings` are the settings of the retriever. Raises the errors of
+    Retriever.prepare.
     """
 
     def __init__(self, store: Store, retriever: Retriever, settings: AnswerSettings, name: str | None = None) -> None:
@@ -259,5 +260,5 @@ class IndexedCollection:
         return self._retriever.retrieve(Search((question,), self.index.collection, k=k)).hits
 
     def ratings(self) -> Sequence[RecordedQuestion]:
-        """Return the rated questions, as `from_ratings` reads them."""
+        """Return the rated questions, as input for `from_ratings`."""
         return self._store.rated_questions(self.index.collection)

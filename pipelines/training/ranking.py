@@ -1,6 +1,8 @@
-"""Ranks the right hit of questions, as served, by vectors or by a model, and judges ranks by the gate.
+"""Ranks the right hit of each question, as served, by vectors or by a model.
 
-Knows questions, hits and models that are given; not how any of them came to be.
+The gate judges the ranks.
+
+Knows questions, hits and models passed in; does not know how they were made.
 """
 
 import asyncio
@@ -26,17 +28,17 @@ from pipelines.training.mining import Corpus, IndexedCollection, embedding_text
 Hits = Sequence[Hit]
 Matrix = NDArray[np.float32]
 
-# Ranks beyond this count as not found when an embedding model ranks; MRR hardly sees a difference.
+# Ranks beyond this count as not found when an embedding model ranks; this hardly changes MRR.
 DEPTH = 100
-# Questions that are scored against all chunks at a time: 20,000 chunks make 40 MB.
+# Questions scored against all chunks at a time: 40 MB for 20,000 chunks.
 AT_ONCE = 512
 
 
-# Numbers of hits that are scored, and the one that the gate uses: the Ray assistant's study decided by 9.
+# The numbers of hits to score, and the one that the gate uses: the Ray assistant's study used 9.
 KS = (1, 5, 9, 18)
 GATE_K = 9
 
-# The rank of the first right hit, from 1; 0 where none was found.
+# The rank of the first right hit, from 1; 0 if none was found.
 Ranks = Sequence[int]
 
 # ------------------------------------------------------------------------------------------- the gate
@@ -56,7 +58,7 @@ class GateScores:
         return cls({k: means[str(k)] for k in ks}, means["mrr"])
 
     def cells(self) -> list[str]:
-        """Return each score with its interval, for a person."""
+        """Return each score with its interval as a string."""
         return [with_interval((v.value, v.low, v.high)) for v in (*self.retrieval_score.values(), self.mrr)]
 
 
@@ -72,7 +74,7 @@ class GateVerdict:
 
     @property
     def accepted(self) -> bool:
-        """Whether the interval of the gain lies above 0."""
+        """Whether the interval of the gain is above 0."""
         return self.gain.low > 0
 
     def __str__(self) -> str:
@@ -84,7 +86,7 @@ class GateVerdict:
 
 
 def judge_ranks(before: Ranks, after: Ranks, k: int = GATE_K, ks: Sequence[int] = KS) -> GateVerdict:
-    """Return the verdict on ranks for the same questions, without the trained model and with it.
+    """Return the verdict on ranks of the same questions, without the trained model and with it.
 
     Raises BadPair and NothingToScore.
     """
@@ -93,7 +95,7 @@ def judge_ranks(before: Ranks, after: Ranks, k: int = GATE_K, ks: Sequence[int] 
 
 
 def within(ranks: Ranks, k: int) -> list[float]:
-    """Return for each question 1 if the right hit is among the first `k`, else 0."""
+    """Return 1 for each question whose right hit is among the first `k`, else 0."""
     return [float(0 < rank <= k) for rank in ranks]
 
 
@@ -102,7 +104,7 @@ def within(ranks: Ranks, k: int) -> list[float]:
 
 @dataclass(frozen=True, slots=True)
 class JudgingHits:
-    """Questions to judge by with their hits in the order of retrieval; `settings` has the service's page rules."""
+    """Held-out questions with their hits in retrieval order; `settings` has the service's page rules."""
 
     examples: Sequence[Example]
     hits: Sequence[Hits]
@@ -110,17 +112,17 @@ class JudgingHits:
 
     @classmethod
     def retrieve(cls, collection: IndexedCollection, examples: Sequence[Example], depth: int) -> "JudgingHits":
-        """Return the examples with the best `depth` hits of each."""
+        """Return the examples with their best `depth` hits."""
         hits = [collection.retrieve(example.question, depth) for example in examples]
         return cls(examples, hits, collection.settings)
 
     def ranks(self, reranker: Reranker | None = None) -> list[int]:
-        """Return the rank of the first right hit of each question, after the service's rules about pages.
+        """Return the rank of the first right hit of each question, after applying the service's page rules.
 
         Raises RerankFailed.
         """
         hits = asyncio.run(self._rerank(reranker)) if reranker else self.hits
-        again = reranker and self.settings.retrieval.pages_first  # retrieval has its own order of pages
+        again = reranker and self.settings.retrieval.pages_first  # retrieval has already ordered the pages
         spread = [spread_pages(some) if again else some for some in hits]
         served = [take_diverse(some, len(some), self.settings.retrieval.max_per_page) for some in spread]
         return [rank_of_right(example, some) for example, some in zip(self.examples, served, strict=True)]
@@ -139,9 +141,9 @@ def rank_of_right(example: Example, hits: Hits) -> int:
 
 
 def vector_ranks(questions: Matrix, chunks: Matrix, right: Sequence[Sequence[int]], texts: Sequence[str]) -> list[int]:
-    """Return for each question the rank, from 1, of the first chunk of `right` by cosine; 0 where it has none.
+    """Return the rank, from 1, of the first chunk of `right` by cosine for each question; 0 if it has none.
 
-    Chunks with equal `texts` are one hit, as in retrieval. Rows of `questions` and `chunks` have length 1.
+    Chunks with equal `texts` count as one hit, as in retrieval. Rows of `questions` and `chunks` have length 1.
     """
     numbers: dict[str, int] = {}
     text = np.array([numbers.setdefault(name, len(numbers)) for name in texts])
@@ -153,7 +155,7 @@ def vector_ranks(questions: Matrix, chunks: Matrix, right: Sequence[Sequence[int
 
 
 def _ranks(scores: Matrix, right: Sequence[Sequence[int]], text: NDArray[np.int64]) -> list[int]:
-    """Return one more than the number of different texts that score higher than the best right one."""
+    """Return one plus the number of distinct texts that score higher than the best right one."""
     best = [row[places].max() if len(places) else None for row, places in zip(scores, right, strict=True)]
     return [0 if most is None else 1 + len(np.unique(text[row > most])) for row, most in zip(scores, best, strict=True)]
 
@@ -163,7 +165,7 @@ def _ranks(scores: Matrix, right: Sequence[Sequence[int]], text: NDArray[np.int6
 
 @dataclass(frozen=True, slots=True)
 class JudgingSet:
-    """Questions to judge a model by, the pool of texts that it searches, and those of them on the reference pages."""
+    """Held-out questions, the pool of texts that a model searches, and the relevant texts of each question."""
 
     queries: Mapping[str, str]
     texts: Mapping[str, str]
@@ -171,10 +173,10 @@ class JudgingSet:
 
 
 def make_judging_set(examples: Sequence[Example], corpus: Corpus, pool: int, seed: int = 0) -> JudgingSet:
-    """Return the examples with a pool of `pool` chunks (0: all): those that answer, and others drawn by `seed`.
+    """Return the examples with a pool of `pool` chunks (0: all): those that answer, and others drawn with `seed`.
 
-    Relevant is every chunk of a reference page, as in retrieval_score. Drawn, not retrieved: the chunks that the model
-    before training finds would be a harder test for it than for the one after.
+    Every chunk of a reference page is relevant, as in retrieval_score. The others are drawn at random, not retrieved.
+    Chunks retrieved with the old model would be a harder test for it than for the new one.
     """
     needed = {place for example in examples for place in corpus.answering(example)}
     others = [place for place in range(len(corpus.chunks)) if place not in needed]
@@ -189,9 +191,9 @@ def make_judging_set(examples: Sequence[Example], corpus: Corpus, pool: int, see
 
 
 def ranks_by_question(model: Any, judging: JudgingSet, folder: Path, name: str, batch_size: int = 32) -> dict[str, int]:
-    """Return for each question the rank of the first relevant text, from 1; 0 if it is not among the first DEPTH.
+    """Return the rank of each question's first relevant text, from 1; 0 if it is not among the first DEPTH.
 
-    sentence-transformers' InformationRetrievalEvaluator leaves its metrics and predictions in `folder`.
+    The InformationRetrievalEvaluator of sentence-transformers leaves its metrics and predictions in `folder`.
     """
     from sentence_transformers.sentence_transformer.evaluation import InformationRetrievalEvaluator
 
@@ -222,7 +224,7 @@ def _first_rank(results: Sequence[Mapping[str, Any]], relevant: set[str]) -> int
 
 
 def prefixes_of(model: Any) -> tuple[str, str]:
-    """Return the prefixes of questions and of chunks, as TokenCounter has them."""
+    """Return the prefixes of questions and of chunks, in the same way as TokenCounter."""
     prompts = model.prompts or {}
     usual = prompts.get(model.default_prompt_name, "")
     return prompts.get("query") or usual, prompts.get("document") or prompts.get("passage") or usual

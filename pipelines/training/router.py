@@ -1,4 +1,4 @@
-"""The router: which of the labelled questions the cheap model answers well enough.
+"""The router: predicts which questions the cheap model answers well enough.
 
 Judged on questions that it has not seen in any wording, and by the cost that it saves. Knows no model and no prices.
 """
@@ -29,10 +29,10 @@ Rows = Sequence[Mapping[str, float]]
 
 
 class RouterPlan(TrainingPlan):
-    """How a router is judged.
+    """Settings for judging a router.
 
-    The costs are prices per million tokens of 2023, when the questions were labelled: gpt-4 30 to 60 USD, llama-2-70b
-    1. The factor moves the cost axis, not the order of the curves.
+    The costs are prices per million tokens in 2023, when the questions were labelled: gpt-4 30 to 60 USD, llama-2-70b
+    1. The factor scales the cost axis and does not change the order of the curves.
     """
 
     threshold: float = Field(0.8, ge=0, le=1, description="probability from which the gate sends to the cheap model")
@@ -43,14 +43,14 @@ class RouterPlan(TrainingPlan):
 
 @dataclass(frozen=True, slots=True)
 class RouterData:
-    """Questions, and whether the cheap model answers them well enough."""
+    """Questions, and whether the cheap model answers each well enough."""
 
     plan: RouterPlan
     rows: Sequence[LabelledQuestion]
 
 
 class RouterKind(ModelKind[RouterPlan, RouterData, TextClassifier]):
-    """Judged by the gain over a router that sends as many questions to the cheap model by chance."""
+    """Judged by the gain over a router that sends as many questions to the cheap model at random."""
 
     name, card, plan = "router", KIND, RouterPlan
     help = "a router: which questions a cheap model answers well enough"
@@ -60,11 +60,11 @@ class RouterKind(ModelKind[RouterPlan, RouterData, TextClassifier]):
         return RouterData(plan, read_labelled(order.dataset))
 
     def fit(self, data: RouterData, workplace: Workplace) -> TextClassifier:
-        """Learn from all questions. Raises CannotLearn."""
+        """Train on all questions. Raises CannotLearn."""
         return fit_router(data.rows)
 
     def judge(self, data: RouterData, model: TextClassifier, workplace: Workplace) -> TrainingScores:
-        """Judge by probabilities of routers that have not seen the question, in whatever wording."""
+        """Judge by the probabilities of routers that have not seen the question in any wording."""
         rows, plan = data.rows, data.plan
         gain, metrics = score_router(rows, probabilities_out_of_fold(data), plan)
         entries = {
@@ -92,9 +92,9 @@ def labels_of(rows: Sequence[LabelledQuestion]) -> list[str]:
 def probabilities_out_of_fold(
     data: RouterData, fit: Callable[[Sequence[LabelledQuestion]], TextClassifier] = fit_router
 ) -> list[float]:
-    """Return for each question the probability that the cheap model suffices, by a router that has not seen it.
+    """Return the probability that the cheap model suffices for each question, from a router that has not seen it.
 
-    Questions alike in wording are all in one fold. `fit` makes the router of a fold from the questions of the others.
+    Similar questions are all in one fold. `fit` makes the router of a fold from the questions of the other folds.
     Raises BadFolds and CannotLearn.
     """
     texts = [row.question for row in data.rows]
@@ -112,7 +112,7 @@ def probabilities_out_of_fold(
 def score_router(
     rows: Sequence[LabelledQuestion], probability: Sequence[float], plan: RouterPlan
 ) -> tuple[PairedTest, dict[str, Any]]:
-    """Return the gain of `probability`, that the cheap model suffices, and all scores as the card has them."""
+    """Return the gain of `probability` (that the cheap model suffices), and all scores for the card."""
     from sklearn.metrics import brier_score_loss
 
     truth, labels = [row.suffices for row in rows], labels_of(rows)
@@ -139,7 +139,7 @@ def score_router(
 
 
 def score_threshold(probability: Sequence[float], truth: Sequence[bool], threshold: float) -> dict[str, float]:
-    """Return precision and recall of "the cheap model suffices" from `threshold` on, and the share sent to it."""
+    """Return precision and recall of "the cheap model suffices" at `threshold`, and the share sent to it."""
     taken = np.asarray(probability) >= threshold
     right = taken & np.asarray(truth, bool)
     return {
@@ -153,11 +153,11 @@ def score_threshold(probability: Sequence[float], truth: Sequence[bool], thresho
 def cost_curve(
     probability: Sequence[float], truth: Sequence[bool], *, strong: float, cheap: float
 ) -> list[dict[str, float]]:
-    """Return a point for each share of questions that the cheap model gets, the most probable first.
+    """Return a point for each share of questions sent to the cheap model, the most probable first.
 
-    `served` is the share of all questions that are answered well: by the strong model, or by the cheap one where it
-    suffices. `random` is that of a router that sends as many by chance, `perfect` of one that knows. `cost` is the mean
-    of a question, in units of the cheap model's.
+    `served` is the share of all questions that are answered well: by the strong model, or by the cheap one if it
+    suffices. `random` is the same for a router that sends as many at random, `perfect` for one that knows the labels.
+    `cost` is the mean cost of a question, in units of the cheap model's.
     """
     probabilities, suffices = np.asarray(probability), np.asarray(truth, np.float64)
     order, rate = np.argsort(-probabilities, kind="stable"), float(suffices.mean())
@@ -178,9 +178,9 @@ def cost_curve(
 
 
 def gain_over_chance(probability: Sequence[float], truth: Sequence[bool], threshold: float) -> PairedTest:
-    """Compare, question by question, with a router that sends the same share to the cheap model by chance.
+    """Compare, question by question, with a router that sends the same share to the cheap model at random.
 
-    The random router's score of a question is its expectation, so chance adds no noise of its own.
+    The random router's score of a question is its expected value, so that randomness adds no noise.
     """
     suffices = np.asarray(truth, np.float64)
     taken = np.asarray(probability) >= threshold
@@ -191,14 +191,14 @@ def gain_over_chance(probability: Sequence[float], truth: Sequence[bool], thresh
 def area_under_costs(costs: Rows) -> dict[str, float]:
     """Return the mean share of well-answered questions over all shares sent, by the trapezoid rule.
 
-    Of the router, of one that sends by chance, and of one that knows.
+    It is computed for the router, a random one, and one that knows the labels.
     """
     shares, names = [point["share"] for point in costs], ("served", "random", "perfect")
     return {name: float(np.trapezoid([point[name] for point in costs], shares)) for name in names}
 
 
 def describe(metrics: Mapping[str, Any], gain: PairedTest, threshold: float) -> str:
-    """Return the scores for a person."""
+    """Return the scores as text."""
     of, area, ece = metrics, metrics["area"], metrics["calibration"]["ece"]
     lines = [
         f"{of['questions']:,} questions, for {of['suffices']:,} the cheap model suffices; {of['folds']} folds",

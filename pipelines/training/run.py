@@ -1,7 +1,7 @@
-"""Trains a model: `train(kind, data, output)` learns, judges, and publishes the model with its card.
+"""Trains a model: `train(kind, data, output)` fits, judges, and publishes the model with its card.
 
-Knows no kind of model: each is a `ModelKind` in a file of its own. What stands between its steps is here: the
-folder that is whole or not there, the card, the verdict and who overrules it.
+Knows no kind of model: each is a `ModelKind` in its own file. This file has the parts around their steps: a folder that
+appears complete or not at all, the card, the verdict, and its override.
 """
 
 import contextlib
@@ -28,7 +28,7 @@ from pipelines.training.mining import IndexedCollection
 
 
 class TrainingPlan(BaseModel):
-    """The settings of a training; a value that can't be used is a ValidationError.
+    """Settings of a training; an invalid value raises ValidationError.
 
     A field with a description is a flag of `raydex train`.
     """
@@ -39,7 +39,7 @@ class TrainingPlan(BaseModel):
 
 
 class RerankingPlan(TrainingPlan):
-    """The settings of a gate that compares the first `k` of `depth` hits before and after reranking."""
+    """Settings of a gate that compares the first `k` of `depth` hits before and after reranking."""
 
     depth: int = Field(30, ge=1, le=200, description="hits that are reranked when judging")
     k: int = Field(9, ge=1, description="the gate compares so many hits")
@@ -57,12 +57,15 @@ Model = TypeVar("Model")
 
 
 class NotFree(ValueError):
-    """The output folder holds something other than a trained model."""
+    """The output folder contains something other than a trained model."""
 
 
 @dataclass(frozen=True, slots=True)
 class TrainingOrder:
-    """What a training reads: the files of questions, and the collection whose index it uses; a kind takes its part."""
+    """The inputs of a training: the files of questions, and the collection whose index it uses.
+
+    A kind reads its part.
+    """
 
     dataset: Path
     collection: str | None = None
@@ -74,7 +77,7 @@ class TrainingOrder:
 
     @contextlib.contextmanager
     def open_collection(self) -> Iterator[IndexedCollection]:
-        """Yield the collection."""
+        """Open the collection and yield it."""
         if self.open_store is None:
             raise ValueError("this kind of model reads an index: name the store")
         with self.open_store() as store, contextlib.closing(make_retriever(self.settings, store)) as retriever:
@@ -82,13 +85,13 @@ class TrainingOrder:
 
 
 def check_free(output: Path) -> None:
-    """Raise NotFree unless `output` is new, empty, or a trained model, which is replaced."""
+    """Raise NotFree unless `output` is new, empty, or a trained model, which will be replaced."""
     if output.exists() and not (output / CARD_FILE).is_file() and (not output.is_dir() or any(output.iterdir())):
         raise NotFree(f"{output} holds something else: name a new folder, or the folder of a trained model")
 
 
 class Workplace:
-    """The hidden folder beside `output` where a model is made until it is whole; `say` reports how far it is.
+    """The hidden folder next to `output` where a model is made until it is complete; `say` reports progress.
 
     Raises NotFree.
     """
@@ -100,28 +103,28 @@ class Workplace:
 
     @property
     def model(self) -> Path:
-        """Where the model is saved before it is moved to its place."""
+        """The folder where the model is saved before it is moved to its place."""
         return self.folder / "model"
 
     def checkpoints(self, base: str) -> Path:
-        """Return the folder of checkpoints that began with the weights of the identity `base`."""
+        """Return the folder for checkpoints that started from the weights with the identity `base`."""
         return self.folder / "checkpoints" / digest(base)[:16]
 
     def clear(self) -> None:
-        """Remove what a run left that died before its card was written; checkpoints stay."""
+        """Remove the model of a run that died before writing its card; checkpoints stay."""
         shutil.rmtree(self.model, ignore_errors=True)
 
     def publish(self) -> None:
-        """Move the model to its place; checkpoints go away."""
+        """Move the model to its place and delete the checkpoints."""
         replace_folder(self.output, self.model)
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
 @dataclass(frozen=True, slots=True)
 class TrainingScores:
-    """Whether a model gained on what it has not learned from, the entries of its card, and the scores for a person.
+    """Whether a model improved on unseen data, the entries of its card, and the scores as text.
 
-    `figures` are for the summary alone.
+    `figures` are only for the summary.
     """
 
     gained: bool
@@ -131,9 +134,9 @@ class TrainingScores:
 
 
 class ModelKind(ABC, Generic[Plan, Data, Model]):
-    """A kind of model: the examples that it learns from, how it learns, and what it is judged by.
+    """A kind of model: its training data, its training, and how it is judged.
 
-    `name` is that of the command, `card` that of the card.
+    `name` is used in the command, `card` in the card.
     """
 
     name: str
@@ -143,24 +146,24 @@ class ModelKind(ABC, Generic[Plan, Data, Model]):
 
     @abstractmethod
     def load(self, order: TrainingOrder, plan: Plan) -> Data:
-        """Read the examples to learn from and those to judge by. Raises BadDataset, NothingToLearn and BadFolds."""
+        """Read the examples for training and judging. Raises BadDataset, NothingToLearn and BadFolds."""
 
     @abstractmethod
     def fit(self, data: Data, workplace: Workplace) -> Model:
-        """Return the model that learned from the examples."""
+        """Return the model trained on the examples."""
 
     @abstractmethod
     def judge(self, data: Data, model: Model, workplace: Workplace) -> TrainingScores:
-        """Judge on examples that were not learned from."""
+        """Judge on examples that were not trained on."""
 
     def save(self, model: Model, folder: Path, card: Mapping[str, Any]) -> None:
-        """Write into `folder` what is not there of the model and, last, its card."""
+        """Write the missing parts of the model into `folder` and, last, its card."""
         write_card(folder, card)
 
 
 @dataclass(frozen=True, slots=True)
 class TrainingResult:
-    """A trained model in its folder: its card, the scores for a person, and further `figures` for the summary."""
+    """A trained model in its folder: its card, the scores as text, and additional `figures` for the summary."""
 
     folder: Path
     card: Mapping[str, Any]
@@ -183,9 +186,9 @@ class TrainingResult:
 def train(
     kind: ModelKind[Any, Data, Any], data: Data, output: Path, *, accept: bool = False, progress: Progress = silent
 ) -> TrainingResult:
-    """Learn, judge on what was not learned from, and put the model into the folder `output`.
+    """Fit, judge on unseen data, and put the model into the folder `output`.
 
-    `accept` accepts it whatever the verdict is. Raises NotFree, and what the kind raises.
+    `accept` accepts it regardless of the verdict. Raises NotFree, and the errors of the kind.
     """
     workplace, started = Workplace(output, progress), time.monotonic()
     workplace.clear()
@@ -205,7 +208,7 @@ def train(
 def acceptance(gained: bool, accept: bool) -> dict[str, Any]:
     """Return the entries of a card that decide whether the model may be used, with today's date.
 
-    `accept`: a person accepts it whatever the verdict is.
+    With `accept`, a person accepts it regardless of the verdict.
     """
     return {
         "date": datetime.now(UTC).isoformat(timespec="seconds"),

@@ -1,4 +1,4 @@
-"""Trains a classifying head with the transformer below it, by the trainer of transformers.
+"""Trains a classification head together with its transformer, using the trainer of transformers.
 
 Heavy libraries are imported in functions.
 """
@@ -19,9 +19,9 @@ from pipelines.training.fine_tuning import TrainerPlan
 def fit_sequence_classifier(
     base: TokenCounter, rows: Sequence[TaggedQuestion], plan: TrainerPlan, checkpoints: Path
 ) -> SequenceClassifier:
-    """Return the classifier that begins with the weights of `base` and a new head, and learned from `rows`.
+    """Return a classifier that starts from the weights of `base` and a new head, trained on `rows`.
 
-    Continues from the last checkpoint of the same rows and plan. Raises TrainerMissing and CannotLearn.
+    Resumes from the last checkpoint of the same rows and plan. Raises TrainerMissing and CannotLearn.
     """
     labels = sorted({row.tag for row in rows})
     if len(labels) < 2:
@@ -30,7 +30,7 @@ def fit_sequence_classifier(
     import torch
     from transformers import Trainer, TrainingArguments
 
-    torch.manual_seed(plan.seed)  # of the new head
+    torch.manual_seed(plan.seed)  # for the new head
     device = fine_tuning.choose_device(plan.device)
     model, tokenizer = _load(base, labels, device)
     trainer = Trainer(

@@ -1,4 +1,4 @@
-"""The tag classifier: questions by the part of a site that they are about.
+"""The tag classifier: assigns questions to parts of a site.
 
 Labels come from two places: the URL of a question's reference page, and people. Judged on pages and questions that it
 has not seen, by the gain from putting hits of the predicted part first.
@@ -28,23 +28,24 @@ from pipelines.training.ranking import GateVerdict, JudgingHits, judge_ranks, wi
 from pipelines.training.run import ModelKind, RerankingPlan, TrainingOrder, TrainingPlan, TrainingScores, Workplace
 from pipelines.training.sequence_classifier import fit_sequence_classifier
 
-# A part with fewer labelled questions is "other": people who labelled the Ray assistant's questions chose among nine,
-# which have as many.
+# A part with fewer labelled questions becomes "other". The people who labelled the Ray assistant's questions chose
+# among nine parts, which all have this many.
 AT_LEAST = 100
-# The thresholds of the Ray assistant's study, from which the gate chooses.
+# The thresholds of the Ray assistant's study; the gate chooses one of them.
 THRESHOLDS = (0.0, 0.3, 0.5, 0.7, 0.9)
 
 Fit = Callable[[Sequence[TaggedQuestion]], Classifier]
 
 
 class BadPrefix(ValueError):
-    """No reference source lies in a folder below the prefix, or too few."""
+    """No reference source is in a folder below the prefix, or too few are."""
 
 
 class TagPlan(TrainerPlan, RerankingPlan):
-    """How a tag classifier is trained and judged.
+    """Settings for training and judging a tag classifier.
 
-    Epochs, batch and learning rate are those of a `base`: the usual ones for a head on BERT (Devlin et al., 2019).
+    Epochs, batch size and learning rate apply to a `base`; they are the usual ones for a head on BERT (Devlin et al.,
+    2019).
     """
 
     prefix: str = Field(min_length=1, description="the site's URL: the folder after it is the part of a page")
@@ -67,9 +68,11 @@ class TagPlan(TrainerPlan, RerankingPlan):
 
 @dataclass(frozen=True, slots=True)
 class TagData:
-    """Tagged questions, the places of those that judge, and hits of these; no other shares their page or wording.
+    """Tagged questions, the indices of the judging ones, and their hits.
 
-    `base` has the weights that a classifying head is put on, None for TF-IDF and a regression.
+    No other question shares their page or wording.
+
+    `base` has the weights below the classification head, None for TF-IDF with a regression.
     """
 
     plan: TagPlan
@@ -87,7 +90,7 @@ class TagKind(ModelKind[TagPlan, TagData, Classifier]):
     help = "a classifier of questions by part of the site"
 
     def load(self, order: TrainingOrder, plan: TagPlan) -> TagData:
-        """Tag the questions and retrieve the hits of those that judge.
+        """Tag the questions and retrieve the hits of the judging ones.
 
         Raises BadPrefix, BadFolds, NothingToLearn and TrainerMissing.
         """
@@ -112,11 +115,11 @@ class TagKind(ModelKind[TagPlan, TagData, Classifier]):
         return TagData(plan, rows, fold, hits, collection.index.collection, base)
 
     def fit(self, data: TagData, workplace: Workplace) -> Classifier:
-        """Learn from all questions. Raises CannotLearn."""
+        """Train on all questions. Raises CannotLearn."""
         return fitter(data, workplace)(data.rows)
 
     def judge(self, data: TagData, model: Classifier, workplace: Workplace) -> TrainingScores:
-        """Judge by classifiers that have seen neither the page nor the question, and by the gain in the hits."""
+        """Judge by a classifier that has seen neither the page nor the question, and by the gain in the hits."""
         plan, judge = data.plan, fitter(data, workplace)(rows_without(data.rows, data.fold))
         metrics = score_tags(data, judge)
         verdict, threshold, by_threshold = measure_gain(data, judge)
@@ -139,7 +142,10 @@ class TagKind(ModelKind[TagPlan, TagData, Classifier]):
 
 
 def merge_parts(rows: Sequence[TaggedQuestion], at_least: int) -> list[TaggedQuestion]:
-    """Return `rows` with the parts of fewer than `at_least` questions made "other". Raises BadPrefix for one label."""
+    """Return `rows` with parts of fewer than `at_least` questions renamed "other".
+
+    Raises BadPrefix if one label is left.
+    """
     merged = tagged.merge_rare(rows, at_least)
     if len({row.tag for row in merged}) < 2:
         counts = Counter(row.tag for row in rows).most_common(5)
@@ -152,7 +158,10 @@ def merge_parts(rows: Sequence[TaggedQuestion], at_least: int) -> list[TaggedQue
 
 
 def tag_groups(rows: Sequence[TaggedQuestion]) -> list[int]:
-    """Return the group of each row: those that share a page or ask alike, over however many others."""
+    """Return the group of each row.
+
+    Rows that share a page or have similar questions are linked, also through others.
+    """
     groups = alike.question_groups([row.question for row in rows])
     keys = ([group, *([row.page] if row.page else [])] for row, group in zip(rows, groups, strict=True))
     return alike.connected_groups(len(rows), alike.pairs_sharing(keys))
@@ -164,7 +173,7 @@ def rows_without(rows: Sequence[TaggedQuestion], fold: Places) -> list[TaggedQue
 
 
 def fitter(data: TagData, workplace: Workplace) -> Fit:
-    """Return what fits a classifier to questions: a head on the base, or TF-IDF and a regression."""
+    """Return a function that fits a classifier to questions: a head on the base, or TF-IDF with a regression."""
 
     def fit(rows: Sequence[TaggedQuestion]) -> Classifier:
         if data.base is None:
@@ -176,7 +185,7 @@ def fitter(data: TagData, workplace: Workplace) -> Fit:
 
 
 def score_tags(data: TagData, classifier: Classifier) -> dict[str, Any]:
-    """Return the scores on the fold that `classifier` has not learned from.
+    """Return the scores on the fold that `classifier` was not trained on.
 
     `accuracy` has "all", "pages" (tagged by URL) and "people".
     """
@@ -184,7 +193,7 @@ def score_tags(data: TagData, classifier: Classifier) -> dict[str, Any]:
 
     labels, rows = sorted({row.tag for row in data.rows}), [data.rows[place] for place in data.fold]
     out, truth = np.zeros((len(rows), len(labels))), [row.tag for row in rows]
-    known = [labels.index(label) for label in classifier.labels]  # one may have lost its questions with the fold
+    known = [labels.index(label) for label in classifier.labels]  # a label may have lost all its questions to the fold
     out[:, known] = classifier.probabilities([row.question for row in rows])
     predicted, confidence = [labels[place] for place in out.argmax(axis=1)], out.max(axis=1).tolist()
     right = [a == b for a, b in zip(predicted, truth, strict=True)]
@@ -211,9 +220,9 @@ def _accuracy(rows: Sequence[TaggedQuestion], right: Sequence[bool]) -> dict[str
 
 
 def measure_gain(data: TagData, classifier: Classifier) -> tuple[GateVerdict, float, list[dict[str, float]]]:
-    """Return the verdict on pages that `classifier` has not seen, the threshold, and the gain at each one.
+    """Return the verdict on pages that `classifier` has not seen, the threshold, and the gain at each threshold.
 
-    The threshold is chosen on one half of the questions, the verdict is of the other.
+    The threshold is chosen on one half of the questions; the verdict is on the other half.
     """
     hits, k = data.hits, data.plan.k
     classifier.metadata = {"prefix": data.plan.prefix}
@@ -236,12 +245,12 @@ def _gain_row(threshold: float, verdict: GateVerdict) -> dict[str, float]:
 
 
 def table_of(rows: Sequence[Mapping[str, float]]) -> list[str]:
-    """Return rows of numbers in columns, for a person."""
+    """Return rows of numbers as aligned columns."""
     return as_columns([list(rows[0]), *([f"{value:.3f}" for value in row.values()] for row in rows)])
 
 
 def describe(metrics: Mapping[str, Any]) -> str:
-    """Return the scores of folds for a person."""
+    """Return the scores on the fold as text."""
     accuracy = ", ".join(f"{name} {value:.3f}" for name, value in metrics["accuracy"].items())
     lines = [
         f"{metrics['questions']:,} questions whose pages and wordings it has not seen",

@@ -1,6 +1,6 @@
-"""Words of a corpus that join an embedding model's vocabulary, each as the mean of its pieces.
+"""Adds words of a corpus to an embedding model's vocabulary, each starting as the mean of its pieces.
 
-Knows tokenizers, models and texts; torch is imported in functions.
+Knows tokenizers, models and strings; torch is imported in functions.
 """
 
 import re
@@ -9,13 +9,13 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 WORD = re.compile(r"[^\W\d_]\w{3,}")
-# A word joins the vocabulary if the tokenizer cuts it into so many pieces, and it occurs so often in the corpus that a
-# row of its own can be learned. Not tuned.
+# A word is added if the tokenizer splits it into at least this many pieces, and if it occurs often enough in the corpus
+# to train its own row. Not tuned.
 PIECES, AT_LEAST = 3, 20
 
 
 def frequent_words(texts: Iterable[str], tokenizer: Any, most: int) -> list[str]:
-    """Return up to `most` words of `texts` that the tokenizer cuts into pieces, by the tokens that they would save.
+    """Return up to `most` words of `texts` that the tokenizer splits, ranked by the tokens that adding them saves.
 
     `tokenizer` is a `tokenizers.Tokenizer`.
     """
@@ -27,7 +27,7 @@ def frequent_words(texts: Iterable[str], tokenizer: Any, most: int) -> list[str]
 
 
 def extend_vocabulary(model: Any, words: Sequence[str]) -> int:
-    """Make each of `words` one token that begins as the mean of its pieces; return how many were new."""
+    """Make each of `words` one token whose vector starts as the mean of its pieces; return how many were new."""
     import torch
     from tokenizers import AddedToken
 
@@ -47,5 +47,5 @@ def extend_vocabulary(model: Any, words: Sequence[str]) -> int:
 
 
 def token_embeddings(model: Any) -> Any:
-    """Return the layer of the token embeddings."""
+    """Return the token embedding layer."""
     return model[0].auto_model.get_input_embeddings()

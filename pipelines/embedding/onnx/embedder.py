@@ -1,4 +1,4 @@
-"""Embeds with ONNX Runtime: torch's vectors, faster on a CPU and without importing torch.
+"""Embeds with ONNX Runtime: same vectors as torch, faster on a CPU, and without importing torch.
 
 The model is exported once into a cache folder (export.py). Knows no GPU and no endpoint.
 """
@@ -18,23 +18,23 @@ from pipelines.embedding.onnx.question_sessions import WIDEST, QuestionSessions
 from pipelines.embedding.tokens import TokenCounter, untruncated_tokenizer
 from pipelines.text.cleaning import clean_for_tokenizer
 
-# Tokens in a batch, padding included. A longer text is a batch of its own: its activations (166 tokens: 1 MB) then stay
-# in a core's cache. In 16 texts at once a chunk costs 53 ms of CPU, alone 35 (Ray docs, fp32, two threads).
+# Tokens in a batch, padding included. A longer text forms its own batch, so its activations (166 tokens: 1 MB) stay in
+# a core's cache. In batches of 16 a chunk costs 53 ms of CPU, by itself 35 (Ray docs, fp32, two threads).
 BATCH_TOKENS = 256
 
 
 class OnnxEmbedder(Embedder):
-    """A sentence-transformers model on ONNX Runtime. `cache` holds the exported models.
+    """A sentence-transformers model on ONNX Runtime. `cache` is the folder of exported models.
 
-    `threads` batches are embedded at once, each by one thread (None: as many as CPUs): threads that share a batch wait
-    for each other at each of its products. `int8` multiplies bytes (see int8.py). Raises ExportFailed.
+    Embeds `threads` batches at once, each on one thread (None: as many as CPUs), because threads that share a batch
+    wait for each other at every matrix product. `int8` uses quantized products (see int8.py). Raises ExportFailed.
     """
 
     def __init__(self, counter: TokenCounter, cache: Path, threads: int | None, int8: bool = False) -> None:
         super().__init__(counter)
         assert counter.folder is not None
         path, self._session = open_export(counter, cache, int8)
-        # In int8 a question takes 2.5 ms on one thread and 3.5 on two, which wait for each other longer than they work.
+        # In int8 a question takes 2.5 ms on one thread and 3.5 on two, which spend most time waiting for each other.
         wide = 1 if int8 else min(threads or count_cpus(), WIDEST)
         self._questions = QuestionSessions(self._session, (lambda: open_session(path, wide)) if wide > 1 else None)
         self._tokenizer = untruncated_tokenizer(counter.folder)
@@ -72,9 +72,9 @@ class OnnxEmbedder(Embedder):
 
 
 def batch_by_tokens(lengths: Sequence[int], tokens: int) -> Iterator[list[int]]:
-    """Yield the places of texts in batches, the longest first, so that no thread ends with a long one.
+    """Yield the indices of texts in batches, the longest first, so that no thread finishes with a long one.
 
-    A batch holds at most `tokens`, padding to its longest text included, but always one text.
+    A batch has at most `tokens`, including padding to its longest text, but always at least one text.
     """
     batch: list[int] = []
     for place in sorted(range(len(lengths)), key=lambda place: -lengths[place]):

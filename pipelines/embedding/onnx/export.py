@@ -1,6 +1,6 @@
-"""Exports a model to ONNX, once into a cache folder, and checks its vectors against torch's.
+"""Exports a model to ONNX, once into a cache folder, and compares its vectors with torch's.
 
-The whole sentence-transformers module is exported: transformer, pooling, normalisation.
+The whole sentence-transformers module is exported: transformer, pooling, normalization.
 """
 
 import fcntl
@@ -25,17 +25,17 @@ from pipelines.files.atomic_files import whole_file
 from pipelines.records import EmbeddingModel, digest
 
 LEAST_COSINE = 0.99999  # between an export's vectors and torch's; a good export reaches 0.9999999
-LEAST_INT8_COSINE = 0.99  # of int8's to fp32's: 0.999 for MiniLM; far less means a model that int8 destroys
-GRAPH = "2"  # of the exported graph: another value exports again
+LEAST_INT8_COSINE = 0.99  # between int8 and fp32: 0.999 for MiniLM; far less means that int8 ruins the model
+GRAPH = "2"  # version of the exported graph: a new value exports again
 PROBES = ["a", "Ray Serve: How do I scale a Deployment?", "def f(x):\n    return x  # 漢字 " * 20]
-# What the process that exports runs: folder of this source, model as JSON, file, fp32 export.
+# The program of the exporting process; its arguments: source folder, model as JSON, file, fp32 export.
 _WRITE = """
 import sys
 sys.path.insert(0, sys.argv[1])
 from pipelines.embedding.onnx.export import write_export
 write_export(*sys.argv[2:])
 """
-# Writes the export of a model to a path: in int8, if that of its fp32 export is given.
+# Writes the export of a model to a path, in int8 if the path of its fp32 export is given.
 Maker = Callable[[TokenCounter, Path, Path | None], None]
 
 
@@ -44,7 +44,7 @@ class ExportFailed(RuntimeError):
 
 
 def open_session(path: Path, threads: int = 1) -> Any:
-    """Return an ONNX Runtime session of an exported model; `threads` share each run."""
+    """Return an ONNX Runtime session of an exported model; each run uses `threads`."""
     import onnxruntime as ort
 
     options = ort.SessionOptions()
@@ -54,7 +54,7 @@ def open_session(path: Path, threads: int = 1) -> Any:
 
 
 def export_path(counter: TokenCounter, cache: Path, int8: bool = False) -> Path:
-    """Return where in `cache` the exported model is, or will be."""
+    """Return the path in `cache` of the exported model, which may not exist yet."""
     assert counter.folder is not None
     parts = weights_digest(counter.folder), version("torch"), version("sentence-transformers"), GRAPH
     changes = digest_of_changes(counter.model.removeprefix(INT8))
@@ -63,16 +63,16 @@ def export_path(counter: TokenCounter, cache: Path, int8: bool = False) -> Path:
 
 
 def open_export(counter: TokenCounter, cache: Path, int8: bool = False, make: Maker | None = None) -> tuple[Path, Any]:
-    """Return the exported model in `cache` and a session of it; one that is missing or broken is made (some seconds).
+    """Return the exported model in `cache` with a session; export it if missing or broken (takes some seconds).
 
-    One process at a time makes it. `make` is `export_apart` if None: torch stays out of this process, which may embed
-    for hours. Raises ExportFailed.
+    One process at a time exports. `make` None means `export_apart`, which keeps torch out of this process, because it
+    may embed for hours. Raises ExportFailed.
     """
     path = export_path(counter, cache, int8)
     session = _session_of(path)
     if session is None:
         with _lock(path.with_suffix(".lock")):
-            session = _session_of(path)  # another process may have made it meanwhile
+            session = _session_of(path)  # another process may have exported it meanwhile
             if session is None:
                 fp32 = open_export(counter, cache, make=make)[0] if int8 else None
                 (make or export_apart)(counter, path, fp32)
@@ -87,12 +87,12 @@ def _session_of(path: Path) -> Any:
     """Return a session of an exported model, None if it is missing or broken."""
     try:
         return open_session(path)
-    except Exception:  # ONNX Runtime raises errors of many kinds
+    except Exception:  # ONNX Runtime raises errors of many types
         return None
 
 
 def export_apart(counter: TokenCounter, path: Path, fp32: Path | None) -> None:
-    """Write an export in a process of its own. Raises ExportFailed."""
+    """Write an export in a separate process. Raises ExportFailed."""
     model = json.dumps([counter.model, counter.query_prefix, counter.chunk_prefix, counter.pooling or None])
     command = [sys.executable, "-c", _WRITE, str(Path(__file__).parents[3]), model, str(path), str(fp32 or "")]
     done = subprocess.run(command, check=False, capture_output=True, text=True, errors="replace")
@@ -103,7 +103,7 @@ def export_apart(counter: TokenCounter, path: Path, fp32: Path | None) -> None:
 def write_export(model: str, path: str, fp32: str) -> None:
     """Write the export of `model`, the JSON of an EmbeddingModel's fields; in int8 if its `fp32` export is given.
 
-    Ends the process with what went wrong.
+    On failure, exits the process with the error message.
     """
     used = EmbeddingModel(*json.loads(model))
     try:
@@ -130,7 +130,7 @@ def export(counter: TokenCounter, path: Path, fp32: Path | None, least_int8_cosi
 def _export(counter: TokenCounter, target: Path) -> None:
     import torch
 
-    # torch's fused attention is exported as many small nodes (a fourth of int8's time), the plain one as few.
+    # torch's fused attention is exported as many small nodes (a fourth of int8's time), the plain one as a few.
     plain = {"attn_implementation": "eager"}
     model = load_modules(counter, device="cpu", model_kwargs=plain).eval()
     if counter.chunk_prefix and not all(getattr(module, "include_prompt", True) for module in model):
@@ -146,7 +146,7 @@ def _export(counter: TokenCounter, target: Path) -> None:
     mask = torch.ones_like(ids)
     mask[1, 6:] = 0
     lengths = {0: "texts", 1: "tokens"}
-    with warnings.catch_warnings():  # the exporter warns that it is deprecated, and of each traced shape
+    with warnings.catch_warnings():  # the exporter warns about its deprecation and each traced shape
         warnings.simplefilter("ignore")
         torch.onnx.export(
             whole,
@@ -168,7 +168,7 @@ def compare(counter: TokenCounter, model: Any, target: Path) -> None:
 
 
 def _probe(counter: TokenCounter, path: Path) -> NDArray[Any]:
-    """Return the vectors of PROBES by an exported model, of length 1."""
+    """Return the normalized vectors of PROBES from an exported model."""
     tokenizer = untruncated_tokenizer(counter.folder)  # pyrefly: ignore[bad-argument-type]
     tokenizer.enable_truncation(counter.max_tokens)
     session = open_session(path)
@@ -180,7 +180,7 @@ def _probe(counter: TokenCounter, path: Path) -> NDArray[Any]:
 
 
 def _check_cosines(vectors: NDArray[Any], expected: NDArray[Any], least: float, whose: str) -> None:
-    """Raise ExportFailed unless the vectors of PROBES are near those that are expected."""
+    """Raise ExportFailed unless the vectors of PROBES are close to the expected ones."""
     for text, vector, other in zip(PROBES, vectors, expected, strict=True):
         cosine = float(vector @ other)
         if not cosine >= least:
@@ -189,7 +189,7 @@ def _check_cosines(vectors: NDArray[Any], expected: NDArray[Any], least: float, 
 
 @contextmanager
 def _lock(path: Path) -> Iterator[None]:
-    """Hold a lock that one process of this machine has at a time, in a folder that is made. Raises ExportFailed."""
+    """Hold a lock between the processes of this machine; create its folder. Raises ExportFailed."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         file = path.open("w")

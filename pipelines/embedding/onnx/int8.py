@@ -1,8 +1,8 @@
-"""Turns the matrix products of an exported model into products of bytes.
+"""Replaces the matrix products of an exported model with int8 products.
 
-A weight gets one scale for each output; a token's activations, between their least and greatest value, are rounded to
-255 steps ("per-token dynamic quantisation": Yao et al., ZeroQuant, 2022). So a text's vector does not depend on the
-other texts of its batch, as it does with one scale for a whole batch, and no texts are needed to calibrate.
+A weight gets one scale for each output. A token's activations are rounded to 255 steps between their minimum and
+maximum ("per-token dynamic quantization": Yao et al., ZeroQuant, 2022). So a text's vector does not depend on the other
+texts of its batch, as it would with one scale per batch, and no calibration texts are needed.
 """
 
 from pathlib import Path
@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-# The zero of the bytes; the middle of a token's range is rounded to it.
+# The zero point; the middle of a token's range is rounded to it.
 ZERO = np.uint8(128)
 STEPS = 254
 CONSTANTS = {
     "int8_one": np.float32(1),
     "int8_half": np.float32(0.5),
     "int8_step": np.float32(1 / STEPS),
-    "int8_least": np.float32(1e-9),  # the step of a token whose activations are all equal
+    "int8_least": np.float32(1e-9),  # the step for a token whose activations are all equal
     "int8_zero": ZERO,
 }
 ROW: dict[str, Any] = {"axes": [-1], "keepdims": 1}
@@ -46,7 +46,7 @@ class _Graph:
         self.nodes.append(helper.make_node(kind, inputs, [output], domain=domain, **attributes))
 
     def matrix_of(self, node: Any) -> NDArray[np.float32] | None:
-        """Return the weights of a product with a matrix of weights, None for any other node."""
+        """Return the weights of a product with a weight matrix, None for any other node."""
         from onnx import numpy_helper
 
         weight = self.weights.get(node.input[1]) if node.op_type == "MatMul" else None
@@ -100,7 +100,7 @@ def quantise(source: Path, target: Path) -> None:
 
 
 def _rebuilt(graph: _Graph) -> Any:
-    """Return the model with the new nodes, and of the weights those that they use."""
+    """Return the model with the new nodes, and only the weights that they use."""
     from onnx import helper
 
     model, own = graph.model, graph.model.graph

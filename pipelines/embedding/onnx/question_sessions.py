@@ -1,6 +1,6 @@
 """Shares the CPUs among questions that are embedded at the same time.
 
-Knows what runs a model, and neither texts nor vectors.
+Knows sessions that run a model; knows neither texts nor vectors.
 """
 
 import logging
@@ -11,22 +11,22 @@ from typing import Generic, TypeVar
 
 log = logging.getLogger(__name__)
 
-# Threads that a lone question has at most: measured on two. By arithmetic, its smallest product (26 tokens, 384 x 384
-# weights) takes 90 µs on one thread; an eighth of that is about what waking a thread takes.
+# Maximum threads of a lone question; measured with two. By arithmetic, its smallest product (26 tokens, 384 x 384
+# weights) takes 90 µs on one thread; waking a thread takes about an eighth of that.
 WIDEST = 8
 
 Session = TypeVar("Session")
 
 
 class QuestionSessions(Generic[Session]):
-    """Chooses the session of each question: a lone one has all CPUs, one of several has one.
+    """Chooses the session of each question: a lone one uses all CPUs, one of several uses one.
 
-    `single` runs on its caller's thread. `open_wide` opens a session whose threads share a run, when the first question
-    comes: nothing else needs its memory. Thread-safe.
+    `single` runs on its caller's thread. `open_wide` opens a session whose threads share a run. It is called for the
+    first question, because nothing else needs its memory. Thread-safe.
 
-    MiniLM in fp32 embeds a question of 26 tokens in 6.4 ms on one thread and in 3.9 ms on two, but several questions at
-    a time sooner on one each, as none waits for another thread. Batches of questions that wait save nothing: 6.1 ms
-    each in fours, 2.5 in int8 alone as in fours; the arithmetic is the cost.
+    MiniLM in fp32 embeds a question of 26 tokens in 6.4 ms on one thread and in 3.9 ms on two. Several concurrent
+    questions finish sooner on one thread each, because none waits for another thread. Batching waiting questions saves
+    nothing: 6.1 ms each in fours, and in int8 2.5 ms both singly and in fours. The arithmetic is the cost.
     """
 
     def __init__(self, single: Session, open_wide: Callable[[], Session] | None) -> None:
@@ -37,7 +37,7 @@ class QuestionSessions(Generic[Session]):
 
     @contextmanager
     def take(self) -> Iterator[Session]:
-        """Yield the session for one question, which lasts as long as the body."""
+        """Yield the session for one question; it is in use until the body ends."""
         with self._lock:
             session = self._single if self._asking else self._widest()
             self._asking += 1
@@ -48,7 +48,7 @@ class QuestionSessions(Generic[Session]):
                 self._asking -= 1
 
     def _widest(self) -> Session:
-        """Return the session of a lone question: the single one where no other opens."""
+        """Return the session of a lone question: the single one if no other opens."""
         open_wide, self._open_wide = self._open_wide, None
         if open_wide:
             try:

@@ -1,4 +1,4 @@
-"""Notices: what a night or a week has to tell reaches people, by webhook, Slack or e-mail.
+"""Notices: messages about a night or a week, sent by webhook, Slack or e-mail.
 
-`teller.Teller` sends one notice by every way that a collection file names.
+`teller.Teller` sends one notice over every channel in a collection file.
 """

@@ -1,6 +1,6 @@
-"""Sends a notice as an e-mail by SMTP.
+"""Sends a notice as an e-mail over SMTP.
 
-Knows the mail server; not what the notice says.
+Knows the mail server; does not know the notice's contents.
 """
 
 import smtplib
@@ -22,19 +22,19 @@ def compose_mail(notice: Notice, choices: MailChoices) -> EmailMessage:
     message["From"], message["To"] = choices.sender, ", ".join(choices.to)
     message["Date"] = format_datetime(datetime.fromisoformat(notice.at))
     message["Message-ID"] = f"<{notice.id}@raydex>"
-    message["Auto-Submitted"] = "auto-generated"  # so that nobody's holiday answers it (RFC 3834)
+    message["Auto-Submitted"] = "auto-generated"  # prevents out-of-office replies (RFC 3834)
     message.set_content(notice.text)
     return message
 
 
 def send_mail(notice: Notice, choices: MailChoices, password: str = "") -> None:
-    """Send a notice to all its receivers. Raises NotTold, also if the server takes it for some of them alone."""
+    """Send a notice to all its recipients. Raises NotTold, also if the server rejects some of them."""
     try:
         with _connect(choices) as server:
             if choices.user:
                 server.login(choices.user, password)
             refused = server.send_message(compose_mail(notice, choices))
-    except OSError as error:  # SMTPException is one; no text of a login is in it
+    except OSError as error:  # includes SMTPException; its text has no login data
         raise NotTold(f"e-mail: {choices.host}:{choices.port}: {type(error).__name__}: {error}") from error
     if refused:
         raise NotTold(f"e-mail: {choices.host} refuses {', '.join(refused)}")

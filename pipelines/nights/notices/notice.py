@@ -1,6 +1,6 @@
-"""One thing to tell: title, lines, JSON, and an id that stays the same when it is sent again.
+"""A notice: title, lines, JSON, and an id that stays the same when it is sent again.
 
-Knows no way to send it.
+Knows no channel to send it.
 """
 
 import json
@@ -13,12 +13,12 @@ NoticeKind = Literal["night.refused", "night.failed", "report"]
 
 
 class NotTold(RuntimeError):
-    """A notice could not be sent; the message says by which way, and why."""
+    """A notice could not be sent; the message names the channel and the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """What is told; `data` holds values alone, and no question's text unless the file allows it."""
+    """A message; `data` has only values, and no question's text unless the collection file allows it."""
 
     id: str
     kind: NoticeKind
@@ -30,9 +30,9 @@ class Notice:
 
     @property
     def text(self) -> str:
-        """The lines as one text."""
+        """The lines as one string."""
         return "\n".join(self.lines)
 
     def as_json(self) -> bytes:
-        """Return it as the body of a request."""
+        """Return the notice as a request body."""
         return json.dumps(asdict(self), ensure_ascii=False, default=str).encode()

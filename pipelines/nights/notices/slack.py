@@ -1,6 +1,6 @@
-"""Posts a notice to a channel of Slack.
+"""Posts a notice to a Slack channel.
 
-Knows Slack's Web API; not what the notice says.
+Knows Slack's Web API; does not know the notice's contents.
 """
 
 from slack_sdk import WebClient
@@ -10,11 +10,11 @@ from slack_sdk.http_retry import builtin_handlers as retry
 from pipelines.nights.notices.notice import Notice, NotTold
 
 TRIES = 4
-MOST_TEXT = 3_900  # beyond 4,000 characters Slack cuts a message into several
+MOST_TEXT = 3_900  # above 4,000 characters Slack splits a message
 
 
 def post_slack(token: str, channel: str, notice: Notice, api_url: str) -> None:
-    """Post a notice, its lines as they are. Raises NotTold."""
+    """Post a notice with its lines unchanged. Raises NotTold."""
     kinds = (retry.ConnectionErrorRetryHandler, retry.RateLimitErrorRetryHandler, retry.ServerErrorRetryHandler)
     client = WebClient(token, base_url=api_url, retry_handlers=[kind(max_retry_count=TRIES) for kind in kinds])
     body = notice.text.replace("```", "'''")

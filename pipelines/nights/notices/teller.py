@@ -1,6 +1,6 @@
-"""Tells a notice by every way that a file names, whichever of them fail.
+"""Sends a notice over every channel in a collection file, even if some of them fail.
 
-Knows the ways; neither nights nor reports.
+Knows the channels; knows neither nights nor reports.
 """
 
 from collections.abc import Callable
@@ -17,12 +17,12 @@ SLACK_API = "https://slack.com/api/"
 
 
 class MissingSecret(ValueError):
-    """A way to tell lacks its secret; the message names the variable that holds it."""
+    """A channel has no secret; the message names the variable to set."""
 
 
 @dataclass(frozen=True, slots=True)
 class TellSecrets:
-    """What no file holds: the key of the webhook's signature, Slack's bot token, the mail server's password."""
+    """Secrets that are kept out of files: the webhook's signing key, Slack's bot token, the mail password."""
 
     webhook: str = field(default="", repr=False)
     slack: str = field(default="", repr=False)
@@ -31,7 +31,7 @@ class TellSecrets:
 
 
 class Teller:
-    """Sends notices. Raises MissingSecret at once, before anything has happened that would have to be told."""
+    """Sends notices. Raises MissingSecret at once, before there is anything to send."""
 
     def __init__(self, choices: TellChoices, secrets: TellSecrets = TellSecrets()) -> None:
         needs = {
@@ -55,7 +55,7 @@ class Teller:
         return bool(self._ways)
 
     def tell(self, notice: Notice) -> tuple[list[str], list[str]]:
-        """Send a notice; return the ways by which it went, and why it did not by others."""
+        """Send a notice; return the channels that worked, and the reasons why others failed."""
         told, failed = [], []
         for way, send in self._ways.items():
             try:
@@ -63,6 +63,6 @@ class Teller:
                 told.append(way)
             except NotTold as error:
                 failed.append(str(error))
-            except Exception as error:  # such as a URL or password that can't be sent; its text may hold a secret
+            except Exception as error:  # such as a URL or password that can't be encoded; its text may contain a secret
                 failed.append(f"{way}: {type(error).__name__}")
         return told, failed

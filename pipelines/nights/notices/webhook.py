@@ -1,6 +1,6 @@
-"""Posts a notice to a URL: signed, tried again with growing pauses, under one id.
+"""Posts a notice to a URL: signed, and retried with growing pauses under the same id.
 
-Knows HTTP; not what the notice says.
+Knows HTTP; does not know the notice's contents.
 """
 
 import time
@@ -12,13 +12,13 @@ from pipelines.nights.notices.notice import Notice, NotTold
 from pipelines.signing import sign
 from pipelines.text.retry_after import parse_retry_after
 
-TRIES, FIRST_PAUSE_S, LONGEST_PAUSE_S, TIMEOUT_S = 6, 1.0, 60.0, 10.0  # a minute of trouble passes
+TRIES, FIRST_PAUSE_S, LONGEST_PAUSE_S, TIMEOUT_S = 6, 1.0, 60.0, 10.0  # survives an outage of about a minute
 ID, TIMESTAMP, SIGNATURE = "Raydex-Id", "Raydex-Timestamp", "Raydex-Signature"
 WORTH_A_RETRY = {408, 425, 429}
 
 
 class _TryAgain(NotTold):
-    """It may pass; `after_s` is what the receiver asks for, 0 if nothing."""
+    """The failure may be temporary; `after_s` is the wait that the receiver asks for, 0 if none."""
 
     def __init__(self, message: str, after_s: float = 0.0) -> None:
         super().__init__(message)
@@ -26,7 +26,7 @@ class _TryAgain(NotTold):
 
 
 def post_webhook(url: str, secret: str, notice: Notice, first_pause_s: float = FIRST_PAUSE_S) -> None:
-    """Post a notice until the receiver takes it (any 2xx), TRIES times at most. Raises NotTold."""
+    """Post a notice until the receiver accepts it (any 2xx), at most TRIES times. Raises NotTold."""
     growing = tenacity.wait_exponential_jitter(initial=first_pause_s, max=LONGEST_PAUSE_S, jitter=first_pause_s)
 
     def pause(state: tenacity.RetryCallState) -> float:
@@ -43,7 +43,7 @@ def post_webhook(url: str, secret: str, notice: Notice, first_pause_s: float = F
 
 
 def _post(url: str, secret: str, id: str, body: bytes) -> None:
-    """Post once. A redirect is an error: its target was not named by whoever wrote the file."""
+    """Post once. A redirect is an error, because the author of the file did not name its target."""
     now = int(time.time())
     headers = {"Content-Type": "application/json", "User-Agent": "raydex", ID: id, TIMESTAMP: str(now),
                SIGNATURE: sign(secret, now, body)}  # fmt: skip
