@@ -1,7 +1,7 @@
-"""Diagnosis: whether what Raydex needs is there and works, and what to do about what does not.
+"""Diagnosis: checks whether everything that Raydex needs works, and says how to fix the rest.
 
-check runs one check within its time limit; machine, database, models, cluster and endpoints are the checks. They
-change nothing.
+check runs one check within its time limit; machine, database, models, cluster and endpoints are the checks. They change
+nothing.
 """
 
 from pipelines.diagnosis.check import Check, Finding, State, failed, fine, run_check, warning

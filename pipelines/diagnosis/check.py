@@ -1,6 +1,6 @@
-"""A check yields findings; it is run within a time limit, and whatever it raises becomes a finding.
+"""Runs a check, which yields findings, within a time limit; an exception becomes a finding, too.
 
-Knows nothing of what is checked.
+This module knows none of the checks.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -15,7 +15,7 @@ State = Literal["ok", "warn", "failed"]
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What a check found: `found` for a person, and for what is not well what to do about it."""
+    """The result of a check: `found` for a person, and `remedy` for fixing a problem."""
 
     state: State
     found: str
@@ -24,7 +24,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A name, what does the checking, and the seconds after which it is given up."""
+    """A name, the function that does the checking, and the seconds after which it is given up."""
 
     name: str
     work: Callable[[], Iterable[Finding]]
@@ -32,17 +32,17 @@ class Check:
 
 
 def fine(found: str) -> Finding:
-    """Return the finding of something that works."""
+    """Return the finding that something works."""
     return Finding("ok", found)
 
 
 def warning(found: str, remedy: str = "") -> Finding:
-    """Return the finding of something that works, but not as it should."""
+    """Return the finding that something works, but not as it should."""
     return Finding("warn", found, remedy)
 
 
 def failed(found: str, remedy: str) -> Finding:
-    """Return the finding of something that does not work."""
+    """Return the finding that something does not work."""
     return Finding("failed", found, remedy)
 
 
@@ -52,7 +52,7 @@ def run_check(check: Check, report: Callable[[Finding], None]) -> None:
 
     def work() -> bool:
         for finding in _findings(check):
-            if over:  # it was given up: what comes late belongs to nothing
+            if over:  # the check was given up: drop late findings
                 break
             report(finding)
         return True
@@ -67,6 +67,6 @@ def run_check(check: Check, report: Callable[[Finding], None]) -> None:
 def _findings(check: Check) -> Iterator[Finding]:
     try:
         yield from check.work()
-    except Exception as error:  # a check goes where things are broken
+    except Exception as error:  # a check runs code that may be broken
         text = " ".join(str(error).split()) or type(error).__name__
         yield failed(f"{type(error).__name__}: {text[:500]}", "RAYDEX_DEBUG=1 and the command that needs it show more")

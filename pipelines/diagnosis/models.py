@@ -1,4 +1,4 @@
-"""Checks embedding models: files here and as they were installed, loaded, one text embedded."""
+"""Checks embedding models: the files exist as installed, load, and embed one text."""
 
 import base64
 import contextlib
@@ -27,11 +27,11 @@ class ModelCheck:
         self._dimensions: dict[str, int] = {}
 
     def dimensions(self, model: str) -> int:
-        """Return the dimensions of the vectors of a model that was checked, 0 of any other."""
+        """Return the dimensions of a checked model's vectors, 0 for any other model."""
         return self._dimensions.get(model, 0)
 
     def check(self, model: EmbeddingModel) -> Iterator[Finding]:
-        """Check one model, as an index uses it."""
+        """Check one model as an index uses it."""
         if not is_here(model.name):
             yield warning(f"{model.name} is not on this machine", "its first use loads it from the Hugging Face hub")
             return
@@ -58,7 +58,7 @@ class ModelCheck:
         if damaged := list(damaged_files(counter.model, folder)):
             raise ModelUnsupported(f"{', '.join(damaged)} of {counter.model} is not as it was installed")
         exported = export_path(counter, self._cache, runs_int8(counter.model)).is_file()
-        with contextlib.redirect_stderr(io.StringIO()):  # torch's bar of progress
+        with contextlib.redirect_stderr(io.StringIO()):  # torch's progress bar
             embedder = load_embedder(model, device="cpu", cache=self._cache if exported else None)
         return embedder, f"{weights_digest(folder)[:12]} in {folder}, on {'ONNX Runtime' if exported else 'torch'}"
 
@@ -98,7 +98,7 @@ def _package(model: str) -> Distribution | None:
 
 
 def _sha256(path: Path) -> str:
-    """Return the digest of a file as a package's RECORD writes it."""
+    """Return the digest of a file in the format of a package's RECORD."""
     return base64.urlsafe_b64encode(file_digest(path)).decode().rstrip("=")
 
 

@@ -1,5 +1,5 @@
-"""Files that other processes look for: written whole, with the rights that they need.
+"""Files that other processes look for: written whole, with the permissions that they need.
 
-atomic_files writes them, locks says whether a process holds one, model_cards says which trained models may be used,
-services announces what runs here.
+atomic_files writes them, locks shows whether a process has one locked, model_cards says which trained models may be
+used, and services announces the services that run here.
 """

@@ -1,7 +1,7 @@
-"""Writes a file or folder that appears under its name only when it is whole.
+"""Writes a file or folder that appears under its name only when it is complete.
 
-It is made beside its place, under a hidden name, and renamed last: a reader never sees half of it. The leftovers of a
-killed process are overwritten by the next one. Two writers of the same path must take turns.
+It is written next to its final place, under a hidden name, and renamed last, so a reader never sees half of it. The
+next writer overwrites the leftovers of a killed one. Two writers of the same path must take turns.
 """
 
 import contextlib
@@ -13,7 +13,7 @@ from pathlib import Path
 
 @contextlib.contextmanager
 def whole_file(path: Path, *, private: bool = False) -> Iterator[Path]:
-    """Yield the path to write to; the file replaces `path` when the block ends, and goes away if the block raises.
+    """Yield the path to write to; the file replaces `path` when the block ends, and is deleted if the block raises.
 
     `private`: only this account can read it, from its first byte on.
     """
@@ -30,7 +30,7 @@ def whole_file(path: Path, *, private: bool = False) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def whole_folder(path: Path, *, private: bool = False) -> Iterator[Path]:
-    """Yield an empty folder to fill; it replaces `path` when the block ends, and goes away if the block raises.
+    """Yield an empty folder to fill; it replaces `path` when the block ends, and is deleted if the block raises.
 
     `private`: only this account can enter it.
     """
@@ -45,7 +45,7 @@ def whole_folder(path: Path, *, private: bool = False) -> Iterator[Path]:
 
 
 def keep_private(path: Path) -> None:
-    """Take the rights of all others from a file or folder of this account. Raises PermissionError with the command."""
+    """Remove all other accounts' permissions from a file or folder. Raises PermissionError with the command."""
     state = path.stat()
     if not stat.S_IMODE(state.st_mode) & 0o077:
         return
@@ -67,7 +67,7 @@ def replace_folder(path: Path, whole: Path) -> None:
 
 
 def settle_folder(path: Path) -> None:
-    """End what a killed `replace_folder` began: the old folder comes back if no new one is there, else it goes."""
+    """Complete a killed `replace_folder`: restore the old folder if there is no new one, otherwise delete it."""
     if not path.exists() and _old(path).exists():
         _old(path).rename(path)
     shutil.rmtree(_old(path), ignore_errors=True)

@@ -1,6 +1,7 @@
 """Reads and writes card.json, which decides whether a trained model may be used.
 
-It lies beside the weights: training writes it, and anyone who loads the model reads it first. Knows no kind of model.
+It is next to the weights. Training writes it, and loading a model starts by reading it. This module knows no kind of
+model.
 """
 
 import json
@@ -36,13 +37,13 @@ def read_card(folder: Path, kind: str) -> dict[str, Any]:
 
 
 def write_card(folder: Path, card: Mapping[str, Any]) -> None:
-    """Write the card, the last file of a model's folder: a folder without one is not whole."""
+    """Write the card, the last file of a model's folder: a folder without a card is incomplete."""
     with whole_file(folder / CARD_FILE) as making:
         making.write_text(json.dumps(card, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 def may_be_used(folder: Path) -> bool:
-    """Return whether a model folder has no card, as one that was not trained here, or a card that accepts it."""
+    """Return whether a model folder has a card that accepts it, or none because it was not trained here."""
     path = folder / CARD_FILE
     try:
         card = json.loads(path.read_text("utf-8")) if path.is_file() else {"accepted": True}

@@ -1,8 +1,8 @@
-"""Announces running services in the home folder that they answer from, so that commands find them.
+"""Announces running services in their home folder, so that commands find them.
 
-`announce` writes a file under `<home>/services` and holds a lock on it while the service runs; `find_services` reads
-the files whose lock is held. The kernel releases a lock with its process, so a killed service is never found. Knows
-neither HTTP nor what a service does.
+`announce` writes a file under `<home>/services` and locks it while the service runs. `find_services` reads the files
+that are locked. The kernel releases a lock when its process ends, so a killed service is never found. This module knows
+neither HTTP nor the purpose of a service.
 """
 
 import fcntl
@@ -22,7 +22,7 @@ FOLDER = "services"
 
 @dataclass(frozen=True, slots=True)
 class RunningService:
-    """A service that runs: where it answers, its process, its own collection ("": the database's default)."""
+    """A running service: its URL, its process, and its own collection ("": the database's default)."""
 
     url: str
     pid: int
@@ -32,7 +32,7 @@ class RunningService:
 
 @contextmanager
 def announce(home: Path, url: str, collection: str = "") -> Iterator[None]:
-    """Let `find_services` find the service of this process at `url`, until the block ends or the process dies."""
+    """Let `find_services` find this process's service at `url`, until the block ends or the process dies."""
     folder = home / FOLDER
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     _remove_leftovers(folder)
@@ -45,13 +45,13 @@ def announce(home: Path, url: str, collection: str = "") -> Iterator[None]:
 
 
 def find_services(home: Path) -> list[RunningService]:
-    """Return the services that run on this machine from `home`, the one started last first."""
+    """Return the services that run on this machine from `home`, last started first."""
     found = [service for path in (home / FOLDER).glob("*.json") if (service := _read(path))]
     return sorted(found, key=lambda service: service.started, reverse=True)
 
 
 def _read(path: Path) -> RunningService | None:
-    """Return the service that a file announces; None if it has ended, or is only just starting."""
+    """Return the service that a file announces; None if it has ended or is still starting."""
     try:
         with path.open() as file:
             return None if try_lock(file, shared=True) else RunningService(**json.load(file))
@@ -60,7 +60,7 @@ def _read(path: Path) -> RunningService | None:
 
 
 def _remove_leftovers(folder: Path) -> None:
-    """Remove the files of services that were killed."""
+    """Remove the files of killed services."""
     for path in folder.glob("*.json"):
         if path.stat().st_size and _read(path) is None:
             path.unlink(missing_ok=True)

@@ -1,6 +1,7 @@
 """The values that flow through Raydex: pages, sections, chunks, indexes, hits, answers.
 
-Plain frozen dataclasses, and the hashes that name them. Knows no database, no HTTP and no Ray.
+They are plain frozen dataclasses, and the hashes that identify them. This package knows no database, no HTTP and no
+Ray.
 """
 
 from pipelines.records.answer import (

@@ -1,4 +1,4 @@
-"""Answers with their citations and claims, and what the models that wrote them were sent."""
+"""Answers with their citations and claims, and the calls of the models that wrote them."""
 
 import functools
 from collections.abc import Mapping
@@ -34,13 +34,13 @@ class Usage:
         return Usage(*map(add, astuple(self), astuple(other)))
 
 
-# Why a completion ended, in OpenAI's words: it was whole, or else "length" or "content_filter".
+# Why a completion ended, in OpenAI's terms: this if it was complete, or else "length" or "content_filter".
 FINISHED = "stop"
 
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """One call of a language model: the prompt as sent, the completion, and why that ended (see FINISHED)."""
+    """One call of a language model: the prompt as sent, the completion, and why it ended (see FINISHED)."""
 
     model: str
     messages: tuple[Message, ...]
@@ -64,29 +64,29 @@ PERSON: CitedBy = "person"
 
 # Who wrote an answer's text: a person, a language model, or the documentation itself, which it quotes.
 WrittenBy = Literal["person", "model", "quotes"]
-VERIFIED = "verified"  # the agent's name of an answer that a person wrote
-WITHOUT_MODEL = ("extractive", "smalltalk")  # the agents that ask no language model
+VERIFIED = "verified"  # the agent name of an answer that a person wrote
+WITHOUT_MODEL = ("extractive", "smalltalk")  # the agents that call no language model
 
 
 def written_by(agent: str) -> WrittenBy:
-    """Return who wrote the text of an answer of `agent`."""
+    """Return who wrote the text of an answer by `agent`."""
     return "person" if agent == VERIFIED else "quotes" if agent in WITHOUT_MODEL else "model"
 
 
-# How answers come about with a language model: it writes them from passages, or from whole sections, which needs a
-# capable one; or passages are quoted, with or without its words.
+# How answers are made with a language model: it writes them from passages, or from whole sections, which needs a
+# capable model; or passages are quoted, with or without a summary by the model.
 Form = Literal["written", "full", "summary", "quoted"]
 WRITTEN: Form = "written"
 FULL: Form = "full"
 SUMMARY: Form = "summary"
 QUOTED: Form = "quoted"
 
-# What an answer's text is: one that answers the question, or results: the sections that may answer, for the reader to
-# choose from.
+# An answer's text either answers the question, or it is results: sections that may contain the answer, for the reader
+# to choose from.
 AnswerForm = Literal["answer", "results"]
 ANSWER: AnswerForm = "answer"
 RESULTS: AnswerForm = "results"
-FOLLOWED = 2  # results that a follow-up builds on: more would lead it astray
+FOLLOWED = 2  # results that a follow-up builds on: more would mislead it
 
 # How far a reader can rely on an answer; grounding/confidence.py defines it.
 Confidence = Literal["high", "some", "low"]
@@ -99,10 +99,11 @@ LOW: Confidence = "low"
 class Citation:
     """A numbered source of an answer: `[n]` in its text refers to it.
 
-    `supported` tells whether the source supports the claims that cite it, `support` how well (0 to 1, of the weakest
-    claim); of a quoted source, whether it answers the question. `scores` are the scores of each leg for its hit. `by`
-    is MODEL if the language model gave the number anywhere, PERSON in an answer of a person, else ATTRIBUTED. Its page
-    was last `checked` and `changed` at these times (ISO 8601, "": unknown).
+    `supported` says whether the source supports the claims that cite it, and `support` how well (0 to 1, for the
+    weakest claim); for a quoted source, whether it answers the question. `scores` are the scores of each leg for its
+    hit. `by` is MODEL if the language model wrote the number anywhere, PERSON in an answer by a person, else
+    ATTRIBUTED. `checked` and `changed` are the times when its page was last checked and last changed (ISO 8601, "":
+    unknown).
     """
 
     n: int
@@ -120,9 +121,9 @@ class Citation:
 
 @dataclass(frozen=True, slots=True)
 class Claims:
-    """How many claims an answer makes, how many of them cite a passage, and how many a passage that supports them.
+    """Counts of an answer's claims: all of them, with a citation, and with a passage that supports them.
 
-    `unsupported` are the texts of the others, in their order.
+    `unsupported` are the texts of the unsupported claims, in order.
     """
 
     total: int = 0
@@ -138,12 +139,12 @@ class Claims:
 class Answer:
     """An answer with its citations, the hits it was made from and the seconds that each step took.
 
-    `degraded` names the parts that failed; `known` is False if the answer is that the sources hold none; `queries` are
-    the queries of the search; `exchanges` are the prompts that were sent, if they were requested; `finish_reason` is
-    FINISHED unless the model was cut off. `claims` counts what it states, `confidence` is how far it can be relied on.
-    `collection` is the one that answered, also where the question named none. `form` is RESULTS if no section certainly
-    answers and none of them is more than a candidate. An answer is stored as `to_dict` gives
-    it: a new field needs a default, which answers of before have.
+    `degraded` names the parts that failed. `known` is False if the answer is that the sources contain none. `queries`
+    are the search queries. `exchanges` are the prompts that were sent, if they were requested. `finish_reason` is
+    FINISHED unless the model was cut off. `claims` counts its claims, `confidence` is how far it can be relied on.
+    `collection` is the one that answered, even if the question named none. `form` is RESULTS if no section certainly
+    answers and all are only candidates. An answer is stored in the format of `to_dict`, so a new field needs a default
+    for older answers.
     """
 
     question: str
@@ -175,19 +176,19 @@ class Answer:
 
     @property
     def llm(self) -> str:
-        """The language model that wrote it, "" for a quotation and for the answer of a person."""
+        """The language model that wrote it, "" for a quotation and for an answer by a person."""
         return self.exchanges[-1].model if self.written_by == "model" and self.exchanges else ""
 
     @property
     def as_of(self) -> str:
-        """When the page of its sources was checked whose last check is the oldest, "" where that is unknown."""
+        """When the least recently checked page among its sources was checked, "" if unknown."""
         return min((citation.checked for citation in self.citations if citation.checked), default="")
 
     @property
     def also_found(self) -> tuple[Hit, ...]:
         """The first hit of each section that was found and that no citation names.
 
-        None if a person answers, or if nothing does: the citations of "I do not know" are the closest sections.
+        Empty if a person answered, or if nothing did: the citations of "I do not know" are the closest sections.
         """
         named = {citation.source for citation in self.citations}
         sections: dict[str, Hit] = {}
@@ -198,9 +199,10 @@ class Answer:
 
     @property
     def cited(self) -> tuple[str, ...]:
-        """The ids of the chunks that it cites: of each source the n-th hit, or the first hit with that source.
+        """The ids of the chunks that it cites: for each source the n-th hit, or the first hit with that source.
 
-        Of results only the first FOLLOWED count: a follow-up would build on the others, which are only candidates.
+        For results, only the first FOLLOWED count, because the others are only candidates and a follow-up would build
+        on them.
         """
         citations = self.citations[:FOLLOWED] if self.form == RESULTS else self.citations
         found = (self._hit_of(citation) for citation in citations)
@@ -211,12 +213,15 @@ class Answer:
         return next((hit for hit in (*nth, *self.hits) if citation.source in (hit.source, *hit.sources)), None)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all of it in JSON's types."""
+        """Return the whole answer in JSON types."""
         return asdict(self)
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "Answer":
-        """Return the answer that `to_dict` gave; what is null or missing has its default. Raises ValidationError."""
+        """Return the answer that `to_dict` converted. Raises ValidationError.
+
+        Null and missing fields get their defaults.
+        """
         return _answers().validate_python(_without_nulls(values))
 
     def __str__(self) -> str:

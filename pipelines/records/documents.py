@@ -1,9 +1,9 @@
-"""Pages as they are fetched and read, and the hashes that name texts."""
+"""Pages as they are fetched and read, and the hashes that identify texts."""
 
 import hashlib
 from dataclasses import dataclass
 
-# Raise it whenever reading, sectioning or chunking gives other text or anchors for the same bytes: it is part of an
+# Raise it whenever reading, sectioning or chunking yields other text or anchors for the same bytes. It is part of an
 # index's fingerprint, so the next run rebuilds from the stored pages.
 SECTIONING_VERSION = 16
 
@@ -19,7 +19,7 @@ def digest(*parts: str | bytes) -> str:
 
 
 def content_hash(body: bytes, content_type: str, charset: str | None) -> str:
-    """Return the hash that tells whether a page has changed: of its bytes and of how to read them."""
+    """Return the hash that shows whether a page has changed: over its bytes and how to read them."""
     return digest(body, content_type, charset or "")
 
 

@@ -1,4 +1,4 @@
-"""Chunks, the index that holds them, and the hits that a search finds in it."""
+"""Chunks, the index that contains them, and the hits that a search finds in it."""
 
 import json
 from collections.abc import Mapping
@@ -16,11 +16,11 @@ IndexState = Literal["building", "candidate", "live", "retired", "failed"]
 class Chunk:
     """A bounded piece of a section, the unit that is embedded and retrieved.
 
-    `text` is its Markdown and `plain` its plain text, both written from the page's tree (pipelines/page); all hashes
-    and counts are of the plain text. `id` depends on the url, the anchor, the plain text and the count of equal ones
-    before it under that anchor, never on a position or a setting.
-    `embed_hash` is the hash of exactly what the model reads, the only key for reusing vectors.
-    To store one more thing of a chunk, add a field here and a column to CHUNK_COLUMNS in pipelines/store/chunks.py.
+    `text` is its Markdown and `plain` its plain text, both written from the page's tree (pipelines/page). All hashes
+    and counts refer to the plain text. `id` depends on the url, the anchor, the plain text and the number of equal
+    texts before it under that anchor, never on a position or a setting. `embed_hash` is the hash of exactly the text
+    that the model reads, and the only key for reusing vectors. To store another value per chunk, add a field here and a
+    column to CHUNK_COLUMNS in pipelines/store/chunks.py.
     """
 
     id: str
@@ -44,9 +44,9 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class EmbeddingModel:
-    """An embedding model by name, with what stands before a question and a chunk, and how tokens become one vector.
+    """An embedding model by name, with its prefixes for questions and chunks, and how it pools tokens into one vector.
 
-    None each: as the model's own files say.
+    None means the value in the model's own files.
     """
 
     name: str
@@ -57,11 +57,11 @@ class EmbeddingModel:
 
 @dataclass(frozen=True, slots=True)
 class IndexSettings:
-    """The settings of an index. Two indexes of the same pages and with the same fingerprint hold the same chunks.
+    """The settings of an index. Two indexes of the same pages with the same fingerprint contain the same chunks.
 
     `chunk_size` and `chunk_overlap` count `chunk_unit`; `chunk_size` 0 means as many tokens as the embedding model
-    reads. `identity` names the model's vectors (a local folder's by its content); it is "", and `dimension` 0, until
-    the model has been loaded. `html` are the CSS selectors of the collection's own pages. The prefixes and `pooling`
+    reads. `identity` identifies the model's vectors (for a local folder, by its content); it is "", and `dimension` 0,
+    until the model has been loaded. `html` are the CSS selectors for the collection's pages. The prefixes and `pooling`
     are as in EmbeddingModel.
     """
 
@@ -85,7 +85,10 @@ class IndexSettings:
 
     @property
     def fingerprint(self) -> str:
-        """The hash of all settings that are set: indexes of before some could be keep theirs."""
+        """The hash of all settings that are set.
+
+        Indexes from before a setting existed therefore keep their fingerprint.
+        """
         given = {name: value for name, value in asdict(self).items() if value not in (None, {})}
         return digest(json.dumps(given, sort_keys=True))
 
@@ -94,9 +97,8 @@ class IndexSettings:
 class Index:
     """An index in the database; `revision` grows by one with every publish into it.
 
-    `settings` are those of the build (with the vector type that was chosen), `fingerprint` is of the requested ones.
-    `rules` are what the collection's file says of answers from its live index, by key: `boosts`,
-    `synonyms`, `pinned`.
+    `settings` belong to the build (with the chosen vector type), `fingerprint` to the requested settings. `rules` are
+    the keys of the collection file that affect answers from its live index: `boosts`, `synonyms`, `pinned`.
     """
 
     id: int
@@ -112,10 +114,10 @@ class Index:
 class Hit:
     """A retrieved chunk with its score and the kind of that score.
 
-    `ranks` and `scores` are those of the legs (vector, bm25) that found the chunk; `sources` are all places with the
-    same text, the hit's own first. `context` is the text joined with its neighbours in the section, "" if none were
-    joined, `below` the text of the sections below it that follow, each under its heading. `plain` is the plain text as
-    it is stored; "" in an index built before it was, where `pipelines.page.stored.plain_of` reads the Markdown.
+    `ranks` and `scores` come from the legs (vector, bm25) that found the chunk. `sources` are all places with the same
+    text, the hit's own first. `context` is the text joined with its neighbors in the section, "" if none were joined.
+    `below` is the text of the subsections that follow, each under its heading. `plain` is the stored plain text; it is
+    "" in an index that predates it, for which `pipelines.page.stored.plain_of` reads the Markdown.
     """
 
     chunk_id: str
@@ -145,7 +147,7 @@ class Hit:
 
     @property
     def passage(self) -> str:
-        """The text that an answer is made from, with its neighbours if they were joined."""
+        """The text that an answer is made from, with its neighbors if they were joined."""
         return self.context or self.text
 
 

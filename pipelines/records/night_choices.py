@@ -1,6 +1,6 @@
-"""The key `night` of a collection file: by what a night judges, and what it does besides.
+"""The key `night` of a collection file: how a night judges a change, and its other tasks.
 
-Values alone; what is done with them is the business of pipelines.nights.
+These are only values; pipelines.nights uses them.
 """
 
 from typing import Annotated, Any, Literal
@@ -9,15 +9,15 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 Address = Annotated[str, Field(pattern=r"^[^@\s,]+@[^@\s,]+$")]
 Share = Annotated[float, Field(ge=0, le=1)]
-# What a measure of hits may fall by, unless the file says otherwise: two questions of a hundred.
+# How far a measure of hits may fall by default: two questions of a hundred.
 MAY_FALL = 0.02
-# Of 64 questions of people, and of 100 headings, on 46 pages of documentation with chunks of 256 tokens, extractive
+# For 64 questions of people, and for 100 headings, on 46 pages of documentation with chunks of 256 tokens, extractive
 # answers cited the source for 0.73 and 0.38; with chunks of 192 for 0.73 and 0.43, of 32 for 0.41 and 0.30.
 ANSWERS_MAY_FALL = 0.05
 
 
 class DumpChoices(BaseModel):
-    """Where a night dumps the live index to, and how many dumps are kept; the new one is restored on trial.
+    """Where a night dumps the live index, and how many dumps are kept; the new dump is restored as a test.
 
     `folder` is a path, or the URL of a folder or bucket: file://, s3://, gs:// or abfs://.
     """
@@ -30,7 +30,7 @@ class DumpChoices(BaseModel):
 
 
 class MailChoices(BaseModel):
-    """The mail server and who gets what it is given; with `user` it wants a password."""
+    """The mail server, the sender and the recipients; with `user`, the server requires a password."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -49,7 +49,7 @@ class MailChoices(BaseModel):
 
 
 class TellChoices(BaseModel):
-    """Whom a refused or failed night and the report are told; the texts of questions only with `questions`."""
+    """Who is told about a refused or failed night, and gets the report; it quotes questions only with `questions`."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -60,9 +60,9 @@ class TellChoices(BaseModel):
 
 
 class TrainChoices(BaseModel):
-    """A model that answers use, learned again from `dataset` into the folder `output` once it is `days` old.
+    """A model used for answers, trained again from `dataset` into the folder `output` once it is `days` old.
 
-    `plan` are the settings of `raydex train KIND`. With `accept` the regression set alone decides.
+    `plan` are the settings of `raydex train KIND`. With `accept`, only the regression set decides.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -76,16 +76,15 @@ class TrainChoices(BaseModel):
 
 
 class NightChoices(BaseModel):
-    """How `raydex nightly` judges a change before it publishes it, and what it does besides.
+    """How `raydex nightly` judges a change before it publishes it, and its other tasks.
 
     `questions` are files of rows written by hand, relative to the collection file; rated questions and verified answers
-    come to them. Without any question `smoke` headings of the live index are asked. `may_fall` says by how much the
-    mean of each measure may fall; language models take part only with `models`. `most_unjudged` is the share of pages
-    up to which a change is published in place, without being judged: the pages of one question in fifty can hardly cost
-    more than `may_fall` allows.
-    `prune` keeps so many retired indexes, `retention_days` the questions of so many days (None: all of them). `vacuum`
-    tidies tables of which a fifth is dead rows. `train` names what is trained again. `tell` says who hears of a refused
-    or failed night.
+    are added to them. Without any question, `smoke` headings of the live index are used. `may_fall` says how far the
+    mean of each measure may fall; language models take part only with `models`. Up to the share `most_unjudged` of
+    pages, a change is published in place without being judged: the pages of one question in fifty can hardly cost more
+    than `may_fall` allows. `prune` keeps that many retired indexes, `retention_days` keeps questions for that many days
+    (None: all of them). `vacuum` tidies tables of which a fifth is dead rows. `train` lists the models to train again.
+    `tell` says who is told about a refused or failed night.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)

@@ -1,3 +1,3 @@
-"""Pages that stand alone: one HTML file with its data, which loads nothing."""
+"""Self-contained pages: one HTML file with its data, which loads nothing."""
 
 from pipelines.standalone.page import StandalonePage, inert_json

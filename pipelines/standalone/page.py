@@ -1,6 +1,6 @@
-"""Makes an HTML page with its data, style and script in it; nothing else may run or load.
+"""Makes an HTML page that contains its data, style and script; nothing else may run or load.
 
-Knows no report. Texts reach the page as JSON that can't end its element.
+This module knows no report. Texts are embedded as JSON that can't end its element.
 """
 
 import base64
@@ -14,7 +14,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class StandalonePage:
-    """The text of a page, and the content security policy that lets its own script and style run alone."""
+    """The text of a page, and the content security policy that allows only its own script and style."""
 
     text: str
     policy: str
@@ -25,7 +25,7 @@ class StandalonePage:
     ) -> "StandalonePage":
         """Fill @@POLICY@@, @@TITLE@@, @@STYLE@@, @@SCRIPT@@ and @@DATA@@ of a template.
 
-        `also` is what the policy allows besides: `connect-src 'self'`, or a `style-src` of its own.
+        `also` are additional rules of the policy: `connect-src 'self'`, or a different `style-src`.
         """
         rules = [
             "default-src 'none'",
@@ -47,7 +47,7 @@ class StandalonePage:
 
 
 def inert_json(data: Any) -> str:
-    """Return JSON that can't end its script element, nor anything else of the page."""
+    """Return JSON that can't end its script element or affect the rest of the page."""
     text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
     for character in "<>&\u2028\u2029":
         text = text.replace(character, f"\\u{ord(character):04x}")

@@ -1,7 +1,7 @@
-"""Estimates a run before it starts: its texts, its actors, its time, and which step takes most of it.
+"""Estimates a run before it starts: its texts, actors and time, and which step takes longest.
 
-By what the collection's own runs took where they tell, else by costs that were measured once. Knows no Ray and no
-database.
+The costs come from the collection's own runs if possible, otherwise from constants that were measured once. This module
+knows no Ray and no database.
 """
 
 import math
@@ -11,20 +11,21 @@ from typing import Any
 
 from pipelines.text.progress import describe_seconds
 
-# Measured on two cores with the Ray documentation (docs/scale.md): fetching and storing a page, one host; embedding a
-# text by the default model in int8 with two threads; publishing a chunk.
+# Seconds, measured on two cores with the Ray documentation (docs/scale.md): fetching and storing a page from one host;
+# embedding a text with the default model in int8 and two threads; publishing a chunk.
 FETCH_S, EMBED_S, PUBLISH_S = 1 / 35, 1 / 85, 0.0005
-TEXTS_PER_BYTE, PAGE_BYTES = 1 / 1_650, 6_600  # of compressed pages: 13,374 chunks of 3,313
-# From here on a run's times tell what a text takes; and a crawl that embeds less than this share waits for its site.
+TEXTS_PER_BYTE, PAGE_BYTES = 1 / 1_650, 6_600  # bytes of compressed pages: 13,374 chunks of 3,313 pages
+# From this many texts on, a run's times are reliable. A crawl that embeds less than this share mostly waits for its
+# site.
 LEAST_TEXTS, FEW = 200, 0.1
-ACTORS_START_S = 12.0  # of Ray and its actors
+ACTORS_START_S = 12.0  # Ray and its actors
 
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """What fetching a page and embedding a text by one actor take, in seconds, and the texts of a page; None: unknown.
+    """Seconds to fetch a page and for one actor to embed a text, and the texts per page; None: unknown.
 
-    `measured` tells whether a run of the collection has shown what embedding takes.
+    `measured` says whether a run of the collection has shown the cost of embedding.
     """
 
     texts_per_page: float | None = None
@@ -38,12 +39,12 @@ class Costs:
 
 
 def costs_of(runs: Sequence[Mapping[str, Any]], index: int | None, usual: bool) -> Costs:
-    """Return the costs that the last runs on an index show, newest first; `usual`: constants hold for its model."""
+    """Return the costs shown by the last runs on an index, newest first; `usual`: the constants apply to its model."""
     counts = [run["counts"] for run in runs if run["state"] == "done" and (run["counts"] or {}).get("chunks")]
     own = [count for count in counts if index is not None and count.get("index") == index]
     embedding = [(count["chunks"]["embedded"], count["seconds"].get("encoder", 0.0)) for count in own]
     enough = [(texts, seconds) for texts, seconds in embedding if texts >= LEAST_TEXTS]
-    if not enough and not usual:  # what a few texts took says too much, and more than nothing
+    if not enough and not usual:  # the time of a few texts overestimates, but is better than nothing
         enough = sorted(embedding, reverse=True)[:1]
     shown = next((seconds / texts for texts, seconds in enough if texts), 0.0)
     crawling = (
@@ -59,9 +60,10 @@ def costs_of(runs: Sequence[Mapping[str, Any]], index: int | None, usual: bool) 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """What a run is expected to take. `embed_s` and `seconds` are None where nobody knows what a text takes.
+    """The expected cost of a run. `embed_s` and `seconds` are None if the cost of a text is unknown.
 
-    `actors` 0 is this process alone. `bottleneck` is the step that takes longest: fetching, embedding or publishing.
+    `actors` 0 means that this process does the work. `bottleneck` is the slowest step: fetching, embedding or
+    publishing.
     """
 
     pages: int
@@ -86,9 +88,9 @@ class Estimate:
 
 
 def estimate(to_fetch: Sequence[int], pages: int, size: float, actors: int, costs: Costs) -> Estimate:
-    """Estimate a run that fetches so many pages from each host and embeds `pages`, of `size` compressed bytes.
+    """Estimate a run that fetches `to_fetch` pages from each host and embeds `pages`, of `size` compressed bytes.
 
-    Hosts are crawled at once, and pages are embedded while others are fetched.
+    Hosts are crawled in parallel, and pages are embedded while others are fetched.
     """
     texts = round(costs.texts(pages, size))
     fetch_s = max(to_fetch, default=0) * costs.fetch_s
@@ -101,5 +103,5 @@ def estimate(to_fetch: Sequence[int], pages: int, size: float, actors: int, cost
 
 
 def actors_for(pages: int, size: float, costs: Costs, within_s: float) -> int | None:
-    """Return how many actors embed such pages within a time; None where nobody knows what a text takes."""
+    """Return how many actors can embed these pages within a time; None if the cost of a text is unknown."""
     return None if costs.embed_s is None else max(1, math.ceil(costs.texts(pages, size) * costs.embed_s / within_s))

@@ -1,7 +1,7 @@
-"""Runs the steps in this process, without Ray: sooner done where there is little to embed.
+"""Runs the steps in this process, without Ray, which is faster if there is little to embed.
 
-One thread reads and cuts pages (in a child process) while another one embeds and stores. Both give way to what else
-the machine does, as Ray's workers do, unless somebody waits for a few pages.
+One thread reads and cuts pages (in a child process) while another one embeds and stores. Both run at low priority, like
+Ray's workers, unless somebody waits for a few pages.
 """
 
 import random
@@ -26,19 +26,19 @@ from pipelines.store import DATABASE_PATIENCE_S, Store
 
 # Texts that are embedded and stored at once: a kill, or Ctrl-C, loses seconds of embedding.
 SLICE = 64
-# A block that is not full is embedded after this time: pages of a slow site do not wait for one another.
+# A block that is not full is embedded after this time, so that pages of a slow site do not wait for one another.
 GATHER_S = 2.0
 SOURCES_AT_ONCE = 8
-# A crawl that is ended may wait for a site that does not answer; its process ends with this one.
+# A crawl that is stopped may wait for a site that does not respond; its process ends with this one.
 CRAWL_ENDS_S = 1.0
-# How much longer a page may take that is read alone: its limit already is four times what an idle machine needs.
+# Factor on the time limit for a single slow page; that limit is already four times the time on an idle machine.
 PATIENCE = 4.0
 
 
 class LocalBuilder:
     """Builds in this process, reads in `child`. Yields rows as `store_vectors` returns them; close it at the end.
 
-    An `urgent` one gives way to nothing, and loads the model while the first page is read.
+    An `urgent` one runs at normal priority, and loads the model while the first page is read.
     """
 
     def __init__(self, job: steps.BuildJob, child: Child, urgent: bool = False) -> None:
@@ -63,9 +63,9 @@ class LocalBuilder:
     def gathered(
         self, sources: Sequence[PageSource], wait_for: int = 0, learn: Callable[[], None] | None = None
     ) -> Iterator[pa.Table]:
-        """Read sources, and build meanwhile; pages that wait when the last source ends are left to `stored`.
+        """Read sources and build at the same time; pages that wait when the last source ends are left to `stored`.
 
-        With `learn`, which may call `use`, building waits for so many pages, and for its return.
+        With `learn`, which may call `use`, building starts once `wait_for` pages have come and `learn` has returned.
         """
         shares = [sources[first::SOURCES_AT_ONCE] for first in range(min(len(sources), SOURCES_AT_ONCE))]
         with ThreadedIterator(
@@ -78,7 +78,7 @@ class LocalBuilder:
         yield from self._build(self._urls(ranges))
 
     def patiently(self, urls: Iterable[str]) -> Generator[pa.Table]:
-        """Build from stored pages that took too long: each alone, and with PATIENCE."""
+        """Build from stored pages that took too long, one by one, with PATIENCE."""
         reader, self._read = self._read, replace(self._read, patience=PATIENCE)
         try:
             yield from self._build([url] for url in urls)
@@ -86,9 +86,10 @@ class LocalBuilder:
             self._read = reader
 
     def mixed(self, ranges: Iterable[Mapping[str, Any]]) -> Generator[pa.Table]:
-        """As `stored`, in an order in which the first pages are like the rest, as neighbours in a site are not.
+        """Like `stored`, but in random order, so that the first pages resemble the rest.
 
-        So the end can be expected early: by the order of URLs, Django's first third has a tenth of its text.
+        Neighbors in a site don't. The random order allows an early estimate of the end: in URL order, Django's first
+        third has a tenth of its text.
         """
         urls = list(chain.from_iterable(self._urls(ranges)))
         random.Random(0).shuffle(urls)
@@ -111,7 +112,7 @@ class LocalBuilder:
             yield from done
 
     def _gathered(self, urls: Iterable[list[str]]) -> Generator[pa.Table]:
-        """Yield blocks of texts: the first texts at once, then full blocks or what has come in GATHER_S."""
+        """Yield blocks of texts: the first texts at once, then full blocks or the texts of GATHER_S."""
         began, parts, least = time.monotonic(), [steps.TEXTS.empty_table()], 1
         for batch in urls:
             for texts in steps.chunk_pages(batch, self._job, self._store, self._read):
@@ -135,7 +136,7 @@ class LocalBuilder:
 
 
 def _after(wait_for: int, learn: Callable[[], None], batches: Iterable[list[str]]) -> Iterator[list[str]]:
-    """Yield `batches` once they have so many items together, and `learn` is done; none if they end before."""
+    """Yield `batches` once they have `wait_for` items together and `learn` is done; none if they end before."""
     held, coming = list[list[str]](), iter(batches)
     while sum(map(len, held)) < wait_for:
         batch = next(coming, None)

@@ -1,7 +1,7 @@
-"""Plans how much of a cluster each stage takes, before anything starts, and how far it may grow.
+"""Plans the share of a cluster for each stage before anything starts, and how far it may grow.
 
-So no stage waits forever for resources. Nodes are mappings of free resources (`{"CPU": 8.0, "GPU": 1.0}`). Knows no Ray
-and starts nothing.
+The plan prevents a stage from waiting forever for resources. Nodes are mappings of free resources (`{"CPU": 8.0, "GPU":
+1.0}`). This module knows no Ray and starts nothing.
 """
 
 import math
@@ -12,26 +12,26 @@ Node = Mapping[str, float]
 
 # Threads of an embedding actor on CPUs: a small encoder gains little from more.
 THREADS = 4
-# Reading, sectioning and chunking cost a fiftieth of embedding on CPUs (1.8 ms to 81 ms a chunk, Ray's docs, MiniLM,
-# one core); storing as much again.
+# Reading, sectioning and chunking cost a fiftieth of embedding on CPUs (1.8 ms and 81 ms per chunk, Ray's docs, MiniLM,
+# one core); storing costs the same again.
 READING_SHARE = 1 / 20
-# Free CPUs that a node needs to take part. Ray only counts them: a run gives way to all else on its nodes, so that a
-# small share beside a service costs it nothing. Less than this is what a single task of another run leaves over.
+# Free CPUs that a node needs to take part. Ray only counts them. A run has low priority on its nodes, so a small share
+# next to a service costs the service nothing. Less than this is the remainder of a single task of another run.
 LEAST_CPUS = 0.2
 # A crawling or storing task mostly waits: it takes this share of a reading task's CPUs.
 LIGHT = 0.2
-# A tenth of the CPUs may stay unused for fewer, larger actors: each loads the model into its own memory.
+# A tenth of the CPUs may stay unused for fewer, larger actors, because each actor loads the model into its own memory.
 NEARLY = 0.9
-# Work of more pages than this is left to actors even where only one has room: one that dies is replaced, and the run
-# goes on.
+# Work of more pages than this is left to actors even if only one has room: an actor that dies is replaced, and the run
+# continues.
 HERE_PAGES = 800
-# Bytes of pages (compressed) that one embedder is through with while Ray and its actors start: 12 s, 85 texts a second,
-# 1,650 bytes a text (Ray's docs, MiniLM in int8, 2 threads; in fp32 a third).
+# Bytes of pages (compressed) that one embedder finishes while Ray and its actors start: 12 s, 85 texts a second, 1,650
+# bytes a text (Ray's docs, MiniLM in int8, 2 threads; in fp32 a third).
 BYTES_PER_START = 1_700_000
 GPUS_PER_EMBEDDER = 1.0
-# Embedding actors of a run on a cluster that grows: Postgres stores what far more of them embed.
+# Embedding actors of a run on a cluster that grows: Postgres can store the vectors of far more.
 MAX_EMBEDDERS = 64
-# A node takes minutes to start: for work that ends before, none is asked for.
+# A node takes minutes to start: none is requested for work that ends before.
 FINISH_IN_S = 600.0
 _ROUNDING = 1e-6
 
@@ -52,17 +52,16 @@ class ClusterTooSmall(RuntimeError):
 
 
 class ImpossiblePool(ValueError):
-    """No cluster can hold the requested actor pool."""
+    """No cluster has room for the requested actor pool."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pools:
-    """The resources of the stages; all of them together fit the free resources.
+    """The resources of the stages; together they fit the free resources.
 
-    There are `embedders` actors with `cpus`, `threads` and `gpus` each, and up to `most` where nodes join; a run on
-    several nodes goes on with `least`. A reading
-    task takes `task_cpus`, one that crawls or stores `light_cpus`; at most `tasks` read, and as many store (None: as
-    many as fit). At most `crawls` hosts are crawled at once.
+    There are `embedders` actors with `cpus`, `threads` and `gpus` each, and up to `most` if nodes join. A run on
+    several nodes continues with `least`. A reading task takes `task_cpus`, one that crawls or stores `light_cpus`. At
+    most `tasks` read, and as many store (None: as many as fit). At most `crawls` hosts are crawled at once.
     """
 
     least: int
@@ -85,7 +84,7 @@ def plan_pools(
 ) -> tuple[Pools, str]:
     """Return pools that fit the free resources of `nodes`, and a message if they are smaller than requested.
 
-    `embedders` None takes as many as fit, and up to `max_embedders` as nodes join; a number stays. With GPUs every
+    `embedders` None starts as many as fit, and up to `max_embedders` as nodes join; a number is fixed. With GPUs, every
     actor takes `gpus` of one (a fraction shares it), otherwise up to 4 CPUs. Raises ClusterTooSmall, ImpossiblePool.
     """
     check_request(embedders, gpus)
@@ -106,12 +105,15 @@ def plan_pools(
 
 
 def has_room(nodes: Sequence[Node]) -> bool:
-    """Return whether a node has the CPUs to take part."""
+    """Return whether a node has enough CPUs to take part."""
     return any(node.get("CPU", 0.0) >= LEAST_CPUS - _ROUNDING for node in nodes)
 
 
 def held_by_others(total: Node, free: Iterable[Node]) -> Node:
-    """Return what others, such as a service, hold of a cluster's `total`, by what is `free` on its nodes."""
+    """Return the CPUs and GPUs of a cluster's `total` that others, such as a service, hold.
+
+    `free` are the free resources of its nodes.
+    """
     nodes = list(free)
     return {
         name: max(0.0, total.get(name, 0.0) - sum(node.get(name, 0.0) for node in nodes)) for name in ("CPU", "GPU")
@@ -124,10 +126,10 @@ def plan_local(cpus: int) -> Pools:
 
 
 def is_little(pages: int, size: int, cpus: float) -> bool:
-    """Return whether so many pages, of `size` bytes, are embedded sooner by one process than by actors on `cpus` CPUs.
+    """Return whether one process embeds `pages` of `size` bytes faster than actors on `cpus` CPUs.
 
-    With n actors it is so up to n / (n - 1) of what one embedder does while they start; with one at any size. `cpus` is
-    infinite for a GPU, and for a cluster that has room.
+    With n actors, that is true up to n / (n - 1) of the work that one embedder does while they start; with one actor,
+    for any size. `cpus` is infinite for a GPU, and for a cluster that has room.
     """
     actors = cpus if math.isinf(cpus) else plan_pools([{"CPU": float(cpus)}])[0].embedders
     return pages <= HERE_PAGES and size * (1 - 1 / actors) <= BYTES_PER_START
@@ -142,7 +144,7 @@ def count_gpu_slots(free: float, each: float) -> int:
 
 
 def check_request(embedders: int | None, gpus: float = GPUS_PER_EMBEDDER) -> None:
-    """Raise ImpossiblePool for a pool that no cluster can hold."""
+    """Raise ImpossiblePool for a pool that no cluster has room for."""
     if embedders is not None and embedders < 1:
         raise ImpossiblePool(f"{embedders} embedding actors: at least 1 is needed")
     if gpus <= 0 or (gpus > 1 and gpus != int(gpus)):
@@ -152,25 +154,25 @@ def check_request(embedders: int | None, gpus: float = GPUS_PER_EMBEDDER) -> Non
 def _fit(
     nodes: Sequence[Node], slots: Sequence[int], cpus: float, gpus: float, embedders: int | None, max_embedders: int
 ) -> tuple[Pools, str]:
-    """Return pools with at most one actor a slot.
+    """Return pools with at most one actor per slot.
 
-    Wherever Ray places the actors, some node keeps at least as many free CPUs as the fullest node would: tasks are
-    sized to fit there.
+    However Ray places the actors, some node keeps at least as many free CPUs as the fullest node would. The size of
+    tasks fits these.
     """
     room = sum(slots)
     wanted = embedders or min(room, max_embedders)
     actors = min(wanted, room)
     most = actors if embedders else max_embedders
-    # A dead node's actors come back on nodes that are left, where they would keep the last CPU from reading: one is
-    # enough for a run that loses nodes, and Ray Data ends idle ones.
+    # A dead node's actors restart on the remaining nodes, where they could take the last CPU that reading needs. One
+    # actor is enough for a run that loses nodes, and Ray Data ends idle ones.
     least = 1 if len(nodes) > 1 else actors
     left = min(node["CPU"] - taken * cpus for node, taken in zip(nodes, slots, strict=True))
     task = min(1.0, left / 2)
     light = task * LIGHT
     crawls = int((left - task - light) / light + _ROUNDING)
     threads = min(THREADS, int(cpus) + 1)  # the CPU reserved for reading is idle most of the time
-    # Ray Data shares what it does not reserve equally between stages, unless their number of tasks is bounded: the
-    # reading that `most` actors need then leaves all the rest to them. How much a GPU needs is unknown.
+    # Ray Data divides unreserved resources equally between stages, unless their number of tasks is limited. Limited to
+    # the reading that `most` actors need, it leaves the rest to the actors. How much a GPU needs is unknown.
     tasks = None if gpus else max(2, math.ceil(most * cpus * READING_SHARE / task))
     message = f"{wanted} embedding actors do not fit the free resources: using {actors}" if actors < wanted else ""
     return Pools(least, actors, most, cpus, threads, gpus, task, light, tasks, crawls), message
@@ -183,7 +185,7 @@ def _room(node: Node) -> float:
 
 
 def _cpus_of_actor(nodes: Sequence[Node]) -> float:
-    """Return the largest actor, up to THREADS, that uses NEARLY as many CPUs of all nodes as the best size does."""
+    """Return the largest actor size, up to THREADS, that uses NEARLY as many CPUs of all nodes as the best size."""
     rooms = [_room(node) for node in nodes]
     sizes = [room / math.ceil(room / THREADS) for room in rooms]
     used = {size: size * sum(int(room / size + _ROUNDING) for room in rooms) for size in sizes}

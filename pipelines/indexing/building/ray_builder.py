@@ -25,21 +25,21 @@ from pipelines.indexing.sources.source import PageSource
 from pipelines.records import IndexSettings
 from pipelines.store import DATABASE_PATIENCE_S, Store
 
-SOURCES_AT_ONCE = 8  # of those whose pages are embedded afterwards
-# A GPU stage must name its batch size; this many texts keep a small encoder busy.
+SOURCES_AT_ONCE = 8  # sources whose pages are embedded afterwards
+# A GPU stage must have a batch size; this many texts keep a small encoder busy.
 GPU_BATCH = 512
 
 
 class DatasetLost(RuntimeError):
-    """The death of a node took down the whole dataset: what is left can be begun again at once.
+    """The death of a node ended the whole dataset; the remaining work can start again at once.
 
-    So it does in Ray 2.60 where a task whose output was lost has less to do the second time, as what it stored stays
-    stored, and where an earlier run left Ray Data's own actor on a node that has just died.
+    In Ray 2.60, this happens if a repeated task has less output than the lost one, because its stored results remain.
+    It also happens if an earlier run left Ray Data's own actor on a node that just died.
     """
 
 
 class RayBuilder:
-    """Builds on what is `free` on the nodes of the connected Ray, as `LocalBuilder` does in one process."""
+    """Builds on the `free` resources of the connected Ray, as `LocalBuilder` does in one process."""
 
     def __init__(self, job: steps.BuildJob, free: Iterable[Node]) -> None:
         self._job, self.embedders = job, job.pools.embedders
@@ -47,7 +47,7 @@ class RayBuilder:
         self._held = held_by_others(total, free)
 
     def gathered(self, sources: Sequence[PageSource]) -> Iterator[pa.Table]:
-        """Read sources, and build meanwhile."""
+        """Read sources and build at the same time."""
         configure(slow_source=True, held=self._held)
         yield from run_dataset(build(gathered_pages(sources, self._job), self._job))
 
@@ -58,9 +58,9 @@ class RayBuilder:
 
 
 def gather_alone(sources: Sequence[PageSource], job: steps.BuildJob) -> None:
-    """Read sources on the nodes of the connected Ray, at most so many at once, and store their pages.
+    """Read sources on the nodes of the connected Ray, SOURCES_AT_ONCE at a time, and store their pages.
 
-    Ray counts no CPU for a crawl, which mostly waits: it goes through where others hold them all.
+    Ray counts no CPU for a crawl, which mostly waits, so it runs even if others hold all CPUs.
     """
     read, coming = ray.remote(num_cpus=0)(read_to_end), iter(sources)
     under_way = [read.remote(source, job) for source in islice(coming, SOURCES_AT_ONCE)]
@@ -102,14 +102,14 @@ def stored_pages(ranges: Sequence[Mapping[str, Any]], job: steps.BuildJob) -> Da
 
 
 def gathered_pages(sources: Sequence[PageSource], job: steps.BuildJob) -> Dataset:
-    """Return the URLs of pages as they are read, one task (of a site one crawler process) for each source."""
+    """Return the URLs of pages as they are read, one task for each source (for a site, one crawler process)."""
     rows = [{"source": number} for number in range(len(sources))]
     numbers = ray.data.from_items(rows, override_num_blocks=len(rows))
     return _in_tasks(numbers, read_batch, job.pools.light_cpus, job.pools.crawls, job=job, sources=list(sources))
 
 
 def _in_tasks(source: Dataset, function: Any, cpus: float, most: int | None, **arguments: Any) -> Dataset:
-    """Return what `function` makes of each block, in tasks of so many CPUs, at most `most` at once."""
+    """Apply `function` to each block, in tasks of `cpus` CPUs, at most `most` at once."""
     return source.map_batches(
         function,
         batch_size=None,
@@ -121,12 +121,12 @@ def _in_tasks(source: Dataset, function: Any, cpus: float, most: int | None, **a
 
 
 def configure(slow_source: bool, held: Node) -> None:
-    """Set the options of Ray Data's context: block size, no time-out for a slow source, quiet output."""
+    """Set the options of Ray Data's context: block size, no timeout for a slow source, quiet output."""
     context = quiet_context()
     leave_to_others(context, held)
     context.target_max_block_size = steps.BLOCK_BYTES
     context.execution_no_progress_timeout_s = -1 if slow_source else 1800
-    # An actor that has a batch and another one waiting is enough work to start one more, where a node has room.
+    # If all actors have a batch and another one waiting, there is enough work to start one more, if a node has room.
     context.autoscaling_config.actor_pool_util_upscaling_threshold = 1.0
     warnings.filterwarnings("ignore", message="The maximum number of concurrent tasks")
 
@@ -149,8 +149,8 @@ def read_to_end(source: PageSource, job: steps.BuildJob) -> None:
 def read_batch(batch: pa.Table, job: steps.BuildJob, sources: list[PageSource]) -> Iterator[pa.Table]:
     """Read the source of a batch.
 
-    Ray Data holds output back until a block is full, so each batch is padded to a block: pages reach the next stage
-    within a second, however slow the site is.
+    Ray Data holds output back until a block is full. Each batch is padded to a block, so pages reach the next stage
+    within a second even from a slow site.
     """
     (number,) = batch["source"].to_pylist()
     for urls in steps.read_source(sources[number], job, _store(job)):
@@ -172,7 +172,7 @@ def _store(job: steps.BuildJob) -> Store:
 
 @functools.cache
 def _store_of(url: str, run: int, collection: str, began: str) -> Store:
-    """Return the store of this process, which works for a run, as its log says from now on."""
+    """Return the store of this process, which from now on works and logs for a run."""
     steps.begin_work(run, collection, began)
     return Store(url, pool_size=2, retry_s=DATABASE_PATIENCE_S)
 

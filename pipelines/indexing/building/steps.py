@@ -1,7 +1,7 @@
 """The steps of every run: pages become chunks, chunks become vectors, vectors are stored.
 
-Progress is kept in the database: a step that runs twice changes nothing, and the run after a killed one continues where
-that one stopped. Only URLs, and texts that lack a vector, travel between steps. Knows no Ray.
+Progress is kept in the database: a step that runs twice changes nothing, and a run continues where a killed one
+stopped. Only URLs, and texts that lack a vector, are passed between steps. This module knows no Ray.
 """
 
 import time
@@ -34,7 +34,7 @@ TEXTS = pa.schema(
 
 # About 400 texts: enough for the encoder to sort by length, and few enough that a kill loses only seconds of embedding.
 BLOCK_BYTES = 384 << 10
-# Pages of one step (it limits the bodies held in memory).
+# Pages per step, which limits the bodies in memory.
 PAGES_PER_STEP = 16
 
 
@@ -54,17 +54,17 @@ class BuildJob:
     backend: Backend = "auto"
     embedding_url: str | None = None
     embedding_key: str | None = None
-    model_cache: str | None = None  # folder on each machine where an exported model is kept
+    model_cache: str | None = None  # folder on each machine for exported models
     read_attempts: int = READ_ATTEMPTS
 
     @property
     def input_rules(self) -> str:
-        """What a page's chunks depend on besides its bytes: the index keeps it with each page."""
+        """The rules that determine a page's chunks besides its bytes; the index stores them with each page."""
         return self.rules.digest + self.layouts.digest
 
 
 def begin_work(run: int, collection: str, began: str) -> None:
-    """Have this worker of Ray work for a run: its log says so, and it gives way to a service on the same machine."""
+    """Set up this Ray worker for a run: it logs for the run, and yields the CPU to a service on the same machine."""
     give_way_whole(JOB_NICENESS)
     log_work_of(run, collection, began)
 
@@ -77,7 +77,7 @@ def read_source(source: PageSource, job: BuildJob, store: Store) -> Iterator[lis
 def chunk_pages(
     urls: Sequence[str], job: BuildJob, store: Store, read: Callable[..., PageChunks]
 ) -> Iterator[pa.Table]:
-    """Read and cut the pages that the index lacks in their present state, stage them, yield texts to embed."""
+    """Read, cut and stage the pages that the index lacks in their present state; yield the texts to embed."""
     for start in range(0, len(urls), PAGES_PER_STEP):
         wanted = urls[start : start + PAGES_PER_STEP]
         rules, attempts = job.input_rules, job.read_attempts
@@ -90,8 +90,8 @@ def chunk_pages(
 class EmbedTexts:
     """Embeds tables of texts; it loads the model once. On Ray it is an actor.
 
-    Warnings of the embedder (a missing GPU), and which texts were too long, travel with the vectors, because nobody
-    reads the log of an actor.
+    The embedder's warnings (a missing GPU), and which texts were too long, are returned with the vectors, because
+    nobody reads the log of an actor.
     """
 
     def __init__(self, job: BuildJob, on_ray: bool = False) -> None:
@@ -122,7 +122,7 @@ class EmbedTexts:
 
 
 def store_vectors(batch: pa.Table, job: BuildJob, store: Store) -> pa.Table:
-    """Stage vectors; return a row with their number, when and how long each step worked, and what to warn of."""
+    """Stage vectors; return a row with their number, when and how long each step worked, and any warning."""
     began = time.time()
     hashes = batch["embed_hash"].to_pylist()
     if hashes:
@@ -136,7 +136,7 @@ def store_vectors(batch: pa.Table, job: BuildJob, store: Store) -> pa.Table:
 
 
 def _times(step: str, began: float, rows: int) -> dict[str, Any]:
-    """Return columns that say when a step began (Unix time), and its seconds, of which each row has its share."""
+    """Return columns with a step's start (Unix time) and its seconds, divided equally among the rows."""
     each = max(0.0, time.time() - began) / max(1, rows)
     return {f"{step}_at": np.full(rows, began), f"{step}_s": np.full(rows, each)}
 

@@ -1,4 +1,4 @@
-"""Takes items of iterators in threads that give way to all else on the machine. Knows no pages."""
+"""Draws items from iterators in threads that run at low priority. Knows no pages."""
 
 import os
 import queue
@@ -11,21 +11,21 @@ from typing import Generic, TypeVar
 
 T = TypeVar("T")
 
-# Between two looks whether the other side has ended.
+# Interval at which each side checks whether the other has ended.
 _LOOK_S = 0.05
-# At its end a thread may still be at one item, as a slice of texts in the encoder.
+# At the end, a thread may still be busy with one item, such as a slice of texts in the encoder.
 _END_S = 5.0
-# What tells a drawing thread to end, also while it waits for items that another one draws.
+# Tells a drawing thread to end, even while it waits for items that another thread draws.
 _THREAD = threading.local()
 
 
 class ThreadedIterator(Generic[T]):
-    """Iterates over several iterators, each in a thread, at most `ahead` items (0: any number) before they are taken.
+    """Iterates over several iterators, each in a thread that is at most `ahead` items ahead (0: no limit).
 
-    Iterate over it within `with`: the end of the block ends the threads, and an error of an iterator is raised where
-    its items are taken. `drop_rest` ends with the last of the iterators, whatever was not taken by then. The threads,
-    and all that they start, have at least this `niceness` (on Linux alone is it a thread's own). One that is still at
-    an item `end_s` seconds after the end of the block is left behind.
+    Iterate over it within `with`: the end of the block ends the threads, and an iterator's error is raised where its
+    items are taken. With `drop_rest`, iteration ends with the last iterator, and items not taken by then are dropped.
+    The threads and all that they start have at least this `niceness`; only on Linux does it apply to single threads. A
+    thread that is still busy with an item `end_s` seconds after the end of the block is abandoned.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class ThreadedIterator(Generic[T]):
 
     def __iter__(self) -> Iterator[T]:
         mine: threading.Event | None = getattr(_THREAD, "stopped", None)
-        while self._goes_on() and not (mine and mine.is_set()):
+        while self._has_more() and not (mine and mine.is_set()):
             try:
                 item = self._items.get(timeout=_LOOK_S)
             except queue.Empty:
@@ -61,8 +61,8 @@ class ThreadedIterator(Generic[T]):
                 raise item
             yield item[0]
 
-    def _goes_on(self) -> bool:
-        at_work = any(thread.is_alive() for thread in self._threads)  # first: what it puts last is seen
+    def _has_more(self) -> bool:
+        at_work = any(thread.is_alive() for thread in self._threads)  # checked first, so that its last item is seen
         return at_work or not (self._drop_rest or self._items.empty())
 
     def _draw(self, source: Generator[T]) -> None:
@@ -86,13 +86,13 @@ class ThreadedIterator(Generic[T]):
 
 
 def give_way(niceness: int) -> None:
-    """Have this thread, and what it starts, give way to other work of the machine."""
+    """Lower the priority of this thread, and of processes that it starts."""
     if sys.platform == "linux":
         _be_nice(threading.get_native_id(), niceness)
 
 
 def give_way_whole(niceness: int) -> None:
-    """Have all threads of this process, and what they start, give way to other work of the machine."""
+    """Lower the priority of all threads of this process, and of processes that they start."""
     threads = Path("/proc/self/task")
     for thread in [int(path.name) for path in threads.iterdir()] if threads.exists() else [0]:
         with suppress(ProcessLookupError):  # it has just ended

@@ -114,9 +114,7 @@ class FolderSettings(Folder, frozen=True, arbitrary_types_allowed=True):
 
     @property
     def root(self) -> str:
-        """The part of a file's path that `base_url` replaces: the folder, or for a glob the folder before its
-        wildcards.
-        """
+        """The part of a file's path that `base_url` replaces: the folder, or a glob's folder before its wildcards."""
         if "://" in self.path:
             return str(FileSystem.from_uri(self.path)[1]).rstrip("/") + "/"
         fixed = self.path if Path(self.path).exists() else re.split(r"[*?\[]", self.path, maxsplit=1)[0]
@@ -124,7 +122,7 @@ class FolderSettings(Folder, frozen=True, arbitrary_types_allowed=True):
         return str(folder.absolute()) + "/"
 
     def files(self) -> Listing:
-        """List all readable files, except hidden ones (.name) and those of installed packages.
+        """List all readable files, except hidden ones (.name) and files of installed packages.
 
         Ray Data's own listing would leave out every name that begins with an underscore, such as `_modules/`. Raises
         NoSuchFolder if there is no file.

@@ -1,1 +1,1 @@
-"""Sources of pages, one file a kind: a site, a folder, or any other place."""
+"""Sources of pages, one file per kind: a site, a folder, or any other place."""

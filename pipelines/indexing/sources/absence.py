@@ -1,4 +1,4 @@
-"""What the absence of a page means: it is gone once all that may lead to it was read in full."""
+"""Decides when an absent page is gone: once every source that may contain it was read completely."""
 
 from collections.abc import Sequence
 
@@ -9,9 +9,9 @@ from pipelines.store import Store
 def mark_unseen(
     store: Store, collection: str, run: int, sources: Sequence[PageSource], complete: Sequence[PageSource]
 ) -> None:
-    """Mark pages as gone that `run` did not see: those of the `complete` sources, and those of no source at all.
+    """Mark pages that `run` did not see as gone: pages of the `complete` sources, and of no source at all.
 
-    `sources` are all that the collection has. Pages stay that another one may lead to: one that was cut short, or that
+    `sources` are all sources of the collection. A page stays if it may belong to a source that was cut short or that
     `run` left out.
     """
     others = [source for source in sources if source not in complete]

@@ -16,7 +16,7 @@ from pipelines.text.progress import Progress
 
 @dataclass(frozen=True)
 class FolderSource(PageSource):
-    """The files of a folder; with `only`, those that are published at these URLs."""
+    """The files of a folder; with `only`, the files that are published at these URLs."""
 
     folder: Folder
     only: frozenset[str] | None = None
@@ -50,7 +50,7 @@ class FolderSource(PageSource):
         return self.count([settings.url_of(path) for path in settings.files().paths], store, collection)
 
     def read(self, reading: SourceReading) -> Iterator[list[str]]:
-        """Commit the pages of files that may have changed, and note that the others are there."""
+        """Commit the pages of files that may have changed, and record that the others exist."""
         settings = self.folder.recognised()
         listing = settings.files()
         urls, who = listed_urls(self.folder, reading, ask=self.only is None)
@@ -67,7 +67,7 @@ class FolderSource(PageSource):
         yield from ()
 
     def _cited(self, settings: FolderSettings, listing: Listing, who: str) -> str:
-        """Return how the files are cited and who says so, "" where nothing was assumed."""
+        """Return how the files are cited and the source of their URLs, "" if nothing was assumed."""
         sources = settings.sources
         if settings.published:
             found, listed = len(settings.published.urls), settings.published.listed

@@ -1,7 +1,7 @@
-"""Asks a site which URLs it has: its sitemap, inventory, search index, llms.txt and start page.
+"""Gets the URLs of a site from its sitemap, inventory, search index, llms.txt and start page.
 
-The crawler asks, so its guards hold: robots.txt, no private address, limits of size; and a limit of time for all of it.
-If a site does not answer, its last list is used.
+The crawler fetches them, so its guards apply: robots.txt, no private address, limits of size. There is also a time
+limit for all of it. If a site does not respond, its last list is used.
 """
 
 import re
@@ -19,11 +19,11 @@ from pipelines.text.progress import silent
 
 # Where Sphinx and MkDocs list the pages of a site, below its base URL.
 INDEXES = ("objects.inv", "search/search_index.json")
-# Seconds for a site to answer at all, and to list its URLs: a run can do without.
+# Seconds for a site to respond at all, and to list its URLs; a run also works without them.
 ANSWERS_S, TELLS_S = 3.0, 20.0
-# A site that lists less than this share of what it listed before is broken, or answers everything with one page.
+# A site that lists less than this share of its last list is broken, or returns one page for every URL.
 MOST_LOST = 0.5
-# Names that are reserved for examples and tests (RFC 2606, 6761): nobody answers there.
+# Names that are reserved for examples and tests (RFC 2606, 6761); no server has them.
 _RESERVED = re.compile(r"(?:^|\.)(?:example(?:\.(?:com|net|org))?|test|invalid|localhost)$")
 
 
@@ -34,14 +34,14 @@ class WrongSitemap(NoSuchFolder):
 
 
 def listed_urls(folder: Folder, reading: SourceReading, ask: bool = True) -> tuple[Sequence[str], str]:
-    """Return the URLs that the site of a folder lists, and what told them; none if nothing did.
+    """Return the URLs that the site of a folder lists, and where the list comes from; empty if there is none.
 
-    Without `ask` it is what was last told. Raises WrongSitemap for a sitemap of the folder that can't be read.
+    Without `ask`, the last list is returned. Raises WrongSitemap for a sitemap file that can't be read.
     """
     store, name, base = reading.store, reading.collection, folder.base_url
     given = folder.sitemap
     if folder.url_style != "auto" and not given:
-        return (), ""  # who says how URLs end need not be told
+        return (), ""  # a set URL style needs no list
     if is_file(given):
         return read_listing(given, base), given
     urls, known = _ask(folder, reading) if ask else (), store.listing(name, base)
@@ -76,7 +76,7 @@ def _ask(folder: Folder, reading: SourceReading) -> Sequence[str]:
 
 
 def is_file(listing: str) -> bool:
-    """Return whether what was given for a list of URLs is a file, there or not."""
+    """Return whether a given list of URLs is a file, existing or not."""
     return bool(listing) and not listing.startswith(("http://", "https://"))
 
 

@@ -19,7 +19,7 @@ from pipelines.text.progress import Progress
 
 @dataclass(frozen=True)
 class SiteSource(PageSource):
-    """The pages of one host, as `host` says how to crawl it."""
+    """The pages of one host; `host` defines how to crawl it."""
 
     host: CrawlSettings
 
@@ -35,7 +35,7 @@ class SiteSource(PageSource):
 
     @property
     def prefixes(self) -> Sequence[str]:
-        return [f"{scheme}://{site(self.name)}/" for scheme in DEFAULT_PORTS]  # http may lead to https
+        return [f"{scheme}://{site(self.name)}/" for scheme in DEFAULT_PORTS]  # http may redirect to https
 
     @property
     def hosts(self) -> Sequence[CrawlSettings]:
@@ -54,7 +54,7 @@ class SiteSource(PageSource):
             tell(f"WARNING: robots.txt of {', '.join(self.addresses)} is IGNORED (--ignore-robots)")
 
     def plan(self, store: Store, collection: str) -> SourcePlan:
-        """Return how many pages its start pages and seeds name. Raises CrawlFailed."""
+        """Return how many pages its start pages and seeds list. Raises CrawlFailed."""
         return self.count(survey(self.host, store.url, collection), store, collection)
 
     def read(self, reading: SourceReading) -> Iterator[list[str]]:
@@ -79,7 +79,7 @@ class SiteSource(PageSource):
             store.save_crawl(reading.run, self.name, report.complete, report.stopped_by, counts)
 
     def ended(self, report: Mapping[str, Any] | None, tell: Progress, warn: Progress) -> str:
-        """Tell of traps, of a start page that led elsewhere, and of an early end."""
+        """Report traps, a start page that turned out to be a folder, and an early end."""
         counts = report["counts"] if report else {}
         began, took = (counts.get(name, 0) for name in ("began", "seconds"))
         if report:

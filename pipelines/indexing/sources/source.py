@@ -1,7 +1,7 @@
-"""The interface of a source of pages: what a run asks of any kind.
+"""The interface of a source of pages, which a run uses for every kind.
 
-A kind is a file in this folder: a class that yields pages. Sites and folders have keys of their own in a collection
-file; a kind that is derived from `ConfiguredSource` is listed under `sources` by its name, and no other file knows it.
+Each kind is a file in this folder with a class that yields pages. Sites and folders have their own keys in a collection
+file. A kind derived from `ConfiguredSource` is listed under `sources` by its name, and no other file knows it.
 """
 
 from abc import ABC, abstractmethod
@@ -22,18 +22,18 @@ from pipelines.records import Page, content_hash
 from pipelines.store import Store
 from pipelines.text.progress import Progress, silent
 
-PAGES_AT_ONCE = 256  # that are committed together
+PAGES_AT_ONCE = 256  # pages committed together
 
 
 class UnknownKind(ValueError):
-    """A collection lists a source of a kind that no file of this folder has."""
+    """A collection lists a source of an unknown kind."""
 
 
 @dataclass(frozen=True, slots=True)
 class SourcePage:
     """A page as a source yields it: its URL, and its body of `media_type`.
 
-    `title` is that of a page of Markdown or text which does not begin with one.
+    `title` is for a page of Markdown or text that does not begin with one.
     """
 
     url: str
@@ -52,10 +52,10 @@ class SourcePage:
 
 @dataclass(frozen=True)
 class SourceReading:
-    """What a source is read for: a run over a collection, whose pages the store keeps.
+    """The context in which a source is read: a run over a collection, whose pages the store keeps.
 
-    With `read_all` a source also reads pages that have not changed. `tell` gets messages for a person,
-    `count_files` of what a source leaves out: other formats by suffix, and how many are excluded.
+    With `read_all`, a source also reads pages that have not changed. `tell` receives messages for a person,
+    `count_files` the files that a source leaves out: other formats by suffix, and the number of excluded ones.
     """
 
     store: Store
@@ -69,7 +69,7 @@ class SourceReading:
 
 @dataclass(frozen=True, slots=True)
 class SourcePlan:
-    """What a run would read of a source: how many pages it knows of, and how many of them are not stored yet."""
+    """The pages that a run would read from a source: how many are known, and how many of them are not stored yet."""
 
     name: str
     pages: int
@@ -81,8 +81,8 @@ class SourcePlan:
 class PageSource(ABC):
     """A source of pages: its plan, its pages, and which stored pages belong to it.
 
-    An `is_remote` one is read on any machine, and its pages are embedded while others come; else the machine of the
-    run reads all of it first.
+    If it `is_remote`, any machine can read it, and its pages are embedded while others are read. Otherwise, the run's
+    own machine reads all of it first.
     """
 
     is_remote: ClassVar[bool] = False
@@ -90,61 +90,61 @@ class PageSource(ABC):
     @property
     @abstractmethod
     def name(self) -> str:
-        """What messages and reports call it."""
+        """Its name in messages and reports."""
 
     @property
     @abstractmethod
     def prefixes(self) -> Sequence[str]:
-        """What the URLs of its pages begin with: stored pages below them that it no longer has are gone."""
+        """The prefixes of its pages' URLs; stored pages below them that it no longer has are gone."""
 
     @property
     def absence(self) -> str:
-        """Why a page is gone that a complete reading did not find."""
+        """The reason why a page is gone if a complete reading did not find it."""
         return "its source no longer has it"
 
     @property
     def max_pages(self) -> int | None:
-        """How many of its pages are read at most."""
+        """The most pages that are read from it."""
         return None
 
     @property
     def hosts(self) -> Sequence[CrawlSettings]:
-        """The hosts that must answer before a run begins."""
+        """The hosts that must respond before a run begins."""
         return ()
 
     @property
     def addresses(self) -> Sequence[str]:
-        """Where a person finds its pages."""
+        """The addresses where a person finds its pages."""
         return self.prefixes
 
     @abstractmethod
     def plan(self, store: Store, collection: str) -> SourcePlan:
-        """Return what a run would read; write nothing."""
+        """Return the pages that a run would read; write nothing."""
 
     @abstractmethod
     def read(self, reading: SourceReading) -> Iterator[list[str]]:
-        """Commit its pages; yield the URLs of those that may be new or changed, batch by batch."""
+        """Commit its pages; yield the URLs of pages that may be new or changed, batch by batch."""
 
     @abstractmethod
     def limited_to(self, urls: Collection[str]) -> "PageSource | None":
-        """Return the source of those of its pages that have one of these URLs, None if none can be its own."""
+        """Return a source of only its pages at these URLs, None if none can belong to it."""
 
     def check(self, relative_paths: bool, tell: Progress) -> None:  # noqa: B027 (most kinds have nothing to check)
-        """Raise why it can't be read, or tell what to be careful with.
+        """Raise the reason why it can't be read, or warn about risks.
 
-        Without `relative_paths` a relative path is refused: other machines read it.
+        Without `relative_paths`, a relative path is refused, because other machines read it.
         """
 
     def ended(self, report: Mapping[str, Any] | None, tell: Progress, warn: Progress) -> str:
-        """Tell how its reading ended, by the report that it stored; return why it is not complete, "" if it is."""
+        """Report how its reading ended, from its stored report; return why it is incomplete, "" if it is complete."""
         return ""
 
     def covers(self, url: str) -> bool:
-        """Return whether its pages may lead to `url`."""
+        """Return whether `url` may belong to it."""
         return url.startswith(tuple(self.prefixes))
 
     def is_stored(self, store: Store, collection: str) -> bool:
-        """Return whether its stored pages are enough to build another index, so that it need not be read for that."""
+        """Return whether its stored pages are enough to build another index without reading it again."""
         return False
 
     def count(self, urls: Sequence[str], store: Store, collection: str) -> SourcePlan:
@@ -154,7 +154,7 @@ class PageSource(ABC):
 
 
 class YieldingSource(PageSource):
-    """A source whose kind says only what its pages are: one method that yields them, each time all of them."""
+    """A source with a single method that yields all of its pages each time."""
 
     @abstractmethod
     def pages(self) -> Iterable[SourcePage]:
