@@ -13,7 +13,7 @@ lines alike.
 - A *paragraph* is one line. A backslash at its end is a line break within the paragraph (`<br>`, or the line below a
   term). There are no soft breaks: a line without the backslash ends its block.
 - An *item* begins with `- `, or with a number and `. ` (`12. `). Other numberings (`iv. `) are lines of text. The rest
-  of an item (further paragraphs, code, tables, items) is indented by **four columns**, for any marker width.
+  of an item (further paragraphs, code, tables, items) is indented by **four columns**, regardless of the marker.
 - *Code* is fenced by at least three backticks, always more than any run of backticks inside it. The language follows
   the opening fence if it is known. Every fence is closed: code that was cut is closed and reopened with its language.
   In code, a line `…` marks the lines left out between the scope's opening lines and the continuation.
@@ -34,8 +34,8 @@ lines alike.
 **Inline**, a line may contain `code` (in as many backticks as needed, padded with a space next to a backtick), links
 `[text](https://…)` with absolute targets that have no spaces or parentheses, links whose text is code, and struck-out
 text in `~~`. There is no emphasis, no image, no HTML and no heading: the heading path is stored separately. A backslash
-before ASCII punctuation makes it a literal character. Backslashes are written only where the character would have a
-meaning (`\*args`, `\[text\](target)`, `\-`, `\#`, `\>` or `1\.` at the beginning of a line, every `\|`). A line of text
+before ASCII punctuation makes it a literal character. Backslashes are written only where the character would be
+markup (`\*args`, `\[text\](target)`, `\-`, `\#`, `\>` or `1\.` at the beginning of a line, every `\|`). A line of text
 that begins with a space starts with `&#32;` instead.
 
 **The plain text** has none of this markup: no fences, escapes, link targets, quote marks, `---` rows or empty headers.

@@ -81,7 +81,7 @@ class SectionFrame:
         return bool(self.heading) and self.filled and size_of(self.content) <= _SMALL
 
     def take(self, part: "SectionFrame") -> None:
-        """Absorb the heading and the blocks of `part`, which then is no longer a section."""
+        """Absorb the heading and the blocks of `part`, which is then no longer a section."""
         heading = part.heading if not part.heading[-1:].isalnum() else f"{part.heading}:"
         self.content.extend([Paragraph((Span(heading),)), *part.content])
         self.filled, self.is_source = True, self.is_source or part.is_source

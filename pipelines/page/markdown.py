@@ -21,14 +21,14 @@ from pipelines.page.plain import (
 )
 from pipelines.page.tree import Span, Spans, text_spans
 
-# Characters that have a meaning inside a line. Underscores within words and stars between spaces have none. Each
+# Characters that are markup inside a line. Underscores within words and stars between spaces are not. Each
 # alternative begins with a literal character and looks behind from there, which lets the search skip words fast.
 _SIGN = re.compile(
     r"\\(?=[!-/:-@\[-`{-~]|$)|`|\||\*(?!\s)|\*(?<!\s\*)|_(?<!\w_)_*+|_(?<!__)_*+(?![^\W_])|<(?=[A-Za-z/!?]|$)"
     r"|&(?=#?\w+;)|~(?=~)|~(?<=~~)|\](?=[(:])"
 )
 _SIGN_IN_LINK = re.compile(_SIGN.pattern + r"|\[|\]")
-# Sequences that have a meaning at the beginning of a line. The last character is the one to escape.
+# Sequences that are markup at the beginning of a line. The last character is the one to escape.
 _BEGINS = re.compile(r"[-+](?=\s|$)|>|#(?=#{0,5}(?:\s|$))|[-=](?=[-=]*\s*$)|\d{1,9}[.)](?=\s|$)")
 _NOT_IN_URL = str.maketrans({sign: f"%{ord(sign):02X}" for sign in " ()<>|\\`"})
 

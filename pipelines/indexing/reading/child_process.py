@@ -1,9 +1,9 @@
 """Runs functions in a process that can be killed when a call hangs or crashes.
 
-The time limit of a call is in seconds of CPU time, which keeps a busy machine from losing pages. A call that waits
-instead is ended after a multiple of that in wall-clock time. The process starts at the first call and handles one call
-at a time. It exits when its owner is gone (the pipe closes), and when a call takes too long (by alarms that no library
-can catch). It therefore outlives neither a killed owner nor a hanging parser. Independent of pages.
+The time limit of a call is in seconds of CPU time, so a busy machine loses no pages. A call that waits instead is ended
+after a multiple of that in wall-clock time. The process starts at the first call and handles one call at a time. It
+exits when its owner is gone (the pipe closes), and when a call takes too long (by alarms that no library can catch). It
+therefore outlives neither a killed owner nor a hanging parser. Independent of pages.
 """
 
 import multiprocessing

@@ -15,7 +15,7 @@ from pipelines.page.tree import Document, Paragraph, leaves_of
 from pipelines.text.detection import LANGUAGES, TOLD, find_language, is_written_in, may_be_asked_in, same_language
 from pipelines.text.languages import without_region
 
-PARAGRAPHS, LETTERS = 20, 300  # how many paragraphs to examine, and how many letters of each
+PARAGRAPHS, LETTERS = 20, 300  # how many paragraphs to examine, and how many characters of each
 _LONGEST = 35  # characters of a tag; BCP 47 requires programs to support this many
 _TAG = re.compile(r"[a-z]{2,3}(?:[-_][a-z]{4})?(?:[-_](?:[a-z]{2}|\d{3}))?", re.IGNORECASE)
 _META = etree.XPath(
@@ -40,7 +40,7 @@ def language_of(document: Document) -> str:
 
 
 def _spoken(prose: list[str]) -> str:
-    """Return the language of the most paragraphs, "und" if it is certainly not English but unclear, "" if unsure.
+    """Return the most frequent language of the paragraphs, "und" if certainly not English but unclear, "" if unsure.
 
     A single paragraph may be a name or a quotation, so it counts only for English.
     """

@@ -60,7 +60,7 @@ def origin(url: str) -> str:
 def base_of(url: str, href: str) -> str:
     """Return the base URL for the links of the page at `url` with this `<base href>`.
 
-    A base on another site is ignored: a page cannot pass another site's links off as its own.
+    A base on another site is ignored; otherwise a page could turn its relative links into links to that site.
     """
     base = _join(url, href)
     return base if base and urlsplit(base).netloc == urlsplit(url).netloc else url

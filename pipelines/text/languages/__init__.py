@@ -1,7 +1,7 @@
-"""Provides the texts that readers see in their language; each YAML file is one, described in en.yaml.
+"""Provides the texts that readers see, with one YAML file per language; en.yaml explains the format.
 
-`answer` contains texts within an answer, and `launcher` the texts of the closed widget. `page` contains the other
-texts of the page and the widget, which terminals and chat platforms use too.
+`answer` contains texts within an answer, and `launcher` the texts of the closed widget. `page` contains the other texts
+of the page and the widget, which terminals and chat platforms use too.
 """
 
 from collections.abc import Mapping
