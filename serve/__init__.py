@@ -1,4 +1,4 @@
 """Serves answers over HTTP with Ray Serve.
 
-app.py composes the deployments; api/ holds the routes, guard/ the protection in front of them, web/ the page.
+app.py composes the deployments; api/ has the routes, guard/ the protection in front of them, web/ the page.
 """

@@ -1,8 +1,8 @@
 """`python -m serve` and `raydex serve`: serves on this machine until Ctrl-C.
 
-Unless DATABASE_URL is set, it runs a Postgres of its own; unless RAY_ADDRESS is set, a Ray of its own. Unless a
-language model is configured, it looks for one on this machine. While it runs, its home folder says where it answers.
-`raydex serve --help` has the flags.
+Unless DATABASE_URL is set, it runs its own Postgres; unless RAY_ADDRESS is set, its own Ray. If no language model is
+configured, it looks for one on this machine. While it runs, its home folder records its address. `raydex serve --help`
+lists the flags.
 """
 
 import contextlib
@@ -41,7 +41,7 @@ LOCAL = "local"
 
 
 class ClusterTaken(RuntimeError):
-    """The cluster serves Raydex already; a second `raydex serve` would replace it, and take it away at its end."""
+    """The cluster already serves Raydex; a second `raydex serve` would replace that service, and remove it on exit."""
 
     def __init__(self, address: str) -> None:
         super().__init__(
@@ -51,7 +51,7 @@ class ClusterTaken(RuntimeError):
 
 
 def main() -> int:
-    """Serve until interrupted. Exit codes: 0 stopped, 1 failed, 2 a setting is not valid."""
+    """Serve until interrupted. Exit codes: 0 stopped, 1 failed, 2 invalid setting."""
     if sys.argv[1:2] == ["check"] and len(sys.argv) == 3:
         return check(Path(sys.argv[2]))
     if sys.argv[1:]:
@@ -64,9 +64,9 @@ def main() -> int:
         for line in found.lines:
             _say(line)
         with claim(settings) as port, open_database(settings.database_url, settings.home) as url:
-            _at_signals(stop.set)  # an error while Ray starts would crash the process at its end
+            _at_signals(stop.set)  # an exception while Ray starts would crash the process on exit
             with local_ray(settings.metrics_port):
-                _at_signals(partial(_interrupt, stop))  # Ray's own handlers print a trace of the stack
+                _at_signals(partial(_interrupt, stop))  # replaces Ray's handlers, which print a stack trace
                 if not stop.is_set():
                     run(settings.model_copy(update={"database_url": url, "port": port}), stop)
     except KeyboardInterrupt:
@@ -78,7 +78,7 @@ def main() -> int:
 
 
 def check(path: Path) -> int:
-    """Print what is wrong with a Serve config file. Exit codes: 0 nothing, 2 something."""
+    """Print the faults of a Serve config file. Exit codes: 0 none, 2 faults."""
     from serve.check import check_file
 
     for fault in (faults := check_file(path)):
@@ -106,14 +106,14 @@ def run(settings: Settings, stop: threading.Event) -> None:
             print(f"ask in a browser at {url}/ or with: raydex ask 'your question' --url {url}", flush=True)
             stop.wait()
     finally:
-        with contextlib.redirect_stdout(io.StringIO()):  # Ray prints there that the controller ends
+        with contextlib.redirect_stdout(io.StringIO()):  # Ray prints a message when the controller ends
             serve.delete(APP)
             if not shared:
                 serve.shutdown()
 
 
 def note_what_is_missing(store: Store, collection: str) -> None:
-    """Say on standard error what has to be indexed before questions are answered."""
+    """Print on standard error what to index before questions can be answered."""
     rows = store.collections()
     published = [row["name"] for row in rows if row["index"] is not None]
     if not published:
@@ -130,34 +130,34 @@ def note_what_is_missing(store: Store, collection: str) -> None:
 
 
 def claim(settings: Settings) -> contextlib.AbstractContextManager[int]:
-    """Claim the port of the settings; only yield it where the proxy listens on the head of a cluster elsewhere."""
+    """Claim the configured port; if the proxy listens on a cluster's head elsewhere, only yield the port."""
     head = re.sub(r"^ray://|:\d+$", "", ray_address())
     here = head in (LOCAL, "auto") or is_of_this_machine(head.strip("[]"))
     return claim_port(settings.host, settings.port) if here else contextlib.nullcontext(settings.port)
 
 
 def ray_address() -> str:
-    """Return RAY_ADDRESS, or LOCAL for a Ray of this process alone."""
+    """Return RAY_ADDRESS, or LOCAL for a Ray that only this process uses."""
     return os.environ.get("RAY_ADDRESS") or LOCAL
 
 
 def local_ray(metrics_port: int) -> contextlib.AbstractContextManager[object]:
-    """Connect to the cluster at RAY_ADDRESS, or start a Ray for this process alone; disconnect at the end."""
+    """Connect to the cluster at RAY_ADDRESS, or start a Ray only for this process; disconnect at the end."""
     proxy.configure(os.environ)
     logging.getLogger("ray.serve").setLevel(logging.ERROR)
     return connect_ray(ray_address(), SERVICE_NICENESS, metrics_port)
 
 
 def _at_signals(do: Callable[[], object]) -> None:
-    """Call `do` at either signal that ends a process."""
+    """Call `do` on either of the signals that end a process."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: do())
 
 
 def _interrupt(stop: threading.Event) -> None:
-    """Raise KeyboardInterrupt, once: what ends then is not interrupted; a start, which takes long, is."""
+    """Raise KeyboardInterrupt, but only once: it interrupts a start, which takes long, but not a shutdown."""
     if not stop.is_set():
-        stop.set()  # for an error that is lost, as those in a finalizer are
+        stop.set()  # in case the exception is lost, as in a finalizer
         raise KeyboardInterrupt
 
 

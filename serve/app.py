@@ -1,7 +1,7 @@
 """Builds the Ray Serve application from settings.
 
-Every step runs in the ingress process, where a hop would cost more than the step, unless the settings give it a
-deployment of its own. `raydex serve`, `serve run serve.app:build` and `serve run serve/config.yaml` all call `build`.
+Every step runs in the ingress process, because a hop would cost more than the step, unless the settings give it a
+separate deployment. `raydex serve`, `serve run serve.app:build` and `serve run serve/config.yaml` all call `build`.
 """
 
 import asyncio
@@ -49,11 +49,11 @@ from serve.telemetry import FreshnessGauges, process_metrics
 
 log = logging.getLogger(__name__)
 
-# A dead replica is noticed and replaced after at most that long. Ray's default of 10 s is a long wait for a question
-# whose step has a single replica; the check is an empty call.
+# The maximum time until a dead replica is noticed and replaced. Ray's default of 10 s is a long wait for a question
+# whose step has a single replica. The check is an empty call.
 HEALTH_CHECK_S = 1.0
-# So long a new replica loads models and BM25 before it gets questions: a large index is loaded faster than that, and
-# the BM25 folder of one that is not is built beside the questions.
+# How long a new replica loads models and BM25 before it receives questions. A large index loads faster than that; a
+# BM25 folder that takes longer is built in the background.
 LOAD_S = 60.0
 
 
@@ -67,8 +67,8 @@ class NoDatabase(ValueError):
 def prepare_replica(settings: Settings) -> Settings:
     """Set up the process of a replica, and return the settings with the home folder of its node.
 
-    Its log has JSON lines, its questions are traced if a collector is named, and on a local Ray only this machine
-    reaches it.
+    It logs JSON lines and traces questions if a collector is configured; a local Ray is reachable only from this
+    machine.
     """
     log_as_json()
     os.environ.update(settings.tracing)
@@ -78,9 +78,9 @@ def prepare_replica(settings: Settings) -> Settings:
 
 
 def load_first(retriever: Retriever, patience_s: float = LOAD_S) -> None:
-    """Load the live collections of a new replica: it gets questions once its constructor has returned.
+    """Load the live collections of a new replica, which receives questions once its constructor returns.
 
-    What is not loaded after `patience_s` goes on loading beside the questions.
+    Loading that takes longer than `patience_s` continues in the background.
     """
     loading = threading.Thread(target=retriever.warm, daemon=True)
     loading.start()
@@ -134,7 +134,7 @@ class RerankerStep(TracedStep):
             scores = await self._score(self._reranker.pairs(question, hits))
             return by_score(hits, scores, self._reranker.name)
 
-    # A longer wait than a hop takes would cost a single question more than a fuller batch saves.
+    # Waiting longer than a hop takes would cost a single question more than a fuller batch saves.
     @serve.batch(max_batch_size=16, batch_wait_timeout_s=0.001)
     async def _score(self, questions: list[list[tuple[str, str]]]) -> list[list[float]]:
         """Score the pairs of several questions in one batch of the model."""
@@ -158,7 +158,7 @@ class AgentStep(TracedStep):
 
 
 class BotStep:
-    """A chat bot as a deployment: one replica, whose successor takes over what it left unanswered."""
+    """A chat bot as a deployment with one replica; its successor takes over unanswered messages."""
 
     def __init__(self, settings: Settings, bot: Bot) -> None:
         settings = prepare_replica(settings)
@@ -175,9 +175,9 @@ class BotStep:
 
 @serve.ingress()
 class Raydex:
-    """The ingress: the API, and every step without a deployment of its own.
+    """The ingress: the API, and every step without a separate deployment.
 
-    `bots` stand here so that Serve deploys them with the application: they ask over HTTP.
+    `bots` are arguments only so that Serve deploys them with the application: they ask over HTTP.
     """
 
     def __init__(
@@ -212,7 +212,9 @@ class Raydex:
         tracing.stop()
 
     def __serve_build_asgi_app__(self) -> ASGIApp:
-        from serve.routes import create_app  # here: only an ingress needs it, and with MCP it takes a second to import
+        from serve.routes import (
+            create_app,
+        )  # imported here because only an ingress needs it, and importing it with MCP takes a second
 
         app = create_app(
             self._engine,
@@ -226,7 +228,7 @@ class Raydex:
         )
         running = running_address()
         policy = self._settings.model_copy(update={"host": running.host} if running else {})
-        return protect(app, self._store, policy, self._metrics, reply_id=False)  # Ray puts the id on the reply itself
+        return protect(app, self._store, policy, self._metrics, reply_id=False)  # Ray itself adds the id to the reply
 
     def _own_retriever(self) -> Retriever:
         retriever = make_retriever(self._settings, self._store)
@@ -239,15 +241,15 @@ class Raydex:
 
 
 class NotDeployable(RayServeException):
-    """The `args` of a Serve config file can't be used. Serve shows an error of this kind as its message alone."""
+    """The `args` of a Serve config file can't be used. Serve shows only the message of this type of error."""
 
 
 def build(settings: Settings | dict[str, Any]) -> Application:
     """Return the application for `settings`, or for the `args` of a Serve config file.
 
-    Deployments are named Raydex, Retriever, Reranker, Agent-<name> and Slack: set the replicas, resources and
-    autoscaling of each under `deployments` in serve/config.yaml. Raises NoDatabase and ChatRefused; of `args`
-    NotDeployable.
+    Deployments are named Raydex, Retriever, Reranker, Agent-<name> and Slack. Set the replicas, resources and
+    autoscaling of each under `deployments` in serve/config.yaml. Raises NoDatabase and ChatRefused, or NotDeployable
+    for `args`.
     """
     if isinstance(settings, Settings):
         return _build(settings)
@@ -308,7 +310,7 @@ def _bot(bot: Bot, settings: Settings) -> Application:
 
 
 def _options(settings: Settings, **more: Any) -> dict[str, Any]:
-    """Return the options of a deployment. A full queue answers 503; Ray's default is an endless queue."""
+    """Return the options of a deployment. A full queue answers 503; Ray's default is an unlimited queue."""
     return {
         "max_ongoing_requests": 2 * settings.at_once,
         "max_queued_requests": 4 * settings.at_once,

@@ -1,4 +1,4 @@
-"""The chat bots that run beside the service, each as a deployment: one entry a platform."""
+"""The chat bots that run alongside the service, each as a deployment: one entry per platform."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping
@@ -15,15 +15,15 @@ from serve.slack.workspaces import Workspaces, read_workspaces
 class BotSettings(SlackSettings):
     """The settings of all bots."""
 
-    slack: bool = False  # whether the Slack bot runs beside the service, as a deployment
+    slack: bool = False  # whether the Slack bot runs alongside the service, as a deployment
 
 
 @dataclass(frozen=True, slots=True)
 class Bot:
-    """A bot as it is sent to the node of its replica; `name` is that of its deployment.
+    """A bot as sent to its replica's node; `name` is its deployment's name.
 
-    `run` serves until an event, and asks the service at a URL unless the settings name one; its folder keeps what was
-    taken to be answered.
+    `run` serves until an event is set, and asks the service at a URL unless the settings name one. Its folder stores
+    messages that are being answered.
     """
 
     name: str
@@ -31,7 +31,7 @@ class Bot:
 
 
 def wanted_bots(settings: BotSettings, variables: Mapping[str, str]) -> list[Bot]:
-    """Return the bots that the settings ask for; tokens of workspaces come from `variables`. Raises ChatRefused."""
+    """Return the bots enabled in the settings; workspace tokens come from `variables`. Raises ChatRefused."""
     bots = []
     if settings.slack:
         check_installed()

@@ -1,7 +1,7 @@
-"""Checks a Serve config file before it is deployed: `raydex serve --check deploy/serve.yaml`.
+"""Checks a Serve config file before deployment: `raydex serve --check deploy/serve.yaml`.
 
-Reads the file alone, and what it names; starts nothing. Variables of the cluster's nodes are not known here, so that a
-setting which comes from them is not missed.
+Reads only the file, and the modules it names; starts nothing. The variables of the cluster's nodes are unknown here, so
+a setting that comes from them is not reported as missing.
 """
 
 import importlib
@@ -22,7 +22,7 @@ BUILD = "serve.app:build"
 
 
 class FileSettings(Settings):
-    """The settings that a file gives under `args`, without those of the environment."""
+    """The settings in a file's `args`, without those of the environment."""
 
     @classmethod
     def settings_customise_sources(
@@ -31,12 +31,12 @@ class FileSettings(Settings):
         init_settings: PydanticBaseSettingsSource,
         **_: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Return where values come from: the file alone."""
+        """Return the sources of values: only the file."""
         return (init_settings,)
 
 
 def check_file(path: Path) -> list[str]:
-    """Return what is wrong with a Serve config file, a line for each fault."""
+    """Return the faults of a Serve config file, one line each."""
     try:
         values = yaml.safe_load(path.read_text("utf-8"))
     except OSError as error:
@@ -84,6 +84,6 @@ def _why_not_imported(path: str) -> str:
     module, _, attribute = path.replace(":", ".").rpartition(".")
     try:
         found = importlib.import_module(module or path)
-    except Exception as error:  # whatever the module does
+    except Exception as error:  # importing a module can raise anything
         return f"{module or path} can't be imported: {error}"
     return "" if hasattr(found, attribute) else f"{module} has no {attribute!r}"

@@ -1,7 +1,7 @@
-"""A failed request as an HTTP reply, in the service's own shape or in OpenAI's.
+"""A failed request as an HTTP reply, in the service's own format or in OpenAI's.
 
-A browser that opens an address gets it as a page. Knows neither routes nor exceptions: guards, routes and the proxy say
-what failed.
+A browser that opens an address gets a page. Knows neither routes nor exceptions: guards, routes and the proxy report
+failures.
 """
 
 from collections.abc import Mapping
@@ -12,17 +12,17 @@ from starlette.types import Scope
 
 from serve.web.failure_page import failure_page, wants_page
 
-# An embedded Postgres that was killed is back within a second or two.
+# A killed embedded Postgres is back within a second or two.
 RETRY_AFTER_S = 2
-# What kind of failure a status is, where nothing says more. A page shows each kind in its own way.
+# The default kind of failure for a status. A page shows each kind differently.
 KINDS = {
     401: "no_key", 403: "forbidden", 404: "not_found", 405: "not_found", 429: "rate", 500: "internal",
     503: "unavailable",
 }  # fmt: skip
 MCP_PATH = "/mcp"
 V1_ROUTES = "use POST /v1/chat/completions, POST /v1/embeddings or GET /v1/models"
-MOST_PATH = 200  # characters of a path that a message repeats
-RPC_CODE = -32_000  # of the codes that JSON-RPC leaves to servers
+MOST_PATH = 200  # maximum characters of a path that a message repeats
+RPC_CODE = -32_000  # one of the codes that JSON-RPC reserves for servers
 OPENAI_CODES = {401: "invalid_api_key", 429: "rate_limit_exceeded", 503: "unavailable"}
 
 
@@ -30,9 +30,10 @@ OPENAI_CODES = {401: "invalid_api_key", 429: "rate_limit_exceeded", 503: "unavai
 class Failure:
     """Why a request failed.
 
-    `param` is the field at fault and `choices` are its valid values, `retry_after` is seconds to wait, `request` the
-    request's id in the log, `headers` are further headers of the reply. `kind` is what a client tells failures apart
-    by; by default that of the status in KINDS, else "invalid". `limit` is how many characters the field may have.
+    `param` is the field at fault and `choices` its valid values. `retry_after` is the number of seconds to wait,
+    `request` the request's id in the log, `headers` are additional headers of the reply. `kind` lets clients tell
+    failures apart; its default is the status's kind in KINDS, else "invalid". `limit` is the maximum length of the
+    field in characters.
     """
 
     status: int
@@ -47,7 +48,7 @@ class Failure:
 
     @property
     def body(self) -> dict[str, object]:
-        """The reply in the service's own shape."""
+        """The reply in the service's own format."""
         more = {
             "field": self.param,
             "choices": list(self.choices),
@@ -63,7 +64,7 @@ class Failure:
 
     @property
     def openai_body(self) -> dict[str, object]:
-        """The reply in OpenAI's shape."""
+        """The reply in OpenAI's format."""
         no_model = self.status == 404 and self.param == "collection"
         return {
             "error": {
@@ -76,11 +77,11 @@ class Failure:
 
     @property
     def rpc_body(self) -> dict[str, object]:
-        """The reply in the shape of JSON-RPC, of which clients of the Model Context Protocol show the message."""
+        """The reply in JSON-RPC's format; clients of the Model Context Protocol show its message."""
         return {"jsonrpc": "2.0", "id": None, "error": {"code": RPC_CODE, "message": self.error, "data": self.body}}
 
     def response(self, scope: Scope) -> Response:
-        """Return the reply to the request of `scope`: a page to a browser that opens an address, else JSON.
+        """Return the reply to the request of `scope`: a page for a browser that opens an address, else JSON.
 
         Under /v1/ an invalid request is 400, as OpenAI's clients expect, and 422 elsewhere.
         """
@@ -96,13 +97,13 @@ class Failure:
 
 
 def not_served(method: str, path: str, headers: Mapping[str, str] | None = None, status: int = 404) -> Failure:
-    """Return the failure of a request that no route answers."""
+    """Return the failure of a request without a route."""
     served = V1_ROUTES if is_openai(path) else "/docs shows what is"
     return Failure(status, f"{method} {path[:MOST_PATH]} is not served: {served}", headers=headers or {})
 
 
 def is_openai(path: str) -> bool:
-    """Return whether clients of OpenAI ask at `path`."""
+    """Return whether `path` belongs to OpenAI's API."""
     return path.startswith("/v1/") and not path.startswith("/v1/collections/")
 
 

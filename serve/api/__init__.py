@@ -1,4 +1,4 @@
 """The HTTP API.
 
-serve/routes.py lists every route; these files hold their handlers, requests and replies.
+serve/routes.py lists every route; these files contain their handlers, requests and replies.
 """

@@ -1,4 +1,4 @@
-"""Handlers of /admin, for admin keys: recorded questions, what they teach, state of collections."""
+"""Handlers of /admin, for admin keys: recorded questions, insights, status of collections."""
 
 import asyncio
 from collections.abc import Sequence
@@ -45,12 +45,12 @@ class RecordedQuestionOut(BaseModel):
 
 
 class AdminRoutes:
-    """The handlers; each answers its route in routes.py."""
+    """The handlers, one for each route in routes.py."""
 
     def __init__(self, engine: QueryEngine, store: Store, threads: DatabaseThreads) -> None:
         self._engine, self._store, self._threads = engine, store, threads
         self._memory = VectorMemory()
-        self._one_at_a_time = asyncio.Lock()  # of insights: they take seconds of two cores
+        self._one_at_a_time = asyncio.Lock()  # for insights, which take seconds on two cores
 
     async def questions(
         self,
@@ -60,7 +60,7 @@ class AdminRoutes:
         most: Annotated[int, Query(ge=1, le=MOST_QUESTIONS)] = 100,
     ) -> list[RecordedQuestionOut]:
         rows = await self._threads.run(self._store.recent_questions, collection, before, unknown, most)
-        if not rows and before is None:  # those of a dropped collection are kept
+        if not rows and before is None:  # the questions of a dropped collection are kept
             await self._check(collection)
         return [RecordedQuestionOut(**row) for row in rows]
 
@@ -89,12 +89,12 @@ class AdminRoutes:
             return await asyncio.to_thread(make)
 
     async def _check(self, collection: str | None) -> None:
-        """Raise NoSuchCollection if there is none of that name."""
+        """Raise NoSuchCollection if there is no collection with that name."""
         if collection is not None:
             await self._threads.run(self._store.find_collection, collection)
 
     def _embedder(self, collection: str, loop: asyncio.AbstractEventLoop) -> RememberingEmbedder:
-        """Return the embedder of a collection's own model, for a thread beside the event loop."""
+        """Return the embedder of a collection's model, for use in a thread outside the event loop."""
 
         def embed(texts: Sequence[str]) -> np.ndarray:
             return asyncio.run_coroutine_threadsafe(self._engine.aembed(texts, collection), loop).result()
@@ -103,5 +103,5 @@ class AdminRoutes:
 
 
 def in_utc(time: datetime) -> datetime:
-    """Return `time`, in UTC unless it says otherwise."""
+    """Return `time`, in UTC unless it has a time zone."""
     return time if time.tzinfo else time.replace(tzinfo=UTC)

@@ -1,4 +1,4 @@
-"""Handlers of /answers and /feedback: a recorded answer, for its asker or, once shared, for all."""
+"""Handlers of /answers and /feedback: a recorded answer, for its asker or, once shared, for everyone."""
 
 import asyncio
 from datetime import datetime
@@ -19,7 +19,7 @@ from serve.threads import DatabaseThreads
 AnswerId = Annotated[
     Name, AfterValidator(without_completion_prefix), Path(description="the id of a reply or of a chat completion")
 ]
-# An answer is recorded after it was sent: seconds between the attempts to read it.
+# An answer is recorded after it is sent, so reading it is retried with these pauses, in seconds.
 PAUSES_S = (0.05, 0.1, 0.15)
 UNKNOWN_ANSWER = (
     "there is no such answer, or it is not yours: only the person who asked may read it until it is shared, "
@@ -28,10 +28,10 @@ UNKNOWN_ANSWER = (
 
 
 class RecordedAnswerOut(AnswerOut):
-    """A recorded answer: the reply of /query with the first words of its hits, and what became of it.
+    """A recorded answer: the reply of /query with snippets of its hits, your rating, and whether it is shared.
 
-    `rating` is the one that you gave, `shared` whether everyone who may ask may read it. One who reads the shared
-    answer of another one sees no `conversation` and no `route`.
+    `rating` is your own rating. If `shared`, everyone who may ask may read the answer. People other than the asker see
+    no `conversation` and no `route`.
     """
 
     collection: str
@@ -41,7 +41,7 @@ class RecordedAnswerOut(AnswerOut):
 
     @classmethod
     def of_recorded(cls, recorded: RecordedQuestion, own: bool, reading: bool = False) -> Self:
-        """Return the reply for a recorded answer; `own`: to its asker or an admin key. `reading` as in AnswerOut."""
+        """Return the reply for a recorded answer; `own` for its asker or an admin key. `reading` as in AnswerOut."""
         assert recorded.answer is not None
         return cls.of(
             recorded.answer,
@@ -55,14 +55,14 @@ class RecordedAnswerOut(AnswerOut):
 
 
 class SharedOut(BaseModel):
-    """Whether everyone who may ask may read the answer now."""
+    """Whether everyone who may ask may now read the answer."""
 
     id: str
     shared: bool
 
 
 class AnswerRoutes:
-    """The handlers; each answers its route in routes.py."""
+    """The handlers, one for each route in routes.py."""
 
     def __init__(self, store: Store, threads: DatabaseThreads) -> None:
         self._store, self._threads = store, threads
@@ -74,7 +74,7 @@ class AnswerRoutes:
         return RecordedAnswerOut.of_recorded(recorded, own, reading)
 
     async def rate(self, feedback: FeedbackIn, request: Request) -> FeedbackOut:
-        """Write down a rating of an answer that one may read, in the place of one's earlier rating."""
+        """Record a rating of a readable answer; it replaces an earlier rating by the same person."""
         check_reader(feedback, request)
         await self._readable(feedback.id, request)
         owner = key_name(request) if feedback.rater is None else f"{key_name(request)}#{feedback.rater}"
@@ -91,16 +91,16 @@ class AnswerRoutes:
         return SharedOut(id=id, shared=False)
 
     async def _readable(self, id: str, request: Request) -> RecordedQuestion:
-        """Return an answer that is one's own, or shared. Raises HTTPException."""
+        """Return an answer of the caller's own, or a shared one. Raises HTTPException."""
         recorded: RecordedQuestion = await self._once_recorded(
             self._store.readable_answer, id, asker_of(request), is_admin(request)
         )
-        if (key := key_of(request.scope)) and not key.sees(recorded.collection):  # another's, shared
+        if (key := key_of(request.scope)) and not key.sees(recorded.collection):  # shared by someone else
             raise HTTPException(404, UNKNOWN_ANSWER)
         return recorded
 
     async def _once_recorded(self, call: Any, *arguments: object) -> Any:
-        """Return what `call` finds, if need be a moment later. Raises HTTPException."""
+        """Return the result of `call`, retrying for a moment if there is none yet. Raises HTTPException."""
         for pause_s in (*PAUSES_S, None):
             if found := await self._threads.run(call, *arguments):
                 return found
@@ -110,7 +110,7 @@ class AnswerRoutes:
 
 
 def asker_of(request: Request) -> str | None:
-    """Return the name that one who asks is known again by; None for readers of a public service without a session."""
+    """Return the asker's recognizable name; None for readers of a public service without a session."""
     return None if key_of(request.scope) is READER else key_name(request)
 
 

@@ -1,7 +1,7 @@
 """Handler of POST /clicks: which source of an answer or a search a reader opened.
 
-A search is recorded nowhere: its id holds what was searched for and digests of what was found, signed, so that only a
-source that was shown can be reported. Writes down no address, no session and no key.
+Searches are not recorded. The id of a search contains the query and digests of the results, signed, so that only a
+source that was shown can be reported. Records no address, no session and no key.
 """
 
 import base64
@@ -28,16 +28,16 @@ log = logging.getLogger(__name__)
 
 SEARCH_PREFIX = "search_"
 PURPOSE = "search"
-# A reader opens what was found at once, or comes back to it the same day.
+# Readers open a result at once, or come back to it the same day.
 VALID_S = 86_400
-# Of a source: two of the 100 of a search are confused with a probability of 2e-11.
+# Digest size of a source: a collision among the 100 of a search has a probability of 2e-11.
 DIGEST_BYTES = 6
 SIGNATURE_BYTES = 32
 MOST_QUERY_CHARACTERS = 500
 
 
 class ShownSearch(NamedTuple):
-    """What the id of a search says: what was searched for, in which collection, and digests of what was shown."""
+    """The contents of a search's id: the query, the collection, and digests of the sources shown."""
 
     id: str
     query: str
@@ -56,7 +56,7 @@ class SearchIds:
         self._secret, self._clock = secret, clock
 
     async def make(self, query: str, found: Retrieval) -> str:
-        """Return the id of a search; "" while the database that has the secret is away."""
+        """Return the id of a search; "" while the database with the secret is unavailable."""
         shown = [_digest(source) for source in dict.fromkeys(hit.source for hit in found.hits)]
         told = [int(self._clock()), query[:MOST_QUERY_CHARACTERS], found.index.collection, "".join(shown)]
         body = json.dumps(told, ensure_ascii=False, separators=(",", ":")).encode()
@@ -68,7 +68,7 @@ class SearchIds:
         return SEARCH_PREFIX + base64.urlsafe_b64encode(signature + body).decode().rstrip("=")
 
     async def read(self, id: str) -> ShownSearch | None:
-        """Return what the id of a search says, None for any other text and an old one. Raises StoreUnavailable."""
+        """Return the contents of a search's id, None if it is invalid or expired. Raises StoreUnavailable."""
         text = id.removeprefix(SEARCH_PREFIX)
         try:
             whole = base64.b64decode(text + "=" * (-len(text) % 4), b"-_", validate=True)
@@ -92,7 +92,7 @@ class ClickRoutes:
         self._store, self._threads, self._ids = store, threads, ids
 
     async def open(self, click: ClickIn, request: Request) -> ClickOut:
-        """Write down an opened source, once, if it was shown."""
+        """Record an opened source, once, if it was shown."""
         if self._ids is None:
             return ClickOut(recorded=False)
         if not click.id.startswith(SEARCH_PREFIX):

@@ -24,22 +24,22 @@ from serve.telemetry import CLIENT_LEFT, request_id
 
 log = logging.getLogger(__name__)
 
-# An error names what is wrong in the input; it does not send the whole input back.
+# An error names the mistake in the input; it does not echo the whole input.
 MOST_MESSAGE_CHARACTERS = 1_000
-# What is said of a path that nothing serves; under /v1 of every other one, such as /v1/responses and /v1/completions.
+# Starlette's messages for a path without a route, for example /v1/responses and /v1/completions.
 NO_ROUTE = ("Not Found", "Method Not Allowed")
 
 NO_OBJECT = "body: send a JSON object, with the header `content-type: application/json`"
 
 
 class ClientGone(Exception):
-    """The client left before its answer was complete; the work for it has been cancelled."""
+    """The client disconnected before its answer was complete; the work for it has been cancelled."""
 
 
 def failure_of(error: Exception, model: Any = None) -> Failure:  # noqa: PLR0911
-    """Return the reply for `error`. An unexpected one is logged, and the reply holds its id in the log.
+    """Return the reply for `error`. An unexpected error is logged, and the reply has its request id.
 
-    `model` is what the body of the request had to be.
+    `model` is the expected model of the request's body.
     """
     message = _shorten(str(error))
     match error:
@@ -65,7 +65,7 @@ def failure_of(error: Exception, model: Any = None) -> Failure:  # noqa: PLR0911
             return Failure(422, message, "variables")
         case RequestValidationError():
             return _invalid(error, model)
-        case HTTPException():  # FastAPI's 400 is a body that can't be read
+        case HTTPException():  # FastAPI's 400 means an unreadable body
             param = "body" if error.status_code == 400 else None
             status, prefix = (422, "body: ") if param else (error.status_code, "")
             wait = RETRY_AFTER_S if status == 503 else None
@@ -76,7 +76,7 @@ def failure_of(error: Exception, model: Any = None) -> Failure:  # noqa: PLR0911
 
 
 def handle_errors(app: FastAPI) -> None:
-    """Make every exception of `app` a reply: those that FastAPI would reply to itself, all others by Failsafe."""
+    """Turn every exception of `app` into a reply: FastAPI's own exceptions here, all others in Failsafe."""
 
     async def reply_failure(request: Request, error: Exception) -> Response:
         body = getattr(request.scope.get("route"), "body_field", None)
@@ -117,11 +117,13 @@ class Failsafe:
 
 
 def _invalid(error: RequestValidationError, model: Any) -> Failure:
-    """Say of the first fields once what is wrong with each, and which names are not fields."""
+    """Describe the mistakes in the first fields, once per field, and list the names that are not fields."""
     problems: list[dict[str, Any]] = [
         {**problem, "loc": _in_body(problem["loc"])} for problem in error.errors()[:MOST_PROBLEMS]
     ]
-    if any(not one["loc"] and one["type"] == "model_attributes_type" for one in problems):  # the form that curl sends
+    if any(
+        not one["loc"] and one["type"] == "model_attributes_type" for one in problems
+    ):  # a form, as curl sends by default
         return Failure(422, NO_OBJECT, "body")
     mistakes = mistakes_of(problems, model)
     first = mistakes[0]
@@ -133,7 +135,7 @@ def _invalid(error: RequestValidationError, model: Any) -> Failure:
 
 
 def _in_body(loc: tuple[int | str, ...]) -> tuple[int | str, ...]:
-    """Return the place in the body (query, path); a body that is no JSON has a position there, which is none."""
+    """Return the location in the body (query, path); () for invalid JSON, whose location is only a position."""
     return () if len(loc) == 2 and isinstance(loc[1], int) else loc[1:]
 
 

@@ -1,10 +1,10 @@
-"""Answers HEAD wherever GET is answered: monitors and link checkers ask so."""
+"""Answers HEAD on every GET route, for monitors and link checkers."""
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 
 class HeadAsGet:
-    """ASGI middleware that answers HEAD as GET, without the body."""
+    """ASGI middleware that answers HEAD like GET, without the body."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app

@@ -1,6 +1,6 @@
-"""Inquiries: one question each, from the look-up of its conversation to its record.
+"""Inquiries: one question each, from loading its conversation to recording its answer.
 
-All APIs ask through an inquiry; it knows no shape of requests or replies.
+All APIs ask through an inquiry; it knows no format of requests or replies.
 """
 
 import logging
@@ -28,11 +28,12 @@ from serve.threads import DatabaseThreads
 
 log = logging.getLogger(__name__)
 
-# A follow-up is understood from that many turns: its "it" was named in one of the last few.
+# A follow-up is resolved with this many turns: its "it" refers to one of the last few.
 TURNS = 5
-# A program asks on as soon as it has an answer, whose row takes milliseconds. While the database is away it comes late.
+# A program may ask the next question at once, milliseconds before the answer's row is written, or longer if the
+# database is unavailable.
 SETTLE_S = 0.5
-# Stands in `degraded` where the turns of a conversation could not be read.
+# Listed in `degraded` if the turns of a conversation could not be read.
 CONVERSATION = "conversation"
 
 
@@ -40,7 +41,7 @@ CONVERSATION = "conversation"
 class Origin:
     """Where a question comes from: its conversation (None: a new one) and its channel.
 
-    `after` are the ids of the turns that it follows, None for the last ones.
+    `after` lists the ids of the turns that it follows, None for the last ones.
     """
 
     conversation: str | None = None
@@ -65,7 +66,7 @@ class Inquiries:
     async def open(self, request: Request, question: Question, origin: Origin = Origin()) -> "Inquiry":
         """Return the inquiry for `question`, with the last turns of its conversation unless it brings a history.
 
-        A question and a conversation without an id get one.
+        A question or conversation without an id gets a new one.
         """
         question, key = replace(question, id=question.id or uuid.uuid4().hex), key_name(request)
         if origin.conversation is None or question.history or question.background:
@@ -75,7 +76,7 @@ class Inquiries:
             if self.recorder:
                 await self._threads.run(self.recorder.settle, SETTLE_S)
             turns = await self._threads.run(self._store.conversation, origin.conversation, TURNS, key, origin.after)
-        except Exception as error:  # whatever the reason: the question itself can be answered
+        except Exception as error:  # for any reason: the question itself can still be answered
             log.warning("answering without the conversation's turns: %s: %s", type(error).__name__, error)
             return Inquiry(self, question, origin, key, (CONVERSATION,))
         history = [Message(*said) for turn in turns for said in (("user", turn.question), ("assistant", turn.answer))]
@@ -99,7 +100,7 @@ class Inquiry:
         return self.origin.conversation or ""
 
     async def answer(self, request: Request) -> Answer:
-        """Return the answer, recorded. Raises what the engine raises, and ClientGone."""
+        """Return the answer and record it. Raises the errors of the engine, and ClientGone."""
         try:
             answer = await run_while_connected(request, self.factory.engine.aquery(self.question))
         except ClientGone:
@@ -110,7 +111,7 @@ class Inquiry:
         return self.finish(answer)
 
     def finish(self, answer: Answer) -> Answer:
-        """Count and record `answer`; return it with all that it went without."""
+        """Count and record `answer`; return it with all its missing parts."""
         answer = replace(answer, degraded=(*answer.degraded, *self.degraded))
         tracing.note({"gen_ai.conversation.id": self.conversation, "raydex.channel": self.origin.channel})
         if self.factory.observer and self.question.background:
@@ -121,7 +122,10 @@ class Inquiry:
         return answer
 
     async def stream(self) -> Events:
-        """Yield the engine's events, the answer last; anyone who reads them closes this and has the answer finished."""
+        """Yield the engine's events, the answer last.
+
+        The reader must close this generator and call `finish` with the answer.
+        """
         started: float | None = time.perf_counter()
         try:
             async with aclosing(self.factory.engine.stream(self.question)) as events:
@@ -131,12 +135,15 @@ class Inquiry:
                             self.factory.observer.observe_first_delta(time.perf_counter() - started)
                         started = None
                     yield event
-        except Exception as error:  # a client that leaves is a CancelledError or a GeneratorExit, and no failure
+        except Exception as error:  # a disconnect is a CancelledError or GeneratorExit, not a failure
             self._record(error=f"{type(error).__name__}: {error}")
             raise
 
     def _record(self, answer: Answer | None = None, error: str | None = None) -> None:
-        """Record the question with its answer, or with why it has none; what no reader asked is not recorded."""
+        """Record the question with its answer, or with the reason why it has none.
+
+        Background tasks are not recorded.
+        """
         if self.factory.recorder and not self.question.background:
             asked, collection = self.question, answer.collection if answer else ""
             recorded = RecordedQuestion(
@@ -155,6 +162,6 @@ class Inquiry:
 
 
 def key_name(request: Request) -> str:
-    """Return whom what is asked belongs to: `name` of the request's API key, `name/session`, or "" without either."""
+    """Return the owner of a question: `name` of the request's API key, `name/session`, or "" without either."""
     key = key_of(request.scope)
     return key.owner if key else ""

@@ -21,7 +21,7 @@ from serve.api.stream import StreamedAnswer, first_event, make_event
 
 
 class QuestionRoutes:
-    """The handlers; each answers its route in routes.py."""
+    """The handlers, one for each route in routes.py."""
 
     def __init__(
         self,
@@ -51,7 +51,7 @@ class QuestionRoutes:
         return SearchOut.of(found, await self._ids.make(question.question, found) if self._ids else "")
 
     async def _open(self, question: QueryIn, request: Request) -> tuple[bool, Inquiry]:
-        """Return whether a reader asks without a key, and the question as it is answered and recorded."""
+        """Return whether the asker is a reader without a key, and the inquiry for the question."""
         reading = check_reader(question, request)
         asked = await self._collections.question(question, request)
         origin = Origin(question.conversation, question.channel, question.after)

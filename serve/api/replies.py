@@ -1,4 +1,4 @@
-"""Replies of the API: their fields, and how the engine's records become them."""
+"""Replies of the API: their fields, and how they are made from the engine's records."""
 
 from dataclasses import fields
 from typing import Annotated, Any, Literal, Self
@@ -17,7 +17,7 @@ PlainText = Annotated[str, BeforeValidator(readable_text)]
 
 
 class _FromRecord(BaseModel):
-    """A part of a reply, made from a record by the names of its fields."""
+    """A part of a reply, filled from a record's attributes with the same names."""
 
     model_config = ConfigDict(from_attributes=True)
 
@@ -25,8 +25,8 @@ class _FromRecord(BaseModel):
 class CitationOut(_FromRecord):
     """The source of `[n]` in the answer; `supported` is whether it supports the claim that cites it.
 
-    `by` is who put the number there: the language model, Raydex (`attributed`), or the person who wrote the answer.
-    Its page was last `checked` and `changed` at these times, "" where that is unknown.
+    `by` is who added the number: the language model, Raydex (`attributed`), or the person who wrote the answer.
+    `checked` and `changed` are the last times its page was checked and changed, "" if unknown.
     """
 
     n: int
@@ -51,7 +51,7 @@ class SectionOut(_FromRecord):
 
 
 class FoundOut(SectionOut):
-    """A section that was found and that no citation names; `snippet` is its sentence closest to the question."""
+    """A section that was found but not cited; `snippet` is its sentence closest to the question."""
 
     snippet: Text
 
@@ -59,7 +59,7 @@ class FoundOut(SectionOut):
 class HitOut(_FromRecord):
     """A chunk with its score, and its rank and score in each search leg.
 
-    `text` is plain, `context` the same with its neighbours.
+    `text` is plain text; `context` also includes its neighbours.
     """
 
     chunk_id: str
@@ -76,9 +76,9 @@ class HitOut(_FromRecord):
 
 
 class SearchOut(BaseModel):
-    """Hits in one revision of one index; `queries` were searched for, `timings` are seconds.
+    """Hits in one revision of one index; `queries` were searched for, `timings` are in seconds.
 
-    `id` is what POST /clicks knows the search by, "" where nothing is recorded.
+    `id` identifies the search for POST /clicks, "" if nothing is recorded.
     """
 
     id: str = ""
@@ -107,9 +107,9 @@ class ExchangeOut(_FromRecord):
 
 
 class ClaimsOut(_FromRecord):
-    """How many claims an answer makes, how many of them cite a passage, and how many one that supports them.
+    """How many claims an answer makes, how many of them cite a passage, and how many are supported by it.
 
-    `unsupported` are the texts of the others.
+    `unsupported` lists the other claims.
     """
 
     total: int
@@ -119,12 +119,11 @@ class ClaimsOut(_FromRecord):
 
 
 class AnswerOut(BaseModel):
-    """An answer with its sources. `known` is false if the answer is that it does not know.
+    """An answer with its sources. `known` is false if the answer is "I do not know".
 
-    `form` is `answer`, or `results` if no section certainly answers: then `answer` shows the best matches.
-    `written_by` is `person`, `model`, or `quotes` for an answer that quotes the documentation.
-    `finish_reason` is `stop`, or why the language model was cut off: `length` or `content_filter`.
-    A fact about an answer that replies tell is a field here by its name in `Answer`.
+    `form` is `answer`, or `results` if no section certainly answers: then `answer` shows the best matches. `written_by`
+    is `person`, `model`, or `quotes` for an answer that quotes the documentation. `finish_reason` is `stop`, or why the
+    language model was cut off: `length` or `content_filter`. Fields have the same names as in `Answer`.
     """
 
     hits: list[HitOut]
@@ -158,9 +157,10 @@ class AnswerOut(BaseModel):
     def of(
         cls, answer: Answer, conversation: str, prompts: bool = False, *, reading: bool = False, **more: object
     ) -> Self:
-        """Return the reply for `answer`; with `prompts`, it holds every prompt that was sent.
+        """Return the reply for `answer`; with `prompts`, it includes every prompt that was sent.
 
-        A reader without a key (`reading`) is not told why an agent was chosen: it may name models and their addresses.
+        A reader without a key (`reading`) is not told why an agent was chosen, because that may name models and their
+        addresses.
         """
         given = given_by(answer) | {
             "answer": answer.text,
@@ -177,14 +177,14 @@ class AnswerOut(BaseModel):
 
 
 def given_by(record: Answer | Retrieval) -> dict[str, Any]:
-    """Return the fields of a record by their names."""
+    """Return the fields of a record by name."""
     return {field.name: getattr(record, field.name) for field in fields(record)}
 
 
 class StatusOut(_FromRecord):
-    """What is under way while nothing of an answer has come; `seconds` until the agent has read, null if unknown.
+    """The current stage before the answer begins; `seconds` until the agent has finished reading, null if unknown.
 
-    It names no model: a reader without a key may not know it.
+    It names no model, because a reader without a key may not know it.
     """
 
     stage: Literal["loading", "reading", "thinking"]
@@ -202,15 +202,16 @@ class FeedbackOut(BaseModel):
 
 
 class ClickOut(BaseModel):
-    """Whether the click was recorded: not where the source was not shown, was opened before, or nothing is recorded."""
+    """Whether the click was recorded: false if the source was not shown, was opened before, or recording is off."""
 
     recorded: bool
 
 
 class ErrorOut(BaseModel):
-    """Every error: what is wrong, its kind, the `field` at fault, its `choices`, the id of the `request` in the log.
+    """Every error: the problem, its kind, the `field` at fault, its `choices`, the `request` id in the log.
 
-    `retry_after` is in how many seconds the same request may succeed, `limit` how many characters the field may have.
+    `retry_after` is the number of seconds until the same request may succeed. `limit` is the maximum length of the
+    field in characters.
     """
 
     model_config = ConfigDict(json_schema_extra=examples_of("ErrorOut"))

@@ -1,6 +1,6 @@
 """Requests of the API: their fields, limits and examples.
 
-FastAPI validates requests by these and describes them on the OpenAPI page.
+FastAPI validates requests with these models and describes them on the OpenAPI page.
 """
 
 from dataclasses import replace
@@ -23,28 +23,28 @@ from pipelines.answering.settings import MOST_HITS
 from pipelines.records import Filters, Message
 from pipelines.text.cleaning import clean_for_storage
 
-# Of one message before the question, of one text to answer from.
+# Limit for one message before the question, and for one text to answer from.
 MOST_CHARACTERS = 100_000
 # The id of a chat completion is this and the answer's id.
 COMPLETION_PREFIX = "chatcmpl-"
-# What readers without a key may say: a question with its place, in a few paragraphs. The rest costs the operator more
-# tokens, or would make the service an open door to the language model behind it.
+# Fields for readers without a key: a question of a few paragraphs, and where it was asked. Other fields cost the
+# operator more tokens, or would give free access to the language model.
 READER_FIELDS = frozenset(
     {"question", "collection", "filters", "conversation", "after", "channel", "page", "about_page", "language"}
 )
 MOST_READER_CHARACTERS = 2_000
-# What browsers and servers take; the address of an open page may have a long query.
+# The limit of browsers and servers; the URL of an open page may have a long query.
 MOST_URL_CHARACTERS = 8_000
-# The longest tags that are registered have less.
+# The longest registered tags are shorter.
 MOST_LANGUAGE_CHARACTERS = 40
-# Earlier turns than these add nothing to the understanding of the next question.
+# Earlier turns do not help to understand the next question.
 MOST_MESSAGES = 100
 TABLE = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text("utf-8"))
 SAID = TABLE["fields"]
 
 
 def examples_of(model: str) -> dict[str, Any]:
-    """Return the examples of a request or reply by the name of its class, as its schema has them."""
+    """Return the examples of a request or reply for its schema, by class name."""
     return {"examples": TABLE["examples"][model]}
 
 
@@ -55,7 +55,7 @@ def _storable(text: str) -> str:
 
 
 def _clean_question(text: str) -> str:
-    """Remove NUL characters, which pasted text may hold and Postgres can't store."""
+    """Remove NUL characters, which pasted text may contain and Postgres can't store."""
     cleaned = clean_for_storage(text).strip()
     if not cleaned:
         raise ValueError("must not be empty")
@@ -64,7 +64,7 @@ def _clean_question(text: str) -> str:
 
 Name = Annotated[str, StringConstraints(min_length=1, max_length=200), AfterValidator(_storable)]
 Text = Annotated[str, StringConstraints(max_length=MOST_CHARACTERS), AfterValidator(_storable)]
-# The id of a search holds what was found: some bytes for each hit.
+# The id of a search includes its results: some bytes for each hit.
 ShownId = Annotated[str, StringConstraints(min_length=1, max_length=8_000), AfterValidator(_storable)]
 QuestionText = Annotated[
     str,
@@ -113,13 +113,13 @@ class SearchIn(BaseModel):
 
     @property
     def beyond_readers(self) -> str:
-        """Why a reader without a key may not ask this; "" if one may."""
+        """Why a reader without a key may not ask this; "" if allowed."""
         for field in sorted(self.model_fields_set - READER_FIELDS):
             return f"{field}: this field needs an API key"
         return ""
 
     def to_question(self) -> Question:
-        """Return the question as the engine takes it."""
+        """Return the question for the engine."""
         return Question(
             self.question,
             collection=self.collection,
@@ -141,7 +141,7 @@ class MessageIn(BaseModel):
 
 
 class QueryIn(SearchIn):
-    """A question to answer: alone, with the messages before it, or in a conversation that the service recorded."""
+    """A question to answer: by itself, with the messages before it, or in a conversation that the service recorded."""
 
     model_config = ConfigDict(extra="forbid", populate_by_name=True, json_schema_extra=examples_of("QueryIn"))
 
@@ -168,12 +168,12 @@ class QueryIn(SearchIn):
 
 
 def without_completion_prefix(id: str) -> str:
-    """Return the id of the answer of a chat completion."""
+    """Return the answer's id from the id of a chat completion."""
     return id.removeprefix(COMPLETION_PREFIX)
 
 
 def _parse_rating(value: object) -> object:
-    """Read up and down as 1 and -1; true is not 1."""
+    """Convert up and down to 1 and -1; true does not count as 1."""
     if isinstance(value, str):
         return {"up": 1, "down": -1}.get(value, value)
     return None if isinstance(value, bool) else value
@@ -183,7 +183,7 @@ Reason = Literal["wrong", "incomplete", "outdated", "not_asked"]
 
 
 class ClickIn(BaseModel):
-    """A source that a reader opened: of an answer, by its id, or of a search, by the `id` of its reply."""
+    """A source that a reader opened: from an answer, by its id, or from a search, by the `id` of its reply."""
 
     model_config = ConfigDict(extra="forbid", json_schema_extra=examples_of("ClickIn"))
 
@@ -192,7 +192,7 @@ class ClickIn(BaseModel):
 
 
 class FeedbackIn(BaseModel):
-    """A rating of an answer that is one's own, or shared."""
+    """A rating of your own answer, or of a shared one."""
 
     model_config = ConfigDict(extra="forbid", populate_by_name=True, json_schema_extra=examples_of("FeedbackIn"))
 
@@ -208,5 +208,5 @@ class FeedbackIn(BaseModel):
 
     @property
     def beyond_readers(self) -> str:
-        """Why who may only ask may not send this; "" if one may: a reader has one rating."""
+        """Why a reader without a key may not send this; "" if allowed: a reader has one rating."""
         return "" if self.rater is None else "rater: this field needs an API key"

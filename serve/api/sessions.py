@@ -1,4 +1,4 @@
-"""Handler of POST /session, and what a session may ask."""
+"""Handler of POST /session, and the collections that a session may ask."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -27,36 +27,36 @@ class SessionOut(BaseModel):
 
 
 class SessionRoutes:
-    """Opens sessions; the guard has checked that the request's key and page may have one."""
+    """Opens sessions; the guard has already checked the request's key and page."""
 
     def __init__(self, store: Store, threads: DatabaseThreads) -> None:
         self._tokens = SessionTokens(ServiceSecret(store, threads))
 
     async def open(self, request: Request) -> SessionOut:
-        """Open a session; the header X-Raydex-Renew with an earlier token keeps its id, and so what it asked."""
+        """Open a session; the header X-Raydex-Renew with an earlier token keeps its id, and so its questions."""
         key, scope = key_of(request.scope), request.scope
         publishable = key is not None and key.publishable
-        # A reader's session is of our own pages, wherever a proxy says that these are.
+        # A reader's session is for our own pages, at any address that a proxy gives them.
         owner, origin = (key_hash(bearer_token(scope)), origin_of(scope)) if publishable else (NO_KEY, "")
         token = await self._tokens.open(owner, origin, request.headers.get(RENEW, ""))
         return SessionOut(token=token, expires_in=SESSION_S)
 
 
 class AskedCollections:
-    """Holds a question to the collections that its key may ask; `default` is the service's own."""
+    """Restricts a question to the collections that its key may ask; `default` is the service's own."""
 
     def __init__(self, store: Store, threads: DatabaseThreads, default: str = "") -> None:
         self._store, self._threads, self._default = store, threads, default
 
     async def question(self, asked: SearchIn, request: Request) -> Question:
-        """Return what is asked as the engine takes it. Raises HTTPException, CollectionNotNamed, StoreUnavailable."""
+        """Return the question for the engine. Raises HTTPException, CollectionNotNamed, StoreUnavailable."""
         question, key = asked.to_question(), key_of(request.scope)
         if key is None or not key.collections:
             return question
         return replace(question, collection=await self.name(question.collection, request))
 
     async def name(self, named: str | None, request: Request) -> str:
-        """Return the collection `named`, or the one that is meant without a name. Raises as `question` does."""
+        """Return the collection `named`, or the default one. Raises the same errors as `question`."""
         key = key_of(request.scope)
         if named:
             check_collection(key, named)
@@ -66,7 +66,7 @@ class AskedCollections:
 
 
 def check_collection(key: Key | None, name: str) -> None:
-    """Raise HTTPException if `key` may not ask the collection; it says the same of one that does not exist."""
+    """Raise HTTPException if `key` may not ask the collection; the error is the same for one that does not exist."""
     if key and not key.sees(name):
         raise HTTPException(404, f"there is no collection {name!r} that this key may ask")
 
@@ -82,7 +82,7 @@ def seen(key: Key | None, rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str
 
 
 def meant_collection(rows: Sequence[Mapping[str, Any]], default: str) -> str:
-    """Return the collection that a question which names none goes to; "" if it must name one."""
+    """Return the collection for a question that names none; "" if it must name one."""
     try:
         return default or choose_collection(rows)
     except CollectionNotNamed:
@@ -90,7 +90,7 @@ def meant_collection(rows: Sequence[Mapping[str, Any]], default: str) -> str:
 
 
 def check_reader(question: SearchIn | FeedbackIn, request: Request) -> bool:
-    """Return whether one asks who may only ask. Raises HTTPException for what needs a secret key, QuestionTooLong."""
+    """Return whether the caller may only ask. Raises HTTPException if a secret key is needed, QuestionTooLong."""
     key = key_of(request.scope)
     if key is None or key.may("query"):
         return False

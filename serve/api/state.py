@@ -27,8 +27,8 @@ from serve.threads import DatabaseThreads
 
 log = logging.getLogger(__name__)
 
-# Candidates for one example question that are searched for. On the documentations of Ray, PostgreSQL, Python and Rust
-# at least two in three found their page, so that six remain.
+# Candidates tried per example question. In the documentation of Ray, PostgreSQL, Python and Rust at least two in three
+# find their page, so that six remain.
 _TRIED = 2
 
 
@@ -36,9 +36,9 @@ Time = Annotated[str | None, BeforeValidator(lambda time: time and time.isoforma
 
 
 class CollectionOut(BaseModel):
-    """A collection and its live index, if it has one; questions that name none go to the `default` one.
+    """A collection and its live index, if it has one; questions that name no collection go to the `default` one.
 
-    `title` is what readers call it.
+    `title` is its display name.
     """
 
     model_config = ConfigDict(json_schema_extra=examples_of("CollectionOut"))
@@ -57,10 +57,10 @@ class CollectionOut(BaseModel):
 
 
 class OutlineOut(BaseModel):
-    """What a published collection is about; `examples` are questions that it answers.
+    """An overview of a published collection; `examples` are questions that it answers.
 
-    They are those of the collection's file, else of its verified answers and made from its headings. `logo` is a
-    picture as a `data:` URL, "" for none.
+    They come from the collection's file, or else from its verified answers and headings. `logo` is an image as a
+    `data:` URL, "" for none.
     """
 
     model_config = ConfigDict(json_schema_extra=examples_of("OutlineOut"))
@@ -82,7 +82,7 @@ class OutlineOut(BaseModel):
 
 
 class ReadyOut(BaseModel):
-    """The index that answers now."""
+    """The index that answers questions now."""
 
     status: Literal["ready"] = "ready"
     collection: str
@@ -97,7 +97,7 @@ class HealthOut(BaseModel):
 
 
 class StateRoutes:
-    """The handlers; each answers its route in routes.py."""
+    """The handlers, one for each route in routes.py."""
 
     def __init__(self, engine: QueryEngine, store: Store, threads: DatabaseThreads, collection: str) -> None:
         self._engine, self._store, self._threads, self._collection = engine, store, threads, collection
@@ -126,23 +126,23 @@ class StateRoutes:
         return HealthOut()
 
     async def ready(self, request: Request, collection: Name | None = None) -> ReadyOut:
-        """Say which index answers a question to `collection`, or one that names none."""
+        """Return the index that answers a question to `collection`, or to the default one."""
         if collection:
             check_collection(key_of(request.scope), collection)
         try:
             index = await self._engine.aready(collection)
-        except CollectionNotNamed as error:  # without its names: no key is needed here
+        except CollectionNotNamed as error:  # without the names, because this route needs no key
             why = f"{len(error.names)} collections and no default: add ?collection=NAME, or run `raydex default NAME`"
             raise HTTPException(503, why if error.names else str(error)) from error
         except NoLiveIndex as error:
             if collection:
-                raise  # one that does not exist is nothing to wait for
+                raise  # waiting does not help if it does not exist
             raise HTTPException(503, str(error)) from error
         return ReadyOut(collection=index.collection, index=index.id, revision=index.revision)
 
 
 class KnownOutlines:
-    """What each collection is about, read again when its index, its examples or its verified answers have changed."""
+    """Cached overviews of collections, updated when a collection's index, examples or verified answers change."""
 
     def __init__(self, engine: QueryEngine, store: Store, threads: DatabaseThreads) -> None:
         self._engine, self._store, self._threads = engine, store, threads
@@ -150,7 +150,7 @@ class KnownOutlines:
         self._reading: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     async def get(self, row: Mapping[str, Any]) -> Outline:
-        """Return the outline of the collection of a row of the store, with its example questions."""
+        """Return the outline of the collection in a store row, with its example questions."""
         name, settings = row["name"], await self._threads.run(self._store.collection_settings, row["name"])
         given = tuple(settings.get("examples", ()))
         mark = await self._threads.run(self._store.verified_mark, name)
@@ -175,13 +175,13 @@ class KnownOutlines:
             return self._known[name][1]
 
     def _verified(self, collection: str) -> tuple[str, ...]:
-        """Return the questions of the newest verified answers that are given."""
+        """Return the questions of the newest verified answers in use."""
         index, answers = self._store.live_index(collection), self._store.verified_answers(collection)
         newest = sorted(answers, key=lambda answer: answer.changed, reverse=True)
         return tuple(answer.questions[0] for answer, _ in given_answers(self._store, index, newest)[:MOST])
 
     async def _that_find(self, collection: str, examples: Sequence[ExampleQuestion], most: int) -> list[str]:
-        """Return the first questions that the index likely answers, with their own page as the first hit."""
+        """Return the first questions that the index probably answers, with their own page as the first hit."""
         found: list[str] = []
         for example in examples:
             if len(found) >= most:

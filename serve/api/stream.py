@@ -1,6 +1,6 @@
-"""Streams an answer as server-sent events; cancels it when its client leaves.
+"""Streams an answer as server-sent events, and cancels it when its client disconnects.
 
-An encoder of each API turns the engine's events into server-sent events.
+Each API has an encoder that turns the engine's events into server-sent events.
 """
 
 import asyncio
@@ -19,16 +19,16 @@ from serve.api.errors import ClientGone
 T = TypeVar("T")
 Events = AsyncGenerator[Event, None]
 
-# Proxies cut connections that are silent for a minute, some after half a minute; the HTML standard also advises 15 s
-# for server-sent events.
+# Proxies close connections that are silent for a minute, some after half a minute. The HTML standard also recommends
+# 15 s for server-sent events.
 HEARTBEAT_S = 15.0
-# Unicode line ends that are none in server-sent events, where some clients split all the same. In JSON they occur in
-# strings only, where they may be escaped.
+# Unicode line ends that do not end a line in server-sent events, but some clients split at them anyway. In JSON they
+# occur only in strings, where they may be escaped.
 LINE_ENDS = {code: f"\\u{code:04x}" for code in (0x85, 0x2028, 0x2029)}
 
 
 class EventEncoder(Protocol):
-    """Turns one answer's events into server-sent events; `heartbeat` is sent in silences."""
+    """Turns one answer's events into server-sent events; `heartbeat` is sent during silences."""
 
     heartbeat: ServerSentEvent
 
@@ -42,7 +42,7 @@ class EventEncoder(Protocol):
 class StreamedAnswer(EventSourceResponse):
     """The response that sends `first` and the rest of `events`, encoded.
 
-    Closes `events` at the end or when the client leaves, even before the first byte.
+    Closes `events` at the end or when the client disconnects, even before the first byte.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class StreamedAnswer(EventSourceResponse):
 
 
 async def _encode_all(encoder: EventEncoder, first: Event, events: Events) -> AsyncIterator[ServerSentEvent]:
-    """Yield all server-sent events of an answer; a failure is the last one."""
+    """Yield all server-sent events of an answer; a failure is sent as the last one."""
     try:
         for sent in (*encoder.begin(), *encoder.encode(first)):
             yield sent
@@ -79,7 +79,7 @@ async def _encode_all(encoder: EventEncoder, first: Event, events: Events) -> As
 
 
 async def first_event(request: Request, events: Events) -> Event:
-    """Wait for the first event, so that an earlier failure is an HTTP status. Closes `events` if there is none."""
+    """Wait for the first event, so that an earlier failure becomes an HTTP status. Closes `events` if there is none."""
     try:
         return await run_while_connected(request, events.__anext__())
     except BaseException:
@@ -88,9 +88,10 @@ async def first_event(request: Request, events: Events) -> Event:
 
 
 async def run_while_connected(request: Request, work: Coroutine[Any, Any, T]) -> T:
-    """Return the result of `work`; cancel it and raise ClientGone as soon as the client leaves.
+    """Return the result of `work`; cancel it and raise ClientGone as soon as the client disconnects.
 
-    FastAPI itself lets a handler run on after its client has left. The request's body must have been read.
+    FastAPI itself lets a handler keep running after its client has disconnected. The request's body must have been
+    read.
     """
     task, gone = asyncio.create_task(work), asyncio.create_task(_wait_for_disconnect(request))
     try:

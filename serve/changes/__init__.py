@@ -1,1 +1,1 @@
-"""Announced changes of pages: the routes that take them, and the runs that index them."""
+"""Announced changes of pages: the routes that accept them, and the runs that index them."""

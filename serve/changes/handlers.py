@@ -1,6 +1,6 @@
-"""Handlers of /v1/collections/{name}/changes: record which pages changed, and say how far they are.
+"""Handlers of /v1/collections/{name}/changes: record which pages changed, and report the progress.
 
-Who may do that, serve/guard has decided. Who indexes them is not known here.
+serve/guard has already checked the permission. Does not know who indexes the pages.
 """
 
 import re
@@ -21,14 +21,14 @@ from serve.api.sessions import check_collection
 from serve.guard.keys import key_of
 from serve.threads import DatabaseThreads
 
-# A merge touches some pages; who rebuilds a site runs `raydex index`.
+# A merge touches some pages; after rebuilding a whole site, run `raydex index`.
 MOST_PAGES = 1_000
 Url = Annotated[str, StringConstraints(min_length=1, max_length=MOST_URL_CHARACTERS, pattern=r"^[^\s\x00]+$")]
 Urls = Annotated[list[Url], Field(max_length=MOST_PAGES), FailFast()]
 
 
 class ChangesIn(BaseModel):
-    """URLs of pages that changed or are new, and of pages that were deleted."""
+    """URLs of changed or new pages, and of deleted pages."""
 
     model_config = ConfigDict(extra="forbid", json_schema_extra=examples_of("ChangesIn"))
 
@@ -37,9 +37,9 @@ class ChangesIn(BaseModel):
 
 
 class AnnouncementOut(BaseModel):
-    """Announced changes: `waiting` for a run, in one that is `running`, `done`, or `failed` with an `error`.
+    """Announced changes: `waiting` for a run, `running`, `done`, or `failed` with an `error`.
 
-    One that waits with an error is tried again. `run` is the last run over these pages.
+    Changes that wait with an error will be retried. `run` is the last run over these pages.
     """
 
     id: int
@@ -60,7 +60,7 @@ class AnnouncementOut(BaseModel):
 
 
 class ChangesRoutes:
-    """The handlers; each answers its route in routes.py. `wake` tells who indexes that there is something to do."""
+    """The handlers, one for each route in routes.py. `wake` notifies the indexer of new work."""
 
     def __init__(self, store: Store, threads: DatabaseThreads, wake: Callable[[], object]) -> None:
         self._store, self._threads, self._wake = store, threads, wake
@@ -81,7 +81,7 @@ class ChangesRoutes:
 
     def _record(self, name: str, changes: ChangesIn, delivery: str | None) -> int:
         pages = PageChanges(tuple(changes.changed), tuple(changes.deleted))
-        self._store.live_index(name)  # of a name that no collection could have there are no settings
+        self._store.live_index(name)  # raises for an impossible name, which has no settings
         settings = self._store.collection_settings(name)
         check_changes(self._store, collection_from({"name": name, **settings}, "stored settings"), pages)
         return self._store.announce(name, pages.changed, pages.deleted, delivery)

@@ -1,7 +1,7 @@
-"""Starts the runs that index announced changes, each in a process of its own.
+"""Starts the runs that index announced changes, each in a separate process.
 
-Where another run holds a collection, its changes wait. What was announced stands in the database: whoever comes after a
-service that died goes on with it.
+If another run holds a collection, its changes wait. Announcements are stored in the database, so after a crash the next
+service continues with them.
 """
 
 import logging
@@ -17,11 +17,11 @@ from serve.settings import Settings
 log = logging.getLogger(__name__)
 
 PROJECT_ROOT = Path(__file__).resolve().parents[2]
-# How often to look whether a collection that was held is free, and for what other replicas recorded.
+# How often to check whether a locked collection is free, and for changes recorded by other replicas.
 BUSY_S, IDLE_S = 1.0, 30.0
 END_S = 5.0
-BUSY = 75  # exit code: another run has taken the collection meanwhile
-LAST_WORDS = 500  # characters of what a run that failed said
+BUSY = 75  # exit code: another run has locked the collection in the meantime
+LAST_WORDS = 500  # maximum characters of a failed run's output to log
 
 
 class ChangeRunner:
@@ -36,12 +36,12 @@ class ChangeRunner:
         self._thread.start()
 
     def wake(self) -> None:
-        """Look at once for changes to index."""
+        """Check for changes at once."""
         self._awake.set()
 
     def close(self) -> None:
-        """End the run in progress; the next service goes on with it."""
-        with self._starting:  # a run begins before this, and is ended, or not at all
+        """End the run in progress; the next service continues it."""
+        with self._starting:  # a run either starts before this and is ended, or does not start
             self._closing.set()
         self._awake.set()
         if child := self._child:
@@ -56,13 +56,13 @@ class ChangeRunner:
                 more = any([row["held"] or self._run(row["collection"]) for row in due])
             except StoreUnavailable:
                 pass
-            except (OSError, UnusableDatabase) as error:  # no memory for a process, say
+            except (OSError, UnusableDatabase) as error:  # for example, no memory for a process
                 log.warning("announced changes wait: %s", error)
             self._awake.wait(BUSY_S if more else IDLE_S)
             self._awake.clear()
 
     def _run(self, collection: str) -> bool:
-        """Run over what is announced of a collection; return whether to look soon for more of it."""
+        """Index a collection's announced changes; return whether to check again soon."""
         command = [sys.executable, "-m", "jobs.reindex", collection, "--announced", "--no-ray"]
         with self._starting:
             if self._closing.is_set():

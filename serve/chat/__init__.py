@@ -1,4 +1,4 @@
-"""A bot of any chat platform: takes messages once, asks the service, keeps the reply up to date.
+"""A bot for any chat platform: takes each message once, asks the service, keeps the reply up to date.
 
-Knows no platform: `channel.Channel` is what one has to bring. Knows neither Ray nor the database.
+Knows no platform: each one implements `channel.Channel`. Knows neither Ray nor the database.
 """

@@ -1,6 +1,6 @@
-"""Answers messages that reach it from a chat platform: once, at once, and to the end.
+"""Answers messages from a chat platform: each once, immediately, and to the end.
 
-A message is answered by one process over all that share an inbox; what a process leaves is answered by the next.
+Among all processes that share an inbox, one answers a message; the next one takes over from a process that ended.
 """
 
 import asyncio
@@ -18,20 +18,20 @@ from serve.chat.reply import HELP, AnswerView, Reply, explain
 
 log = logging.getLogger(__name__)
 
-# A service that is busy or restarting is asked again, as long as that is soon.
+# A busy or restarting service is asked again, if its wait is short.
 MOST_ASKS, LONGEST_WAIT_S = 3, 30.0
-# The answers in progress get that long at the end; Ray Serve kills a replica after 20 s.
+# How long answers in progress may take at shutdown; Ray Serve kills a replica after 20 s.
 END_S = 10.0
-LEFT_OVER_EVERY_S = 15.0  # another process that was killed may have left something
-STALE_S = 3600.0  # what was asked longer ago is not answered after a restart
+LEFT_OVER_EVERY_S = 15.0  # a killed process may have left messages
+STALE_S = 3600.0  # older messages are not answered after a restart
 M = TypeVar("M")
 
 
 class ChatBot(Generic[M]):
-    """Answers the messages of the platform `name`, by asking `service`; `inbox` knows what is answered already.
+    """Answers the messages of the platform `name` by asking `service`; `inbox` knows which are answered already.
 
-    `channel_of` gives the channel of a workspace, None if the bot is not in it; `collection` says which one a
-    question goes to, "" for the service's default.
+    `channel_of` returns the channel of a workspace, None if the bot is not in it. `collection` returns the collection
+    for a question, "" for the service's default.
     """
 
     def __init__(
@@ -47,9 +47,11 @@ class ChatBot(Generic[M]):
         self._tasks: set[asyncio.Task[None]] = set()
 
     def take(self, asked: Asked, *, again: bool = False) -> asyncio.Event | None:
-        """Begin to answer, unless that was done; return what is set once the first reply stands or nothing comes.
+        """Start to answer, unless done already.
 
-        `again` says that the platform has delivered the message before, perhaps to another machine.
+        Return an event that is set once the first reply is posted or none will be.
+
+        `again` means that the platform has delivered the message before, perhaps to another machine.
         """
         if not (taken := self._inbox.take(asked)):
             return None
@@ -58,13 +60,13 @@ class ChatBot(Generic[M]):
         return began
 
     def start(self, work: Coroutine[Any, Any, None]) -> None:
-        """Run `work`, which `serve` waits for at its end."""
+        """Run `work` as a task that shutdown waits for."""
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._done)
 
     async def serve(self, stop: asyncio.Event) -> None:
-        """Answer what other processes have left, until `stop`."""
+        """Answer messages that other processes left behind, until `stop`."""
         while not stop.is_set():
             for taken in list(self._inbox.left_over()):
                 self.start(self._answer(taken, asyncio.Event()))
@@ -72,7 +74,7 @@ class ChatBot(Generic[M]):
                 await asyncio.wait_for(stop.wait(), LEFT_OVER_EVERY_S)
 
     async def end(self) -> None:
-        """Let the answers in progress end; those that take too long are left to the next process."""
+        """Let the answers in progress finish; leave those that take too long to the next process."""
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=END_S)
         for task in (left := list(self._tasks)):
@@ -87,7 +89,7 @@ class ChatBot(Generic[M]):
             log.error("the bot failed", exc_info=error)
 
     async def _answer(self, taken: TakenMessage, began: asyncio.Event, *, again: bool = False) -> None:
-        """Answer a message, to the end; what could not be said is left to the next process."""
+        """Answer a message completely; an undelivered answer is left to the next process."""
         try:
             channel = self._channel_of(taken.asked.team)
             elsewhere = again and not taken.first and channel and await channel.replied(taken.asked)
@@ -103,7 +105,7 @@ class ChatBot(Generic[M]):
         self._inbox.close(taken.asked)
 
     async def _reply(self, channel: Channel[M], taken: TakenMessage, began: asyncio.Event) -> None:
-        """Say at once that the question is heard, and then what the service says."""
+        """Acknowledge the question at once, then show what the service sends."""
         asked = taken.asked
         view = AnswerView(channel.render, self._collection(asked), asked.language)
         show = view.messages if asked.question else lambda: channel.render(Reply(HELP))
@@ -116,13 +118,13 @@ class ChatBot(Generic[M]):
         elif asked.question:
             try:
                 await self._ask(asked, view, live)
-            except Exception as error:  # a fault of ours: the reader must not wait for ever
+            except Exception as error:  # a bug of ours: the reader must not wait forever
                 log.error("the bot failed", exc_info=error)
                 view.fail(say_beside("failed", asked.language))
         await live.finish()
 
     async def _ask(self, asked: Asked, view: AnswerView[M], live: LiveAnswer[M]) -> None:
-        """Ask the service, again if it is busy, and let `view` take what comes."""
+        """Ask the service, again if it is busy, and pass the events to `view`."""
         conversation = f"{self._name}-{asked.conversation}"
         question = {"question": asked.question, "conversation": conversation, "channel": self._name}
         if collection := self._collection(asked):

@@ -1,6 +1,6 @@
 """A message that follows an answer: posted at once, edited as it grows, continued in further ones.
 
-What a chat platform has to bring is a `Channel`.
+A chat platform implements `Channel`.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ from serve.chat.reply import Reply
 
 log = logging.getLogger(__name__)
 
-M = TypeVar("M")  # a message as the platform has it
+M = TypeVar("M")  # a message in the platform's format
 
 
 class ChannelRefused(RuntimeError):
@@ -23,28 +23,28 @@ class ChannelRefused(RuntimeError):
 
 
 class MessageGone(ChannelRefused):
-    """Someone deleted the message or its channel: nothing more is to be shown."""
+    """Someone deleted the message or its channel, so there is nothing more to show."""
 
 
 class Channel(Protocol[M]):
-    """One workspace of a chat platform. Its methods repeat what fails for a while.
+    """One workspace of a chat platform. Its methods retry temporary failures for a while.
 
-    Then they raise ChannelRefused, or OSError where the platform can't be reached.
+    Then they raise ChannelRefused, or OSError if the platform can't be reached.
     """
 
     turns: "WritingTurns"
 
     def render(self, reply: Reply) -> list[M]:
-        """Return the messages that show `reply`: as many as the platform's limits ask for, at least one."""
+        """Return the messages that show `reply`: at least one, and as many as the platform's limits require."""
 
     async def write(self, asked: Asked, part: int, message: M, id: str = "") -> str:
-        """Post `message` as one part of the reply, or edit the message `id` to be it; return the id that it has."""
+        """Post `message` as one part of the reply, or replace the message `id` with it; return its id."""
 
     async def delete(self, asked: Asked, id: str) -> None:
         """Delete a message."""
 
     async def replied(self, asked: Asked) -> bool:
-        """Return whether another process, on another machine, has replied; False if that can't be known."""
+        """Return whether another process, on another machine, has replied; False if that is unknown."""
 
 
 class Turns:
@@ -62,7 +62,7 @@ class Turns:
 
 
 class WritingTurns:
-    """Keeps writes of a workspace apart: `channel_s` seconds in a channel, `edits_s` between unfinished answers."""
+    """Spaces out writes to a workspace: `channel_s` seconds per channel, `edits_s` between unfinished answers."""
 
     def __init__(self, channel_s: float, edits_s: float) -> None:
         self._channel_s, self._edits = channel_s, Turns(edits_s)
@@ -73,16 +73,16 @@ class WritingTurns:
         await asyncio.sleep(self._edits.book())
 
     async def write(self, channel: str, *, at_once: bool = False) -> None:
-        """Wait until something may be written in `channel`; `at_once` only keeps the next one waiting."""
+        """Wait until something may be written in `channel`; with `at_once`, only delay the next write."""
         wait = self._channels.setdefault(channel, Turns(self._channel_s)).book()
         if not at_once:
             await asyncio.sleep(wait)
 
 
 class LiveAnswer(Generic[M]):
-    """Keeps the messages of a channel as `show` says: soon after each `changed`, and exactly after `finish`.
+    """Keeps the messages of a channel in sync with `show`: soon after each `changed`, and exactly after `finish`.
 
-    `first` is the message to edit, where an earlier process has posted it.
+    `first` is the message to edit, if an earlier process has posted it.
     """
 
     def __init__(self, channel: Channel[M], asked: Asked, show: Callable[[], list[M]], first: str = "") -> None:
@@ -98,19 +98,19 @@ class LiveAnswer(Generic[M]):
         return self._posted[0][0] if self._posted else ""
 
     async def begin(self) -> None:
-        """Post the first message at once, and follow the changes. Raises as Channel.write."""
+        """Post the first message at once, and follow the changes. Raises the errors of Channel.write."""
         await self._channel.turns.write(self._asked.channel, at_once=True)
         if not self._posted:
             await self._write(0)
         self._follower = asyncio.create_task(self._follow())
 
     def changed(self) -> None:
-        """Say that there is something new to show."""
+        """Signal that there is something new to show."""
         self._change.set()
 
     async def finish(self) -> None:
-        """Show the last state, whatever waits that takes. Raises as Channel.write."""
-        async with self._writing:  # a write that has begun is not torn: it may have reached the platform
+        """Show the final state, however long it has to wait. Raises the errors of Channel.write."""
+        async with self._writing:  # let a started write finish: it may have reached the platform
             if self._follower:
                 self._follower.cancel()
         await self._bring_up_to_date()
@@ -126,11 +126,14 @@ class LiveAnswer(Generic[M]):
             try:
                 async with self._writing:
                     await self._bring_up_to_date()
-            except (ChannelRefused, OSError) as error:  # the next change may succeed; the end is tried in any case
+            except (
+                ChannelRefused,
+                OSError,
+            ) as error:  # the next change may succeed; the final state is tried in any case
                 log.warning("an edit failed: %s", error)
 
     async def _bring_up_to_date(self) -> None:
-        """Edit the messages that differ from what is to be shown, and post those that are missing."""
+        """Edit the messages that differ from `show`, and post the missing ones."""
         part = 0
         while part < len(shown := self._show()) and not self._gone:
             if part < len(self._posted) and self._posted[part][1] == shown[part]:

@@ -1,4 +1,4 @@
-"""A bot as a command: it serves until Ctrl-C, or ends once everything was checked."""
+"""A bot as a command: it serves until Ctrl-C, or exits after checking everything."""
 
 import asyncio
 import logging
@@ -18,15 +18,15 @@ OWN_SERVICE = "http://127.0.0.1:8000"
 
 
 class Run(Protocol):
-    """Serves until `stop`, with the settings of the environment; returns whether the service was well."""
+    """Serves until `stop`, with the settings of the environment; returns whether the service works."""
 
     def __call__(self, stop: asyncio.Event, *, say: Say, only_check: bool) -> Awaitable[bool]: ...
 
 
 def run_command(name: str, words: list[str], run: Run) -> int:
-    """Run the bot `name` until interrupted, or with the word `check` until it was checked.
+    """Run the bot `name` until interrupted, or with the argument `check` only check it.
 
-    Exit codes: 0 stopped, 1 failed, 2 a setting or a token is not valid.
+    Exit codes: 0 stopped, 1 failed, 2 invalid setting or token.
     """
 
     def say(message: str) -> None:
@@ -45,7 +45,7 @@ def run_command(name: str, words: list[str], run: Run) -> int:
 
 
 def own_service(home: Path) -> str:
-    """Return the URL of the service that runs from `home`, else that of the default port."""
+    """Return the URL of the service that runs from `home`, or else the default URL."""
     return next((one.url for one in find_services(home)), OWN_SERVICE)
 
 

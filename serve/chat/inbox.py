@@ -1,8 +1,8 @@
-"""Which messages were taken to be answered, so that each is answered once, and by someone.
+"""Tracks which messages are taken, so that each is answered exactly once.
 
-A platform delivers a message again if it saw no acknowledgement, to this process or another one. A file for each
-message says who has it: a lock on it lasts as long as its process, its text as long as the answer is not complete. So
-what a killed process has left is found and answered. Without a folder all this holds within one process.
+A platform that saw no acknowledgement delivers a message again, to this process or another one. Each message has a
+file. Its process holds a lock on the file, and the file has the message's text until the answer is complete. So another
+process can find and answer the messages of a killed one. Without a folder, this works only within one process.
 """
 
 import fcntl
@@ -20,7 +20,7 @@ from serve.chat.question import Asked
 
 log = logging.getLogger(__name__)
 
-# Slack delivers a message again for about an hour; a day is far beyond that, and a small folder.
+# Slack redelivers a message for about an hour; a day is far longer, and the folder stays small.
 KEEP_S = 24 * 3600.0
 SWEEP_EVERY_S = 3600.0
 ANSWERED = "{}"
@@ -28,7 +28,7 @@ ANSWERED = "{}"
 
 @dataclass(frozen=True, slots=True)
 class TakenMessage:
-    """A message to answer; `first` is the reply that an earlier process began, "" if there is none."""
+    """A message to answer; `first` is the reply that an earlier process started, "" if there is none."""
 
     asked: Asked
     first: str = ""
@@ -36,16 +36,16 @@ class TakenMessage:
 
 
 class Inbox:
-    """Hands out each message once, over all processes that use `folder`."""
+    """Hands out each message once among all processes that use `folder`."""
 
     def __init__(self, folder: Path | None) -> None:
         self._folder = _prepared(folder)
         self._held: dict[str, TextIOWrapper] = {}
-        self._seen: dict[str, None] = {}  # in the order of arrival
+        self._seen: dict[str, None] = {}  # in order of arrival
         self._swept = -math.inf
 
     def take(self, asked: Asked) -> TakenMessage | None:
-        """Return a message to answer it; None if it is answered, or being answered."""
+        """Return a message to answer; None if it is answered, or being answered."""
         if asked.id in self._seen:
             return None
         self._see(asked.id)
@@ -57,7 +57,7 @@ class Inbox:
             file = open(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600), "r+")  # noqa: PTH123, SIM115
         except FileExistsError:
             return self._take_over(path)
-        except OSError as error:  # a full disk must not keep a question from its answer
+        except OSError as error:  # a full disk must not prevent an answer
             log.warning("a restart may answer a message twice: %s", error)
             return TakenMessage(asked)
         fcntl.flock(file, fcntl.LOCK_EX)
@@ -66,37 +66,37 @@ class Inbox:
         return TakenMessage(asked)
 
     def note(self, asked: Asked, first: str) -> None:
-        """Note the first message of the answer in progress."""
+        """Store the id of the first message of the answer in progress."""
         self._write(asked.id, json.dumps({"asked": asdict(asked), "first": first}))
 
     def close(self, asked: Asked) -> None:
-        """Note that a message is answered, and forget its text."""
+        """Mark a message as answered, and delete its text."""
         self._write(asked.id, ANSWERED)
         if file := self._held.pop(asked.id, None):
             file.close()
 
     def left_over(self) -> Iterator[TakenMessage]:
-        """Yield the messages whose process ended before they were answered; this process has them then."""
+        """Yield messages whose process ended before answering them, and take them over."""
         for path in sorted(self._folder.glob("*.json")) if self._folder else []:
             if path.stem not in self._seen and (taken := self._take_over(path)):
                 self._see(taken.asked.id)
                 yield taken
 
     def release(self) -> None:
-        """Leave what is not answered to other processes."""
+        """Leave unanswered messages to other processes."""
         for file in self._held.values():
             file.close()
         self._held.clear()
 
     def _take_over(self, path: Path) -> TakenMessage | None:
-        """Return the message of a file that no process holds and that is not answered."""
+        """Return the message in a file that no process has locked and that is not answered."""
         try:
             file = path.open("r+")
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             age_s = time.time() - path.stat().st_mtime
             body = json.loads(file.read() or ANSWERED)
             taken = TakenMessage(Asked(**body["asked"]), str(body["first"]), age_s) if body else None
-        except (OSError, ValueError, KeyError, TypeError):  # another has it, or it is no file of ours
+        except (OSError, ValueError, KeyError, TypeError):  # another process has it, or it is not our file
             return None
         if taken is None:
             file.close()
@@ -121,7 +121,7 @@ class Inbox:
             self._seen.pop(next(iter(self._seen)))
 
     def _sweep(self) -> None:
-        """Delete the files of long ago."""
+        """Delete old files."""
         if self._folder is None or time.monotonic() - self._swept < SWEEP_EVERY_S:
             return
         self._swept = time.monotonic()

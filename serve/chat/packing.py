@@ -6,17 +6,17 @@ from dataclasses import dataclass
 
 FENCE = "```"
 _FENCES = 2 * len(f"{FENCE}\n")
-# What must not be cut: a link, an escaped character. Then spaces, words, single characters.
-# A word that is too long is cut before an escaped character rather than within it.
+# Tokens that must not be cut: links and escaped characters. Then spaces, words, single characters.
+# A word that is too long is cut before an escaped character, not inside it.
 _TOKEN = re.compile(r"<[^<>]*>|&\w{2,4};|\n+|[^\S\n]+|[^\s<&]+|.", re.DOTALL)
 _CHARACTER = re.compile(r"&\w{2,4};|.", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
 class Fragment:
-    """Marked up text that should stay in one piece; of code, the escaped lines without their fence.
+    """Marked-up text that should stay in one piece; for code, the escaped lines without their fence.
 
-    `gap` is what stands before it, after another fragment.
+    `gap` is the separator before it, after another fragment.
     """
 
     text: str
@@ -29,7 +29,7 @@ class Fragment:
 
 
 def pack(fragments: Iterable[Fragment], most: int) -> list[str]:
-    """Return texts of up to `most` characters; a fragment is only split if it has more."""
+    """Return texts of up to `most` characters; a fragment is split only if it is longer."""
     pieces: list[str] = []
     for fragment in _with_headings(fragments, most):
         text = str(fragment)
@@ -41,7 +41,7 @@ def pack(fragments: Iterable[Fragment], most: int) -> list[str]:
 
 
 def _with_headings(fragments: Iterable[Fragment], most: int) -> Iterator[Fragment]:
-    """Yield each heading together with what follows it, where a piece can hold both."""
+    """Yield each heading together with the following fragment, if both fit into a piece."""
     waiting: Fragment | None = None
     for fragment in fragments:
         if waiting is None:
@@ -59,7 +59,7 @@ def _with_headings(fragments: Iterable[Fragment], most: int) -> Iterator[Fragmen
 
 
 def split(fragment: Fragment, most: int) -> list[str]:
-    """Return a long fragment as several texts: code at its line ends, each with a fence; the rest between words."""
+    """Return a long fragment as several texts: code at line ends, each with a fence; other text between words."""
     if fragment.code:
         parts = _cut(fragment.text.splitlines(True), most - _FENCES)
         return [str(Fragment(part.strip("\n"), code=True)) for part in parts]
@@ -67,7 +67,7 @@ def split(fragment: Fragment, most: int) -> list[str]:
 
 
 def _cut(tokens: Iterable[str], most: int) -> Iterator[str]:
-    """Join tokens to texts of at most `most` characters; a token with more is cut between characters."""
+    """Join tokens into texts of at most `most` characters; a longer token is cut between characters."""
     text = ""
     for token in tokens:
         for part in [token] if len(token) <= most else _cut(_CHARACTER.findall(token), most):

@@ -1,4 +1,4 @@
-"""A question that someone asked in a chat, and its place there."""
+"""A question asked in a chat, with its place there."""
 
 import hashlib
 from dataclasses import dataclass
@@ -22,17 +22,17 @@ class Asked:
 
     @property
     def id(self) -> str:
-        """The id of the message, the same however often and to whichever process the platform delivers it."""
+        """The id of the message, the same for every delivery to any process."""
         return _digest("message", self.team, self.channel, self.ts)
 
     @property
     def language(self) -> str:
-        """The language of what is said beside the answer: the question's, as the service finds it, else English."""
+        """The language of text around the answer: the question's, as the service detects it, else English."""
         return choose_language(find_language(self.question))
 
     @property
     def conversation(self) -> str:
-        """The id of the thread's conversation: derived, so that nothing needs to be kept for a follow-up."""
+        """The id of the thread's conversation: derived, so that a follow-up needs no stored state."""
         return _digest("thread", self.team, self.channel, self.thread)
 
 

@@ -1,4 +1,4 @@
-"""An answer while it comes and when it is whole, as any chat platform can write it."""
+"""An answer in progress or complete, in a form that any chat platform can write."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,11 +10,11 @@ from pipelines.text.languages import ENGLISH, say_beside
 from pipelines.text.phrases import read_table
 from pipelines.text.remarks import make_remarks
 
-MOST_SOURCES = 10  # more help nobody; the page has them all
-CLOSEST = 3  # sections that are named while a model reads them, or beside the sources
+MOST_SOURCES = 10  # more do not help; the page has them all
+CLOSEST = 3  # sections listed while a model reads them, or next to the sources
 WORTH_SAYING_S = 2.0  # a shorter wait needs no message
 HELP: str = read_table("serve.chat.texts")["help"]
-# The kinds of failures with advice that holds in a chat, and those that pass; a reader can mend neither key nor index.
+# Failures with advice that applies in a chat, and temporary failures. A reader can't fix keys or indexes.
 ADVISED, PASSING = frozenset(("cut", "rate", "too_long")), frozenset(("model", "unavailable", "unreachable"))
 WAITS = {"loading": "loading_index", "thinking": "thinking"}
 NOT_SET_UP = frozenset(("no_key", "bad_key", "no_index"))
@@ -24,7 +24,7 @@ M = TypeVar("M")
 
 @dataclass(frozen=True, slots=True)
 class NamedSection:
-    """A section that a reply leads to; `n` is its number in the text, 0 for none."""
+    """A section that a reply links to; `n` is its number in the text, 0 for none."""
 
     url: str
     title: str
@@ -34,11 +34,11 @@ class NamedSection:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What is to be shown of an answer; `text` is Markdown, all other texts are plain.
+    """The content to show for an answer; `text` is Markdown, all other strings are plain text.
 
-    `links` has the URLs of the numbers in brackets of the text, `found` the sections that a model reads now, or those
-    that were found beside the sources, and `rated` is the id of the answer to rate, "" for none. What stands beside
-    the text is in `language`.
+    `links` maps the numbers in brackets to URLs. `found` are the sections that a model reads now, or those that were
+    found in addition to the sources. `rated` is the id of the answer to rate, "" for none. Text around the answer is in
+    `language`.
     """
 
     text: str = ""
@@ -47,18 +47,18 @@ class Reply:
     failure: str = ""
     writing: bool = False
     found: Sequence[NamedSection] = ()
-    heading: str = ""  # of the sources
+    heading: str = ""  # heading of the sources
     sources: Sequence[NamedSection] = ()
-    more: int = 0  # sources that are not named
+    more: int = 0  # number of sources not listed
     notes: Sequence[str] = ()
     rated: str = ""
 
 
 class AnswerView(Generic[M]):
-    """Takes the events of a stream and gives the messages that show what has come so far.
+    """Receives the events of a stream and returns the messages that show the answer so far.
 
-    `render` writes a reply as messages; `collection` is the one that is asked, "" for the service's default. What is
-    said beside the answer is in `language`.
+    `render` writes a reply as messages. `collection` is the collection being asked, "" for the service's default. Text
+    around the answer is in `language`.
     """
 
     def __init__(self, render: Callable[[Reply], list[M]], collection: str = "", language: str = ENGLISH) -> None:
@@ -70,7 +70,7 @@ class AnswerView(Generic[M]):
         self._shown: list[M] | None = None
 
     def take(self, name: str, data: Mapping[str, Any]) -> None:
-        """Take one event of /query/stream."""
+        """Handle one event of /query/stream."""
         self._shown = None
         match name:
             case "hits":
@@ -83,21 +83,21 @@ class AnswerView(Generic[M]):
                 self._answer = data
 
     def fail(self, why: str) -> None:
-        """Say, after what has come, why no more comes."""
+        """Show, after the text so far, why no more follows."""
         self._failure, self._shown = why, None
 
     def wait(self, why: str) -> None:
-        """Begin again: say what is waited for."""
+        """Start over, and show the reason for waiting."""
         self._hits, self._text, self._status, self._shown = (), "", why, None
 
     def messages(self) -> list[M]:
-        """Return what to show now."""
+        """Return the messages to show now."""
         if self._shown is None:
             self._shown = self._render(self.reply())
         return self._shown
 
     def reply(self) -> Reply:
-        """Return what to show now, as no platform in particular writes it."""
+        """Return the content to show now, independent of the platform."""
         if self._answer is not None:
             return self._whole(self._answer)
         if self._text.strip() or self._failure:
@@ -106,7 +106,7 @@ class AnswerView(Generic[M]):
         return Reply(doing, self._language, found=_closest(self._hits))
 
     def _whole(self, answer: Mapping[str, Any]) -> Reply:
-        """Return the reply of a whole answer: with its sources, how sure it is, and the id to rate."""
+        """Return the reply for a complete answer: with its sources, its confidence, and the id to rate."""
         citations, known = answer["citations"], answer.get("known", True)
         named = [] if answer.get("form") == RESULTS else citations  # results name themselves
         return Reply(
@@ -125,7 +125,7 @@ class AnswerView(Generic[M]):
         )
 
     def _describe(self, status: Mapping[str, Any]) -> str:
-        """Return in words what is under way; "" if that is not worth saying."""
+        """Describe the current stage; "" if it is not worth showing."""
         if status["stage"] in WAITS:
             return say_beside(WAITS[status["stage"]], self._language)
         seconds = status.get("seconds")
@@ -138,7 +138,7 @@ class AnswerView(Generic[M]):
 
 
 def explain(error: AskFailed, language: str) -> str:
-    """Return why the service did not answer, and what to do, as a reader of a chat needs it."""
+    """Return why the service did not answer, and what to do, for a reader in a chat."""
     if error.kind in ADVISED:
         most = [say_beside("too_long_most", language, most=error.limit)] if error.limit else []
         why = " ".join([*most, say_beside(f"{error.kind}_why", language)])
@@ -156,7 +156,7 @@ def _closest(hits: Sequence[Mapping[str, Any]]) -> list[NamedSection]:
 
 
 def _links(sources: Sequence[Mapping[str, Any]]) -> dict[int, str]:
-    """Return the URL of each number: of citations by their own, of hits by their place."""
+    """Return the URL of each number: citations have numbers, hits count from 1."""
     return {int(source.get("n", place)): str(source["source"]) for place, source in enumerate(sources, 1)}
 
 

@@ -1,4 +1,4 @@
-"""Runs a bot in a thread of its own, as a deployment does, and checks the service that it asks."""
+"""Runs a bot in a separate thread, as a deployment does, and checks the service that it asks."""
 
 import asyncio
 import contextlib
@@ -12,12 +12,12 @@ from pipelines.service_client import AskFailed, ServiceClient
 log = logging.getLogger(__name__)
 
 Say = Callable[[str], None]
-AGAIN_S = 60.0  # between attempts to start, where the platform refuses a token or can't be reached
-CLOSE_S = 15.0  # a little more than the bot takes to end
+AGAIN_S = 60.0  # between attempts to start, if the platform refuses a token or can't be reached
+CLOSE_S = 15.0  # a little more than the bot needs to end
 
 
 class ChatRefused(ValueError):
-    """The platform's settings can't be used, or it refuses them; the message says what to do."""
+    """The platform's settings are invalid, or it refuses them; the message says what to do."""
 
 
 class ChatUnreachable(RuntimeError):
@@ -25,9 +25,9 @@ class ChatUnreachable(RuntimeError):
 
 
 class BackgroundBot:
-    """The bot `name` in a thread. It starts again where the platform refused it, since that may be mended there.
+    """The bot `name` in a thread. It restarts after a refusal, because the cause may be fixed on the platform.
 
-    `run` serves until the event that it is given.
+    `run` serves until the given event is set.
     """
 
     def __init__(self, name: str, run: Callable[[asyncio.Event], Coroutine[Any, Any, object]]) -> None:
@@ -42,7 +42,7 @@ class BackgroundBot:
             raise RuntimeError(f"the {self._name} bot has ended: its log says why")
 
     def close(self) -> None:
-        """End it; answers in progress have a few seconds."""
+        """End it; answers in progress have a few seconds to finish."""
         if self._thread.is_alive():
             self._loop.call_soon_threadsafe(self._stop.set)
             self._thread.join(CLOSE_S)
@@ -61,7 +61,10 @@ class BackgroundBot:
 
 
 async def check_service(service: ServiceClient, collections: Set[str], say: Say) -> bool:
-    """Say what would keep questions to `collections` from being answered now; it may be mended while the bot runs."""
+    """Report problems that keep questions to `collections` from being answered now.
+
+    They may be fixed while the bot runs.
+    """
     try:
         published = {row["name"] for row in await service.collections() if row.get("index") is not None}
     except AskFailed as error:

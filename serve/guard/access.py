@@ -1,6 +1,6 @@
-"""Decides what each path needs: nothing, the scope ask, query, changes or admin.
+"""Decides the scope that each path needs: none, ask, query, changes or admin.
 
-A path that is not listed needs query: a new route is closed to readers until it is listed here.
+A path that is not listed needs query, so a new route is closed to readers until it is listed here.
 """
 
 import re
@@ -12,7 +12,7 @@ from starlette.types import Scope
 from pipelines.store import ASK, CHANGES
 
 SESSION_PATH, READY_PATH = "/session", "/health/ready"
-# The pages with their files, and health: who may ask is decided where a page asks. Under .well-known there is nothing:
+# The pages with their files, and health: permission is checked when a page asks. Under .well-known there is nothing, so
 # clients that look there for a way to sign in learn that there is none.
 OPEN = re.compile(r"/|/health|/health/ready|/web/.*|/widget\.js|/a/[^/]+|/\.well-known/.*|/insights")
 READING = re.compile(
@@ -20,14 +20,14 @@ READING = re.compile(
     r"|/mcp|(/collections/[^/]+)?/llms(-full)?\.txt"
 )
 ANNOUNCING = re.compile(r"/v1/collections/[^/]+/changes(/[^/]+)?")
-# These make an answer, or read all pages, which costs the most; all other requests of readers are light.
+# These produce an answer or read all pages, which costs the most; all other reader requests are light.
 ANSWERING = re.compile(r"/query|/query/stream|/stream|/mcp|(/collections/[^/]+)?/llms-full\.txt")
-# These look something up or write it down: however many there are, they keep no question waiting.
+# These look something up or record it; even many of them never delay a question.
 QUICK = re.compile(rf"/session|/feedback|/clicks|/answers/.*|{ANNOUNCING.pattern}")
 
 
 def is_open(path: str, query: bytes = b"") -> bool:
-    """Return whether anyone may ask for `path`, from anywhere; whether a collection exists is for who may ask it."""
+    """Return whether `path` is open to anyone; asking about a collection needs permission for it."""
     return bool(OPEN.fullmatch(path)) and (path != READY_PATH or not query)
 
 
@@ -41,11 +41,11 @@ def scope_of(path: str) -> str:
 
 
 def is_question(method: str, path: str) -> bool:
-    """Return whether a request makes the service search, or write an answer."""
+    """Return whether a request makes the service search or write an answer."""
     return method == "POST" and not QUICK.fullmatch(path)
 
 
 def is_served(routes: Sequence[BaseRoute], scope: Scope) -> bool:
-    """Return whether a route answers a path, by any method, with a slash at its end or without."""
+    """Return whether a path has a route, for any method, with or without a trailing slash."""
     bare = {**scope, "path": scope["path"].rstrip("/") or "/"}
     return any(route.matches(one)[0] is not Match.NONE for route in routes for one in (scope, bare))

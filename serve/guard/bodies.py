@@ -1,6 +1,6 @@
-"""ASGI middleware that reads a request's body, bounded in size and time, before the application.
+"""ASGI middleware that reads a request's body, limited in size and time, before the application.
 
-Pure ASGI, as in keys.py. The proxy uses it too: it imports as little of the service as it can.
+Pure ASGI, like keys.py. The proxy uses it too, so it imports as little of the service as possible.
 """
 
 import asyncio
@@ -11,17 +11,17 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from serve.failure import Failure
 
-# A question of 100,000 characters of four bytes each, with its conversation.
+# Enough for a question of 100,000 characters of four bytes each, with its conversation.
 MOST_BODY_BYTES = 1_000_000
-# Longer than a slow connection needs for that many bytes; a sender of one byte a minute is cut off.
+# Longer than a slow connection needs for that many bytes; a sender of one byte per minute is cut off.
 BODY_TIMEOUT_S = 30.0
 CLOSE = {"Connection": "close"}
 
 
 class BodyLimit:
-    """Reads a request's body of up to `most` bytes before the application does; a larger one is answered with 413.
+    """Reads a request's body of up to `most` bytes before the application does; answers 413 to a larger one.
 
-    Bytes are counted as they come; Content-Length is only believed if it exceeds the limit.
+    Bytes are counted as they arrive; Content-Length is trusted only if it exceeds the limit.
     """
 
     def __init__(self, app: ASGIApp, most: int = MOST_BODY_BYTES, timeout_s: float = BODY_TIMEOUT_S) -> None:
@@ -48,12 +48,12 @@ class BodyLimit:
         await failure.response(scope)(scope, receive, send)
 
     async def _body(self, scope: Scope, receive: Receive) -> bytes:
-        """Return the whole body. Raises TimeoutError."""
+        """Return the complete body. Raises TimeoutError."""
         async with asyncio.timeout(self._timeout_s):
             return await self._read(scope, receive)
 
     async def _read(self, scope: Scope, receive: Receive, grown: Callable[[int], None] = lambda size: None) -> bytes:
-        """Read the whole body; `grown` is called with its bytes so far."""
+        """Read the complete body; `grown` is called with the number of bytes so far."""
         length = Headers(scope=scope).get("content-length", "")
         if length.isascii() and length.isdigit() and int(length[:20]) > self._most:
             raise _TooLarge
@@ -71,15 +71,15 @@ class BodyLimit:
 
 
 class _SenderLeft(Exception):
-    """The client left before its request was complete."""
+    """The client disconnected before its request was complete."""
 
 
 class _TooLarge(Exception):
-    """The body has more bytes than the service reads."""
+    """The body is larger than the service accepts."""
 
 
 def replay(body: bytes, receive: Receive) -> Receive:
-    """Return a `receive` that gives `body`, and then waits until the client leaves, whatever else it sends."""
+    """Return a `receive` that returns `body`, then waits until the client disconnects, ignoring other messages."""
     given = False
 
     async def again() -> Message:

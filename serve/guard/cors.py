@@ -1,7 +1,8 @@
-"""ASGI middleware that lets pages of origins that the operator named read replies (CORS).
+"""ASGI middleware that lets pages of allowed origins read replies (CORS).
 
-Origins of the setting `cors_origins` may everywhere, those that a publishable key is bound to where readers ask. A
-browser's preflight brings no key, so that all valid keys' origins count; the key itself is checked with the request.
+Origins in the setting `cors_origins` are allowed everywhere; origins that a publishable key is bound to, on the paths
+for readers. A browser's preflight carries no key, so the origins of all valid keys count; the key itself is checked
+with the request.
 """
 
 import math
@@ -21,16 +22,16 @@ from serve.guard.origin import origin_of
 from serve.telemetry import REQUEST_ID, TRACE_ID
 from serve.threads import DatabaseThreads
 
-# As long as a key is cached (see keys.py).
+# Same as the cache time of keys (see keys.py).
 CACHE_S = 5.0
 RENEW = "X-Raydex-Renew"
-# Names what a request to /v1 asked for and did not get (see api/openai).
+# Lists ignored options of a request to /v1 (see api/openai).
 IGNORED = "X-Raydex-Ignored"
 SENT = ("Authorization", "Content-Type", "traceparent", REQUEST_ID, RENEW)
 PREFLIGHT = {"Access-Control-Allow-Methods": "GET, POST, DELETE", "Access-Control-Max-Age": "600"}
 READABLE = f"{REQUEST_ID}, {TRACE_ID}, Retry-After, RateLimit-Limit, RateLimit-Remaining, RateLimit-Reset, {IGNORED}"
-# Under it, clients of others send headers of their own, such as x-stainless-os: all may, as no header but the key's
-# means anything there. What proxies say of an address is not a page's to say.
+# Under this path, third-party clients send their own headers, such as x-stainless-os. All are allowed, because only the
+# key's header has a meaning there. A page may not send proxy headers about an address.
 CLIENTS_PATH = "/v1/"
 HEADER_NAME = re.compile(r"[a-z0-9!#$%&'+.^_`|~-]{1,100}")
 OF_PROXIES = re.compile(r"x-forwarded-.*|forwarded|proxy-.*|sec-.*|x-real-ip|.*-client-ip|cf-connecting-ip|cookie|host")
@@ -38,7 +39,7 @@ MOST_HEADERS = 50
 
 
 class BoundOrigins:
-    """The origins of all valid publishable keys, read from the store every few seconds."""
+    """The origins of all valid publishable keys, reloaded from the store every few seconds."""
 
     def __init__(self, store: Store, threads: DatabaseThreads) -> None:
         self._store, self._threads = store, threads
@@ -46,7 +47,7 @@ class BoundOrigins:
         self._until = -math.inf
 
     async def contain(self, origin: str) -> bool:
-        """Return whether a key is bound to `origin`; while the database is away, whether one was."""
+        """Return whether a key is bound to `origin`; uses the last known origins while the database is unavailable."""
         if time.monotonic() >= self._until:
             try:
                 self._origins = await self._threads.run(self._store.bound_origins)
@@ -57,9 +58,10 @@ class BoundOrigins:
 
 
 class CrossOrigin:
-    """Answers preflights, and puts CORS headers on replies, refusals too, to pages of `named` and of `bound` origins.
+    """Answers preflights, and adds CORS headers to replies for pages of `named` and `bound` origins.
 
-    No reply is for every origin (`*`), and none allows credentials: a key is in a header that the page must know.
+    Refusals get them too. No reply allows every origin (`*`), and none allows credentials: a key is in a header that
+    the page must know.
     """
 
     def __init__(self, app: ASGIApp, bound: BoundOrigins | None = None, named: Collection[str] = ()) -> None:
@@ -88,7 +90,7 @@ class CrossOrigin:
 
 
 def _preflight(scope: Scope) -> dict[str, str]:
-    """Return what a page may send to a path, for an answer to its preflight."""
+    """Return the headers that allow a page's request, for the reply to its preflight."""
     if not path_of(scope).startswith(CLIENTS_PATH):
         return {**PREFLIGHT, "Access-Control-Allow-Headers": ", ".join(SENT), "Vary": "Origin"}
     asked = Headers(scope=scope).get("access-control-request-headers", "").lower().split(",")

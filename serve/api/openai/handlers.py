@@ -1,7 +1,7 @@
 """Handlers of OpenAI's API: collections are models, a chat completion is a cited answer.
 
-The `openai` client works against it unchanged. Everything that OpenAI's format has no field for stands in one key,
-`raydex`: options in a request, sources in a reply.
+The `openai` client works with it unchanged. Everything that has no field in OpenAI's format is in the key `raydex`:
+options in a request, sources in a reply.
 """
 
 import asyncio
@@ -35,12 +35,12 @@ from serve.api.stream import StreamedAnswer, first_event, make_event
 from serve.guard.cors import IGNORED
 from serve.threads import DatabaseThreads
 
-MOST_NAMED = 20  # models in an error, fields in a header: enough to see a misspelt name
+MOST_NAMED = 20  # models in an error, fields in a header: enough to spot a misspelled name
 PLAIN_NAME = re.compile(r"[\w.-]{1,64}", re.ASCII)
 
 
 class OpenAIRoutes:
-    """The handlers; each answers its route in routes.py. `sources` applies where a request does not say."""
+    """The handlers, one for each route in routes.py. `sources` applies if a request does not say."""
 
     def __init__(
         self,
@@ -101,7 +101,7 @@ class OpenAIRoutes:
         return schemas.EmbeddingsOut(data=rows, model=body.model, usage={"prompt_tokens": read, "total_tokens": read})
 
     async def _no_model(self, model: str) -> NoLiveIndex:
-        """Return the error of a model that does not exist, with the names of those that do."""
+        """Return the error for an unknown model, with the names of the known ones."""
         names = [row["name"] for row in await self._published()]
         more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
         there_are = f"the models are {', '.join(names[:MOST_NAMED])}{more}" if names else "nothing is published yet"
@@ -119,7 +119,7 @@ def _model(name: str, row: Mapping[str, Any]) -> schemas.ModelOut:
 
 @dataclass(frozen=True)
 class ChatRequest:
-    """A request, where its sources stand, and about how many tokens its messages have."""
+    """A request, the place for its sources, and the estimated tokens of its messages."""
 
     body: schemas.ChatIn
     place: SourcesPlace
@@ -141,19 +141,19 @@ def _completion(answer: Answer, inquiry: Inquiry, asked: ChatRequest) -> schemas
 
 
 def _ignored_header(names: Iterable[str]) -> dict[str, str]:
-    """Return the header that names what was ignored; a client chooses the names, so that only plain ones are said."""
+    """Return the header that lists ignored fields; clients choose the names, so only plain ones are included."""
     plain = [name for name in names if PLAIN_NAME.fullmatch(name)][:MOST_NAMED]
     return {IGNORED: ", ".join(plain)} if plain else {}
 
 
 def _below(answer: Answer, writer: SourceWriter, place: SourcesPlace) -> str:
-    """Return what stands below the text for clients that show the text alone: who wrote it, the sources."""
+    """Return the text below the answer for clients that show only text: its author and the sources."""
     label = BY_PERSON if answer.written_by == "person" and place != "key" else ""
     return label + writer.list_sources(answer.citations)
 
 
 def _sources(answer: Answer, conversation: str, asked: ChatRequest) -> dict[str, Any]:
-    """Return the reply's `raydex`: the reply of /query without the text and the hits, and what had no effect."""
+    """Return the reply's `raydex`: the reply of /query without the text and the hits, and the ignored fields."""
     whole = AnswerOut.of(answer, conversation).model_dump(exclude_unset=True)
     kept = {name: value for name, value in whole.items() if name not in ("answer", "hits", "question", "timings")}
     return {**kept, **({"ignored": asked.body.ignored} if asked.body.ignored else {})}
@@ -170,7 +170,7 @@ def _estimate(texts: Sequence[str]) -> int:
 
 
 class ChatChunks:
-    """Encodes one answer as OpenAI's chunks. The format can't take a void text back: the new text follows below it."""
+    """Encodes one answer as OpenAI's chunks. The format can't retract text: the new text follows below it."""
 
     heartbeat = ServerSentEvent(comment="still here", sep="\n")
 

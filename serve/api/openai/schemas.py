@@ -22,23 +22,23 @@ from serve.api.requests import (
 
 # This model stands for the default collection: the service's setting, or the only collection.
 DEFAULT_MODEL = "raydex"
-# OpenAI takes as many in one request.
+# OpenAI's limit per request.
 MOST_INPUTS = 2048
 # The types of message parts with text: of chat completions, and of the Responses API, which some clients mix in.
 TEXT_PARTS = frozenset({"text", "input_text", "output_text"})
 
-# The messages of a background task that a model is sent, and the roles that every model knows.
+# Roles of a background task's messages, mapped to the roles that every model knows.
 ROLES: dict[str, Role] = {"system": "system", "developer": "system", "user": "user", "assistant": "assistant"}
 
 # ---------------------------------------------------------------------------------------------- requests
 
 
-# What was said before must not refuse a chat: the limit of the question is the engine's, and earlier turns are cut.
+# A long history must not cause a refusal: the engine limits the question, and earlier turns are cut.
 SaidText = Annotated[str, AfterValidator(clean_for_storage)]
 
 
 class MessagePart(BaseModel):
-    """A part of a message. Only text can be read: pictures, sounds and files are ignored."""
+    """A part of a message. Only text is read: images, sounds and files are ignored."""
 
     type: Name = "text"
     text: SaidText | None = None
@@ -50,7 +50,7 @@ class MessagePart(BaseModel):
 
     @property
     def is_text(self) -> bool:
-        """Whether it is one that can be read."""
+        """Whether it is a part that can be read."""
         return self.type in TEXT_PARTS
 
 
@@ -75,7 +75,7 @@ class ChatMessage(BaseModel):
 
 
 class RaydexOptions(BaseModel):
-    """Options that OpenAI's format has no field for: the client's `extra_body={"raydex": {…}}`."""
+    """Options without a field in OpenAI's format: the client's `extra_body={"raydex": {…}}`."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -100,7 +100,7 @@ class ResponseFormat(BaseModel):
 
 
 def _only_if(*harmless: Any) -> AfterValidator:
-    """Refuse a value that a client can't do without, unless it is one of `harmless`, which ask for nothing."""
+    """Reject a value that the client depends on, unless it is one of `harmless`, which request nothing."""
 
     def check(value: Any) -> Any:
         if value is not None and value not in harmless:
@@ -111,7 +111,7 @@ def _only_if(*harmless: Any) -> AfterValidator:
 
 
 def _no_forced_call(choice: Any) -> Any:
-    """Refuse a choice of tools that demands a call: the client waits for one, and none comes."""
+    """Reject a tool choice that requires a call: the client would wait for a call that never comes."""
     allowed = choice.get("allowed_tools") if isinstance(choice, dict) else None
     mode = allowed.get("mode") if isinstance(allowed, dict) else choice
     if mode not in (None, "none", "auto"):
@@ -123,11 +123,12 @@ ToolChoice = Annotated[Any, AfterValidator(_no_forced_call)]
 
 
 class ChatIn(BaseModel):
-    """A chat whose last user message with any content is the question.
+    """A chat whose last non-empty user message is the question.
 
-    What a client can't do without is refused: a call of a tool, a format of the answer, several answers, probabilities,
-    other media than text. All else that has no effect is ignored, as any field that is not listed here; the reply
-    names it in `raydex.ignored` and in a header. Tools may always be there: a model need not call one.
+    Options that a client depends on are refused: forced tool calls, response formats, several answers, log
+    probabilities, media other than text. All other options without an effect are ignored, including unlisted fields;
+    the reply names them in `raydex.ignored` and in a header. Tools may always be listed, because a model need not call
+    one.
     """
 
     model_config = ConfigDict(extra="allow", json_schema_extra=examples_of("ChatIn"))
@@ -158,7 +159,7 @@ class ChatIn(BaseModel):
 
     @property
     def ignored(self) -> list[str]:
-        """The fields and the parts of the user's messages that were given and have no effect."""
+        """The given fields, and parts of the user's messages, that have no effect."""
         fields = {name for name, value in (self.model_extra or {}).items() if value not in (None, [])}
         return sorted(fields.union(*(message.unread for message in self.messages if message.role == "user")))
 
@@ -177,7 +178,7 @@ class ChatIn(BaseModel):
 
     @property
     def background(self) -> BackgroundTask | None:
-        """The background task of a client that the chat is; None for a question."""
+        """The client's background task that this chat is; None for a question."""
         said = [Message(ROLES[m.role], m.text) for m in self.messages[: _asking(self.messages) + 1] if m.role in ROLES]
         return find_background_task([message for message in said if message.content])
 
@@ -196,7 +197,7 @@ class ChatIn(BaseModel):
 
 
 class EmbeddingsIn(BaseModel):
-    """Texts to embed with the embedding model of a collection, as its questions are embedded."""
+    """Texts to embed with a collection's embedding model, in the same way as its questions."""
 
     model_config = ConfigDict(json_schema_extra=examples_of("EmbeddingsIn"))
 
@@ -215,7 +216,7 @@ class EmbeddingsIn(BaseModel):
 
 
 def _asking(messages: list[ChatMessage]) -> int:
-    """Return which message asks: the user's last one that is not empty; -1 if there is none."""
+    """Return the index of the question: the user's last non-empty message; -1 if there is none."""
     asking = (n for n, one in enumerate(messages) if one.role == "user" and (one.text or one.unread))
     return max(asking, default=-1)
 
@@ -225,7 +226,7 @@ def _listed(types: set[str]) -> str:
 
 
 def collection_of(model: str) -> str | None:
-    """Return the collection that a model stands for; None: the default one."""
+    """Return the collection that a model name means; None: the default one."""
     return None if model == DEFAULT_MODEL else model
 
 
@@ -261,7 +262,7 @@ class ModelsOut(BaseModel):
 
 
 class TokenCountsOut(BaseModel):
-    """Tokens of the language models that wrote the answer; where none did, estimates of the messages and the text."""
+    """Tokens of the language models that wrote the answer; without one, estimates for the messages and the text."""
 
     prompt_tokens: int
     completion_tokens: int
@@ -269,7 +270,7 @@ class TokenCountsOut(BaseModel):
 
 
 class ChatOut(BaseModel):
-    """A chat completion; `raydex` holds the reply of /query without the text and the hits."""
+    """A chat completion; `raydex` contains the reply of /query without the text and the hits."""
 
     class Choice(BaseModel):
         class AssistantMessageOut(BaseModel):

@@ -1,6 +1,6 @@
-"""Writes an answer's sources into its text, for clients that show the text alone.
+"""Writes an answer's sources into its text, for clients that show only the text.
 
-As Markdown footnotes, or as a list that a terminal and any Markdown viewer show.
+The sources become Markdown footnotes, or a list that a terminal and any Markdown viewer can show.
 """
 
 import re
@@ -11,7 +11,7 @@ from pipelines.answering.writing.stages.text import Number, Piece, TextReader, s
 from pipelines.records import Citation
 from pipelines.text.cleaning import clean_for_storage
 
-# Where the sources of a chat completion stand: in its key `raydex` alone, or below its text too.
+# The place of a chat completion's sources: only in its key `raydex`, or also below its text.
 SourcesPlace = Literal["key", "footnotes", "append"]
 
 
@@ -19,10 +19,10 @@ BY_PERSON = "\n\n*This answer was written by a person.*"
 
 
 class SourceWriter:
-    """Writes the sources into one text, which comes in pieces; this one leaves the text as it is."""
+    """Writes the sources into a text that arrives in pieces; this base class leaves the text unchanged."""
 
     def feed(self, text: str) -> str:
-        """Return the text that is certain."""
+        """Return the text that is certain so far."""
         return text
 
     def close(self) -> str:
@@ -30,7 +30,7 @@ class SourceWriter:
         return ""
 
     def list_sources(self, citations: Sequence[Citation]) -> str:
-        """Return what stands below the text; "" if nothing is cited."""
+        """Return the text to append; "" if nothing is cited."""
         return ""
 
 
@@ -43,16 +43,16 @@ class SourceList(SourceWriter):
 
 
 class Footnotes(SourceWriter):
-    """Turns `[1]` into `[^1]`, Markdown's footnote mark; code is left alone.
+    """Turns `[1]` into `[^1]`, Markdown's footnote marker; code is left alone.
 
-    However the text was cut, the pieces that come out join to the same text.
+    The output does not depend on how the text was split into pieces.
     """
 
     def __init__(self) -> None:
         self._reader = TextReader()
 
     def feed(self, text: str) -> str:
-        """Return the text that is certain; the beginning of a possible mark is held back."""
+        """Return the text that is certain so far; the beginning of a possible marker is held back."""
         return shown(map(_as_footnote, self._reader.feed(text)))
 
     def close(self) -> str:
