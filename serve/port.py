@@ -1,7 +1,7 @@
-"""Claims the port that the service listens on, and says who has it where it is taken.
+"""Claims the port that the service listens on, and reports who has it if it is taken.
 
-Ray's proxy shares its port with whoever asks to share it (SO_REUSEPORT): without a claim, two services on one port
-would both start, and each would get a part of the requests. Knows neither Ray nor HTTP.
+Ray's proxy shares its port with any process that asks to share it (SO_REUSEPORT). Without a claim, two services on one
+port would both start, and each would get some of the requests. Knows neither Ray nor HTTP.
 """
 
 import contextlib
@@ -16,9 +16,9 @@ from platformdirs import user_data_path
 
 from pipelines.files.services import find_services
 
-EVERY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # where it can be listened, but not asked
+EVERY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # addresses to listen on, but not to connect to
 MOST_COMMAND_CHARACTERS = 120
-# A proposal that is also taken helps nobody; twenty services on one machine are more than anyone starts by hand.
+# A suggested port must be free. Nobody starts twenty services on one machine by hand.
 MOST_PROPOSALS = 20
 
 
@@ -28,28 +28,30 @@ class AddressUnusable(OSError):
 
 @contextlib.contextmanager
 def claim_port(host: str, port: int) -> Iterator[int]:
-    """Yield `port`, or a free one for 0; until the block ends nobody else on this machine can claim it.
+    """Yield `port`, or a free one for 0; nobody else on this machine can claim it until the block ends.
 
-    The claim is a socket that is bound but never listens: it gets no connection. Raises AddressUnusable.
+    The claim is a socket that is bound but never listens, so it gets no connections. Raises AddressUnusable.
     """
     with _make_socket(host) as claim:
         try:
             claim.bind((host, port))
         except OSError as error:
             raise AddressUnusable(_explain(host, port, error)) from error
-        claim.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 0)  # else another claim could be beside this one
-        claim.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)  # Ray's proxy can
+        claim.setsockopt(
+            socket.SOL_SOCKET, socket.SO_REUSEADDR, 0
+        )  # otherwise another process could make the same claim
+        claim.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)  # lets Ray's proxy share the port
         yield claim.getsockname()[1]
 
 
 def url_of(host: str, port: int) -> str:
-    """Return the URL at which this machine reaches a service that listens on `host`."""
+    """Return the URL for reaching a service that listens on `host` from this machine."""
     host = EVERY_ADDRESS.get(host, host)
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
 def describe_holder(port: int) -> str:
-    """Return who listens on `port`: a Raydex service with its home, or a process with its command, as far as known."""
+    """Describe the process that listens on `port`: a Raydex service with its home, or a process with its command."""
     pid = _listener(port)
     if pid is None:
         return "another process (it is only just starting, or this account can't see it)"
@@ -71,7 +73,7 @@ def is_of_this_machine(host: str) -> bool:
 
 
 def _make_socket(host: str) -> socket.socket:
-    """Return a socket that may bind although connections of an ended service linger."""
+    """Return a socket that can bind even while connections of an ended service linger."""
     made = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
     made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     return made
@@ -87,7 +89,7 @@ def _explain(host: str, port: int, error: OSError) -> str:
 
 
 def _next_free(host: str, port: int) -> int:
-    """Return the first free port after `port`; 0, which stands for any free one, if the next ones are all taken."""
+    """Return the first free port after `port`; 0, which means any free one, if the next ones are all taken."""
     for near in range(port + 1, min(port + MOST_PROPOSALS, 65_536)):
         with _make_socket(host) as probe, contextlib.suppress(OSError):
             probe.bind((host, near))
@@ -99,8 +101,8 @@ def _next_free(host: str, port: int) -> int:
 
 
 def _listener(port: int) -> int | None:
-    """Return the process that listens on `port`; None if it can't be seen."""
-    with contextlib.suppress(psutil.AccessDenied):  # of macOS; Linux leaves out what another account's process has
+    """Return the process that listens on `port`; None if it is not visible."""
+    with contextlib.suppress(psutil.AccessDenied):  # on macOS; Linux omits the processes of other accounts
         for seen in psutil.net_connections("tcp"):
             if seen.pid and seen.laddr and seen.status == psutil.CONN_LISTEN and seen.laddr.port == port:
                 return int(seen.pid)
@@ -108,7 +110,7 @@ def _listener(port: int) -> int | None:
 
 
 def _home_of(pid: int) -> Path:
-    """Return the home folder that a process was started with; the default one if it can't be read."""
+    """Return the home folder of a process; the default one if it can't be read."""
     with contextlib.suppress(psutil.Error):
         if home := psutil.Process(pid).environ().get("RAYDEX_HOME"):
             return Path(home).expanduser().absolute()

@@ -1,4 +1,4 @@
-"""ASGI middleware that puts security headers on every reply, where the reply has none of its own."""
+"""ASGI middleware that adds security headers to every reply, unless the reply sets them itself."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -12,8 +12,8 @@ from serve.failure import path_of
 from serve.guard.access import is_open
 
 POLICY = "Content-Security-Policy"
-# Nobody guesses a type, learns from a link where it was, loads a reply into a page of another site, or reads our
-# windows. A reply that other sites load (a script) says so itself.
+# These prevent guessing content types, leaking the URL in Referer, loading a reply into another site's page, and access
+# to our windows. A reply that other sites may load (a script) overrides them.
 DEFAULTS = {
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
@@ -21,7 +21,7 @@ DEFAULTS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
 }
-# JSON is no page: shown as one, it loads and runs nothing.
+# JSON is not a page: if shown as one, it may load and run nothing.
 NOTHING = "default-src 'none'; base-uri 'none'; form-action 'none'"
 NO_FRAMES, SELF = "'none'", "'self'"
 FRAME_ANCESTORS = re.compile(r";?\s*frame-ancestors [^;]*")
@@ -41,20 +41,20 @@ def with_headers(send: Send, change: Callable[[MutableHeaders], None]) -> Send:
 class SecurityHeaders:
     """Completes the headers of every reply; `frame_ancestors` are the origins whose pages may frame it, or `self`.
 
-    A slash at the end of the path of a POST makes no difference. A GET with one is redirected to the path without it,
-    as the links of a page start from its path, by a relative address.
+    A trailing slash in the path of a POST is ignored. A GET with one is redirected, with a relative URL, to the path
+    without it, because the links on a page are relative to its path.
     """
 
     def __init__(self, app: ASGIApp, frame_ancestors: Sequence[str] = ()) -> None:
         self._app = app
         self._ancestors = " ".join(SELF if name == "self" else name for name in frame_ancestors) or NO_FRAMES
-        # For browsers that do not know frame-ancestors; this header takes no list of origins.
+        # For browsers without frame-ancestors; this header accepts no list of origins.
         old = {NO_FRAMES: "DENY", SELF: "SAMEORIGIN"}.get(self._ancestors)
         self._defaults = {**DEFAULTS, **({"X-Frame-Options": old} if old else {})}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
-            # Behind TLS or a path prefix an absolute redirect to the path without its last slash would lead elsewhere.
+            # Behind TLS or a path prefix, an absolute redirect to the path without its last slash would be wrong.
             if scope["method"] == "POST":
                 scope = {**scope, "path": scope["path"].removesuffix("/") or scope["path"]}
             send = with_headers(send, partial(self._complete, path_of(scope)))

@@ -1,7 +1,7 @@
-"""ASGI middleware that checks who asks: with a secret key, with a session, or without either.
+"""ASGI middleware that checks the caller: with a secret key, with a session, or with neither.
 
-Without a key only requests from this machine pass, unless keys are required. It stands inside the application, since a
-replica's port can be reached past any proxy. Pure ASGI: streams are not buffered and disconnects pass through.
+Without a key only requests from this machine pass, unless keys are required. It runs inside the application, because a
+replica's port can be reached without any proxy. Pure ASGI: streams are not buffered, and disconnects pass through.
 """
 
 import re
@@ -22,18 +22,17 @@ from serve.guard.origin import bearer_token, is_foreign, is_local, is_of_page, o
 from serve.guard.sessions import NO_KEY, SESSION_PREFIX, Session, SessionTokens
 from serve.threads import DatabaseThreads
 
-# A revoked key still opens for at most this long. Short, since a look-up costs less than a millisecond.
+# A revoked key still works for at most this long. Short, because a look-up costs less than a millisecond.
 CACHE_S = 5.0
 MOST_CACHED = 1_000
 TOKEN = re.compile(rf"({KEY_PREFIX}|{PUBLISHABLE_PREFIX})[A-Za-z0-9_-]{{43}}")
-# The key of requests without a key from this machine: they may do what needs no admin.
+# The key of requests without a key from this machine: they may do everything that needs no admin key.
 ANONYMOUS = Key(name="", scopes=("query",))
-# The key of readers without a key, where the service is public: they may ask, and no more than the page does.
+# The key of readers without a key on a public service: they may ask, with no more options than the page.
 READER = Key(name="", scopes=(ASK,))
-# The key of requests that are signed instead. It sees no collection until the signature, which is of the body, has
-# been checked.
+# The key of signed requests. It sees no collection until the signature of the body has been checked.
 SIGNED = Key(name="", scopes=(CHANGES,), collections=("",))
-# What changes nothing, and so needs no proof that the page itself wanted it.
+# Methods that change nothing, and so need no protection against CSRF.
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 CREATE_KEY = "create one with `raydex keys create NAME` and send it in the header `Authorization: Bearer rdx_…`"
 UNKNOWN_KEY = "this API key is unknown, revoked or expired"
@@ -42,9 +41,9 @@ OPEN_SESSION = "ask POST /session for a session and send its token in the header
 
 
 class KeyCache:
-    """Caches keys by their hash for `keep_s` seconds, unknown ones too.
+    """Caches keys by their hash for `keep_s` seconds, including unknown ones.
 
-    Looking keys up by hash leaks nothing through timing: the sender of a key can't choose the hash that is compared.
+    Looking up keys by hash leaks nothing through timing: the sender of a key can't choose the hash that is compared.
     """
 
     def __init__(
@@ -62,7 +61,7 @@ class KeyCache:
         return await self.get(key_hash(token)) if TOKEN.fullmatch(token) else None
 
     async def get(self, hash: bytes) -> Key | None:
-        """Return the key with this hash, as `find` does."""
+        """Return the key with this hash, like `find`."""
         now = self._clock()
         key, until = self._keys.get(hash, (None, now))
         if until > now:
@@ -79,7 +78,7 @@ class KeyCache:
 
 
 class Refused(Exception):
-    """A request may not pass; `failure` says why."""
+    """A request is not allowed; `failure` says why."""
 
     def __init__(self, status: int, why: str, kind: str = "") -> None:
         super().__init__(why)
@@ -88,7 +87,7 @@ class Refused(Exception):
 
 
 def _challenge(why: str, kind: str) -> str:
-    """Return the challenge of a 401 (RFC 6750): clients show its description where they show no body."""
+    """Return the challenge of a 401 (RFC 6750), whose description clients show even if they don't show the body."""
     error = 'error="invalid_token", ' if kind == "bad_key" else ""
     described = why.replace("…", "...").replace('"', "'").encode("ascii", "ignore").decode()
     return f'Bearer realm="raydex", {error}error_description="{described}"'
@@ -97,11 +96,11 @@ def _challenge(why: str, kind: str) -> str:
 class KeyCheck:
     """Lets a request through with its Key in `scope["state"]["key"]`, or answers 401, 403 or 503.
 
-    Where keys are not `required`, requests from this machine need none; where the service is `public`, nobody needs one
-    to ask. A Bearer token that is none of Raydex is then ignored, since some clients always send one. A page that
-    changes something sends a key or a session: it can't be made to by another page (CSRF). `trusted` are the origins
-    whose pages may do what the service's own may. `bound` is the host that the service listens on. A refused request
-    for a path that none of the `routes` answers learns only that.
+    Unless keys are `required`, requests from this machine need none. If the service is `public`, nobody needs one to
+    ask; a foreign Bearer token is then ignored, because some clients always send one. A page must send a key or a
+    session to change something, so that another page can't make it do so (CSRF). `trusted` are origins whose pages have
+    the same rights as the service's own. `bound` is the host that the service listens on. A refused request for a path
+    without a route in `routes` gets only that information.
     """
 
     def __init__(
@@ -125,14 +124,14 @@ class KeyCheck:
         elif scope["type"] != "http":
             await send({"type": "websocket.close", "code": 1008})
         elif refusal := await self._check(scope):
-            if self._routes and not is_served(self._routes, scope):  # no secret: every service has the same routes
+            if self._routes and not is_served(self._routes, scope):  # not a secret: every service has the same routes
                 refusal = not_served(scope["method"], path_of(scope))
             await refusal.response(scope)(scope, receive, send)
         else:
             await self._app(scope, receive, send)
 
     async def _check(self, scope: Scope) -> Failure | None:
-        """Return why the request is refused; None if it may pass, its key then stands in the scope's state."""
+        """Return why the request is refused; None if it is allowed, with its key in the scope's state."""
         try:
             key = await self._find(scope)
             _check_scope(key, path_of(scope))
@@ -180,18 +179,21 @@ class KeyCheck:
         return key
 
     def _publishable_key(self, key: Key | None, scope: Scope) -> Key:
-        """Return `key` unless a page holds it that is not of its origins. Only its rate binds who sends no origin."""
+        """Return `key` unless it was sent by a page of a foreign origin.
+
+        Callers that send no origin are limited only by its rate.
+        """
         if key is None:
             raise Refused(401, f"{UNKNOWN_KEY}: create one with {_page_of(scope)[1]}", "bad_key")
         origin = origin_of(scope)
-        # A page of our own origin does not name it where it changes nothing.
+        # Requests from a page of our own origin have no Origin header if they change nothing.
         if origin not in key.origins if origin else is_foreign(scope):
             page, publishable = _page_of(scope)
             raise Refused(403, f"{page} may not use this publishable API key: create one for it with {publishable}")
         return key
 
     async def _key_of_session(self, session: Session | None, scope: Scope) -> Key:
-        if path_of(scope) == MCP_PATH:  # its clients are no pages
+        if path_of(scope) == MCP_PATH:  # its clients are not pages
             raise Refused(403, f"a session is for pages, {MCP_PATH} takes a secret API key: {CREATE_KEY}", "bad_key")
         if path_of(scope) == SESSION_PATH:
             raise Refused(403, "a session opens no other: send its token in the header X-Raydex-Renew to renew it")
@@ -207,7 +209,7 @@ class KeyCheck:
         return replace(key, session=session.id)
 
     def _key_of_none(self, token: str, scope: Scope) -> Key:
-        """Return what stands for the key of a request with a `token` that is none of Raydex, or with none."""
+        """Return the key for a request without one of Raydex's tokens; `token` is foreign or ""."""
         reading = self._public and scope_of(path_of(scope)) == ASK
         if not self._required and is_local(scope, self._bound):
             return ANONYMOUS
@@ -227,7 +229,7 @@ class KeyCheck:
 
 
 def _page_of(scope: Scope) -> tuple[str, str]:
-    """Return how a message names the page that sent a request, and the command for a key that it may hold."""
+    """Return how messages name the page that sent a request, and the command to create a key for it."""
     origin = origin_of(scope)[:100]
     return f"a page of {origin or 'another site'}", CREATE_PUBLISHABLE.format(origin=origin or "https://…")
 

@@ -1,6 +1,6 @@
-"""ASGI middleware that limits the rate of a key or address, and concurrency.
+"""ASGI middleware that limits the request rate of a key or address, and concurrency.
 
-Pure ASGI, as in keys.py.
+Pure ASGI, like keys.py.
 """
 
 import contextlib
@@ -23,12 +23,12 @@ from serve.guard.origin import Network, network_of
 from serve.guard.sessions import ServiceSecret
 from serve.threads import DatabaseThreads
 
-# An address is nobody's business for longer than its limit needs: the store deletes buckets that are older.
+# For privacy, addresses are kept only as long as their limit needs: the store deletes older buckets.
 FORGET_EVERY_S = 600.0
 
 
-# Requests of a page that are allowed for each answer: the searches while one types, the lists, the ratings. A search
-# costs a hundredth of an answer by a language model; a person who types on sends about two a second for a few seconds.
+# Other requests allowed per answer: searches while typing, lists, ratings. A search costs a hundredth of an answer from
+# a language model. A person who is typing sends about two per second for a few seconds.
 LIGHT_PER_ANSWER = 6
 
 
@@ -36,9 +36,9 @@ LIGHT_PER_ANSWER = 6
 class Rates:
     """Requests per minute, 0 for no limit.
 
-    Of a secret and of a publishable key without a rate of its own, of all without a key together, of a reader's
-    address. What readers ask counts answers; they have LIGHT_PER_ANSWER times as many other requests. `trusted` are the
-    proxies whose X-Forwarded-For names the address.
+    `key` and `publishable` apply to secret and publishable keys without their own rate, `anonymous` to all requests
+    without a key together, `address` to a reader's address. Readers' limits count answers; they may send
+    LIGHT_PER_ANSWER times as many other requests. `trusted` are the proxies whose X-Forwarded-For is believed.
     """
 
     key: int = 0
@@ -49,7 +49,7 @@ class Rates:
 
 
 class Bucket(NamedTuple):
-    """A token bucket: whose it is, in the store and for the sender, and what it gains a minute."""
+    """A token bucket: its owner, for the store and for messages, and its tokens per minute."""
 
     name: str
     whose: str
@@ -57,11 +57,11 @@ class Bucket(NamedTuple):
 
 
 class RateLimit:
-    """Limits the requests per minute of each key or address, over all replicas; beyond it answers 429 with Retry-After.
+    """Limits the requests per minute of each key or address, over all replicas; above it, answers 429 with Retry-After.
 
     A minute's worth of requests may come at once; after that each request needs a new token (see Store.take_token).
-    Replies carry RateLimit-Limit, -Remaining and -Reset (IETF httpapi draft 06). While the database is away the answer
-    is 503: a limit that can't be checked lets nothing through.
+    Replies have the headers RateLimit-Limit, -Remaining and -Reset (IETF httpapi draft 06). While the database is
+    unavailable the answer is 503, because a limit that can't be checked must not be exceeded.
     """
 
     def __init__(self, app: ASGIApp, store: Store, threads: DatabaseThreads, rates: Rates = Rates()) -> None:
@@ -85,7 +85,7 @@ class RateLimit:
         await self._app(scope, receive, send)
 
     async def _buckets(self, key: Key, scope: Scope) -> list[Bucket]:
-        """Return the buckets that a request takes a token from; who has none left takes none from the later ones."""
+        """Return the buckets that a request takes a token from, in order; an empty one stops at that point."""
         rates = self._rates
         if key.may("query") or (key.name and key.may(CHANGES)):
             own = rates.key if key.rate_per_minute is None else key.rate_per_minute
@@ -122,7 +122,10 @@ class RateLimit:
         return Failure(429, message, retry_after=wait, headers=headers), headers
 
     async def _forget_if_due(self) -> None:
-        """Delete, now and then, the buckets of addresses that have not asked for a while: full ones hold nothing."""
+        """Delete from time to time the buckets of addresses that have not asked for a while.
+
+        A full bucket has no information.
+        """
         if time.monotonic() >= self._forget_at:
             self._forget_at = time.monotonic() + FORGET_EVERY_S
             with contextlib.suppress(StoreUnavailable):
@@ -130,9 +133,10 @@ class RateLimit:
 
 
 class QuestionLimit:
-    """Allows at most `most` questions (POST requests) in progress; beyond that answers 503 with Retry-After.
+    """Allows at most `most` concurrent questions (POST requests); above that, answers 503 with Retry-After.
 
-    A slot is free again when the application is done with the request: its reply has ended or its client has left.
+    A slot is released when the application is done with the request: its reply has ended or its client has
+    disconnected.
     """
 
     def __init__(self, app: ASGIApp, most: int) -> None:

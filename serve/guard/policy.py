@@ -20,7 +20,7 @@ from serve.guard.signatures import SignatureCheck
 from serve.telemetry import Metrics, Telemetry
 from serve.threads import DatabaseThreads
 
-# Ten questions a second, from however many addresses: what strangers may cost at most.
+# Ten questions per second from all addresses: the maximum that strangers may cost.
 PUBLIC_RATE = 600
 
 
@@ -42,15 +42,15 @@ Origins = Annotated[tuple[str, ...], AfterValidator(_read_origins)]
 
 
 class LimitSettings(SettingsGroup):
-    """How much is asked: requests a minute; 0: no limit.
+    """Rate limits in requests per minute; 0: no limit.
 
-    `rate` holds for keys without a rate of their own, `anonymous_rate` for all requests without a key together (None:
-    PUBLIC_RATE for a public service, else no limit), `address_rate` for each address of readers.
+    `rate` applies to keys without their own rate, `anonymous_rate` to all requests without a key together (None:
+    PUBLIC_RATE for a public service, else no limit), `address_rate` to each address of readers.
     """
 
     rate: Annotated[int, Field(ge=0)] = 0
     anonymous_rate: Annotated[int, Field(ge=0)] | None = None
-    # A person reads longer than three seconds; the rest is for several behind one address.
+    # A person reads for longer than three seconds; the rest is for several people behind one address.
     address_rate: Annotated[int, Field(ge=0)] = 20
 
 
@@ -58,11 +58,11 @@ class Policy(BaseModel):
     """Who may ask, and how much: settings of the service.
 
     `host` is the address that the service listens on. `keys_required` None means: unless that is loopback. `public`
-    lets readers ask without a key; the rest then needs one. `trusted_proxies` are the addresses and CIDR ranges of
-    proxies whose X-Forwarded-For says who asks. `at_once` is the number of questions in progress in one replica; beyond
-    it answers 503. The proxy lets the requests of an address wait beyond `undelayed_rate` a minute. `cors_origins` are
-    the origins (scheme://host:port) whose pages may do what the service's own may, `frame_ancestors` those whose pages
-    may show it in a frame (`self`: its own).
+    lets readers ask without a key; everything else then needs one. `trusted_proxies` are the addresses and CIDR ranges
+    of proxies whose X-Forwarded-For is believed. `at_once` is the number of concurrent questions of one replica; above
+    it, answers 503. The proxy delays an address's requests above `undelayed_rate` per minute. `cors_origins` are the
+    origins (scheme://host:port) whose pages have the same rights as the service's own. `frame_ancestors` are origins
+    whose pages may show it in a frame (`self`: its own).
     """
 
     host: str = "127.0.0.1"
@@ -84,7 +84,7 @@ def are_keys_required(policy: Policy) -> bool:
 
 
 def rates_of(policy: Policy) -> Rates:
-    """Return the rates of all who may ask."""
+    """Return the rates of all callers."""
     limits, together = policy.limits, policy.limits.anonymous_rate
     if together is None:
         together = PUBLIC_RATE if policy.public else 0
@@ -96,9 +96,9 @@ def protect(
 ) -> ASGIApp:
     """Wrap `app` in all the protection; `reply_id` is as in Telemetry. Raises UnsafePolicy.
 
-    From the outside in: security headers and CORS, so that refusals carry them too; the request's id, log line and
-    count; its key; its rate; its body, which is read whole before a slot is taken, so that a slow sender holds none;
-    its signature, if it has one instead of a key; the size and depth of its JSON; its slot.
+    From the outside in: security headers and CORS, so that refusals have them too; the request's id, log line and
+    count; its key; its rate; its body, which is read completely before a slot is taken, so that a slow sender occupies
+    none; its signature, if it has one instead of a key; the size and depth of its JSON; its slot.
     """
     if "*" in policy.cors_origins:
         raise UnsafePolicy("cors_origins is `*`: name the origins, or give their pages publishable keys")

@@ -1,7 +1,7 @@
-"""Session tokens: what a page asks with instead of a key, for an hour.
+"""Session tokens: pages use one instead of a key, for an hour.
 
-A token is signed with the service's secret, which all replicas read from the database, and is stored nowhere: there is
-nothing to look up, to fill or to clean. It names the key that it was opened with, which ends it when it is revoked.
+A token is signed with the service's secret, which all replicas read from the database, and is not stored, so there is
+nothing to look up, fill or clean. It names the key that opened it; revoking the key ends it.
 """
 
 import base64
@@ -20,15 +20,15 @@ from serve.threads import DatabaseThreads
 
 SESSION_PREFIX = "rds_"
 SESSION_S = 3600
-# A reader who is back within a month finds their conversations. A token that is copied is worth no more than these.
+# A reader who returns within a month finds their conversations. A copied token gives access only to these.
 RENEW_S = 30 * 86_400
 # How long a replica signs with a secret that was deleted.
 SECRET_S = 60.0
-# IPv4 addresses share a bucket in groups of about 256 (2^32 ÷ 2^24): anyone who reads the database and the secret in it
-# can't tell which one asked. Of 1,000 addresses at once, a given one shares its bucket with probability 0.00006.
+# IPv4 addresses share a bucket in groups of about 256 (2^32 ÷ 2^24), so someone with the database and its secret can't
+# tell which one asked. Among 1,000 active addresses, a given one shares its bucket with probability 0.00006.
 ADDRESS_BYTES = 3
 
-# When it ends (Unix time), its id, the hash of its key or zeros, a digest of its origin; then the signature.
+# Expiry (Unix time), id, hash of its key or zeros, digest of its origin; the signature follows.
 BODY = struct.Struct(">Q16s32s16s")
 SIGNATURE_BYTES = 32
 TOKEN = re.compile(rf"{SESSION_PREFIX}[A-Za-z0-9_-]{{{-(-(BODY.size + SIGNATURE_BYTES) * 4 // 3)}}}")
@@ -36,7 +36,7 @@ NO_KEY = bytes(32)
 
 
 class ServiceSecret:
-    """The secret that all replicas share, read from the store once a minute."""
+    """The secret shared by all replicas, read from the store once a minute."""
 
     def __init__(self, store: Store, threads: DatabaseThreads) -> None:
         self._store, self._threads = store, threads
@@ -50,12 +50,12 @@ class ServiceSecret:
         return hmac.digest(self._value, purpose.encode() + b"\0" + message, "sha256")
 
     async def hide_address(self, network: str) -> str:
-        """Return what stands for an address in the database (see ADDRESS_BYTES)."""
+        """Return the database's substitute for an address (see ADDRESS_BYTES)."""
         return (await self.sign("address", network.encode()))[:ADDRESS_BYTES].hex()
 
 
 class Session(NamedTuple):
-    """What a token says: its id, the hash of its key (NO_KEY without one), its origin's digest, when it ends."""
+    """The contents of a token: its id, the hash of its key (NO_KEY without one), its origin's digest, its expiry."""
 
     id: str
     key: bytes
@@ -74,7 +74,7 @@ class SessionTokens:
         self._secret, self._clock = secret, clock
 
     async def open(self, key: bytes, origin: str, renewed: str = "") -> str:
-        """Return a token for `key` and pages of `origin`; it keeps the id of the token `renewed`, if that is theirs.
+        """Return a token for `key` and pages of `origin`; it keeps the id of the token `renewed`, if that matches both.
 
         Raises StoreUnavailable.
         """
@@ -85,7 +85,7 @@ class SessionTokens:
         return SESSION_PREFIX + _encode(body + await self._secret.sign("session", body))
 
     async def read(self, token: str) -> Session | None:
-        """Return the session of a token that is valid now; None for any other. Raises StoreUnavailable."""
+        """Return the session of a currently valid token; None for any other. Raises StoreUnavailable."""
         return await self._read(token, 0)
 
     async def _read(self, token: str, late_s: int) -> Session | None:

@@ -1,6 +1,6 @@
-"""ASGI middleware that refuses JSON of too many values, or too deep, before anything parses it.
+"""ASGI middleware that rejects JSON with too many values or levels before anything parses it.
 
-What is wrong with each of 70,000 fields takes a second to find, and nobody reads it. Pure ASGI, as in keys.py.
+Finding the mistakes in 70,000 fields takes a second, and nobody reads them. Pure ASGI, like keys.py.
 """
 
 import re
@@ -14,20 +14,21 @@ from serve.guard.bodies import replay
 MOST_VALUES = 2_500
 # A chat of 2,000 messages in parts, the tools of an agent; inputs to embed.
 MOST_OPEN_VALUES = 20_000
-# Of one object: no request has more than 50 by itself.
+# Maximum per object: no request defines more than 50.
 MOST_FIELDS = 500
-# Schemas of an agent's tools have a dozen levels.
+# Schemas of an agent's tools have about a dozen levels.
 MOST_DEPTH = 40
-# Two strings, two brackets and a comma; strings that stand beside each other are no JSON.
+# Two strings, two brackets and a comma; adjacent strings are not valid JSON.
 MOST_SIGNS_PER_VALUE = 5
-# A string, which may lack its end; or a sign outside of strings.
+# A string, which may lack its end, or a punctuation character outside strings.
 TOKEN = re.compile(rb'"(?:[^"\\]++|\\.)*+"?|[\[\]{},]', re.DOTALL)
 
 
 class ShapeLimit:
-    """Lets a body through that is no JSON, or one of bounded size and depth; answers 422 otherwise.
+    """Passes bodies that are not JSON, or JSON of limited size and depth; answers 422 otherwise.
 
-    The body has been read whole (see BodyLimit). Only UTF-8 is read: in another encoding signs could not be counted.
+    The body has been read completely (see BodyLimit). Only UTF-8 is accepted, because characters could not be counted
+    in other encodings.
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -44,21 +45,21 @@ class ShapeLimit:
 
 
 def most_values(path: str) -> int:
-    """Return how many values a request for `path` may have."""
+    """Return the maximum number of values in a request for `path`."""
     return MOST_OPEN_VALUES if is_openai(path) else MOST_VALUES
 
 
 def fault_of(body: bytes, most: int) -> str:
-    """Return what is too much in JSON of `most` values, MOST_FIELDS in an object, MOST_DEPTH; "" if nothing is.
+    """Return which limit JSON exceeds: `most` values, MOST_FIELDS in an object, MOST_DEPTH; "" if none.
 
-    Reads no further than that, and strings at once.
+    Reads no further than the limit, and skips strings in one step.
     """
     if b"\0" in body:
         return "send JSON in UTF-8"
     opened = body.count(b"[") + body.count(b"{")
     if opened <= MOST_DEPTH and opened + body.count(b",") < MOST_FIELDS:
         return ""
-    values, fields = 1, list[int]()  # the fields of each object that is open; of a list none are counted
+    values, fields = 1, list[int]()  # the fields of each open object; list items are not counted
     for number, token in enumerate(TOKEN.finditer(body)):
         sign = token[0][:1]
         if sign in b"[{":

@@ -1,6 +1,6 @@
-"""ASGI middleware that checks the signature of a request that is signed instead of sent with a key.
+"""ASGI middleware that checks the signature of requests that are signed instead of sent with a key.
 
-It stands before anything that parses the body: who can't sign it has no work done. Pure ASGI, as in keys.py.
+It runs before anything parses the body, so that unsigned requests cause no work. Pure ASGI, like keys.py.
 """
 
 import time
@@ -20,9 +20,9 @@ MOST_NAME = 200
 
 
 class SignatureCheck:
-    """Lets a signed request through as one with a key of its collection, if the signature is right; answers 401 else.
+    """Passes a correctly signed request as one with a key for its collection; answers 401 otherwise.
 
-    The body has been read whole (see BodyLimit).
+    The body has been read completely (see BodyLimit).
     """
 
     def __init__(self, app: ASGIApp, store: Store, threads: DatabaseThreads) -> None:

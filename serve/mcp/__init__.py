@@ -1,5 +1,4 @@
-"""The Model Context Protocol, over HTTP and over stdio, and llms.txt: what agents may look up.
+"""The Model Context Protocol, over HTTP and stdio, and llms.txt: documentation access for agents.
 
-toolbox.py does what the tools say, server.py speaks the protocol; endpoint.py (/mcp) and __main__.py (stdio) are its
-transports.
+toolbox.py implements the tools, server.py the protocol; endpoint.py (/mcp) and __main__.py (stdio) are its transports.
 """

@@ -1,7 +1,7 @@
 """`raydex mcp`, `python -m serve.mcp`: speaks the Model Context Protocol on standard input and output.
 
-With RAYDEX_SERVICE it forwards to that service. Else it answers in this process, without Ray, from the same home and
-by the same settings as `raydex serve`. Standard output carries the protocol alone, messages go to standard error.
+With RAYDEX_SERVICE it forwards to that service. Otherwise it answers in this process, without Ray, with the same home
+and settings as `raydex serve`. Standard output carries only the protocol; messages go to standard error.
 """
 
 import contextlib
@@ -30,11 +30,11 @@ from serve.recorder import Recorder
 from serve.settings import CANNOT_START, Settings, explain_start
 from serve.threads import DatabaseThreads
 
-PATIENCE_S = 60.0  # an agent waits: without a service the first question builds BM25
+PATIENCE_S = 60.0  # agents can wait: without a service the first question builds BM25
 
 
 def main() -> int:
-    """Serve until standard input ends. Exit codes: 0 it ended, 1 failed, 2 a setting is not valid."""
+    """Serve until standard input ends. Exit codes: 0 it ended, 1 failed, 2 invalid setting."""
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="raydex mcp: %(message)s")
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     warn_of_unread(os.environ)
@@ -50,7 +50,7 @@ def main() -> int:
         with open_toolbox() as toolbox:
             anyio.run(speak, make_server(Handlers(toolbox)))
     except KeyboardInterrupt:
-        os._exit(128 + signal.SIGINT)  # a thread still waits for standard input
+        os._exit(128 + signal.SIGINT)  # a thread is still reading standard input
     except NoSuchCollection as error:
         return _failed(f"{error}; `raydex index` makes one", 2)
     except CANNOT_START as error:
@@ -59,7 +59,7 @@ def main() -> int:
 
 
 async def speak(server: Server[Any]) -> None:
-    """Answer what comes over standard input until it ends. Raises KeyboardInterrupt when a signal asks it to end."""
+    """Answer requests on standard input until it ends. Raises KeyboardInterrupt on a signal."""
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(_await_signal)
         async with stdio_server() as (read, write):
@@ -68,7 +68,7 @@ async def speak(server: Server[Any]) -> None:
 
 
 async def _await_signal() -> None:
-    # What a signal's handler raises is lost where Python can't pass it on, in a finalizer for one: a task may raise.
+    # Exceptions in a signal handler can be lost, for example in a finalizer, so a task raises it instead.
     with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
         async for _ in signals:
             raise KeyboardInterrupt
@@ -76,7 +76,7 @@ async def _await_signal() -> None:
 
 @contextlib.contextmanager
 def open_toolbox() -> Iterator[Toolbox]:
-    """Yield the tools over an engine in this process, as the settings of the service make it."""
+    """Yield the tools over an engine in this process, with the settings of the service."""
     found = find_llm(os.environ)
     for line in found.lines:
         _say(line)

@@ -1,4 +1,4 @@
-"""Arguments of the tools: fields, limits and defaults, as an agent reads them in each schema."""
+"""Arguments of the tools: fields, limits and defaults, as agents see them in each schema."""
 
 from typing import Annotated, Any
 
@@ -8,12 +8,12 @@ from pipelines.text.cleaning import clean_for_storage
 from pipelines.text.phrases import read_table
 
 SAID = read_table("serve.mcp.server")["arguments"]
-MOST_QUESTION_CHARACTERS = 2_000  # what a reader without a key may ask over HTTP too: a few paragraphs
-MOST_HITS, HITS = 10, 5  # more sections than ten fill a context window with what answers nothing
+MOST_QUESTION_CHARACTERS = 2_000  # same limit as for readers without a key over HTTP: a few paragraphs
+MOST_HITS, HITS = 10, 5  # more than ten sections fill a context window with irrelevant text
 
 
 def _blank(value: Any) -> Any:
-    """Read null, which some clients send for what is left out, as left out."""
+    """Treat null, which some clients send for omitted arguments, as omitted."""
     return "" if value is None else value
 
 
@@ -35,7 +35,7 @@ Version = Annotated[Optional, Field(description=SAID["version"])]
 
 
 class ToolArguments(BaseModel):
-    """The arguments of a tool: none but its own."""
+    """The arguments of a tool; unknown ones are rejected."""
 
     model_config = ConfigDict(extra="forbid")
 

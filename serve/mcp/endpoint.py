@@ -1,7 +1,7 @@
 """The protocol's endpoint over Streamable HTTP: one POST, answered as JSON or as server-sent events.
 
-Each request has a session of its own that ends with it: any replica answers, a restart is not noticed, and who leaves
-cancels the work. What comes without a request, a stream to wait on, does not exist here: GET is answered with 405.
+Each request has its own session that ends with it. So any replica can answer, restarts go unnoticed, and a disconnect
+cancels the work. There are no server-initiated streams: GET is answered with 405.
 """
 
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ from starlette.types import Receive, Scope, Send
 
 from serve.failure import MCP_PATH, Failure
 
-METHODS = ("POST", "GET", "DELETE")  # those of the transport
+METHODS = ("POST", "GET", "DELETE")  # the methods of the transport
 
 
 class McpEndpoint:
@@ -26,7 +26,7 @@ class McpEndpoint:
         self._server = server
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        scope["route"] = self  # metrics and log lines have its path; Starlette's own routes do not note themselves
+        scope["route"] = self  # for metrics and log lines, which use its path; Starlette's own routes do not set this
         if scope["method"] != "POST":
             message = f"{MCP_PATH} is for clients of the Model Context Protocol: they send POST, see docs/mcp.md"
             await Failure(405, message, headers={"Allow": "POST"}).response(scope)(scope, receive, send)
@@ -39,6 +39,6 @@ class McpEndpoint:
 
 
 def _takes_events(headers: Mapping[str, str]) -> bool:
-    """Return whether the client reads server-sent events; one that asks for JSON alone gets that."""
+    """Return whether the client accepts server-sent events; one that accepts only JSON gets JSON."""
     accept = headers.get("accept", "*/*")
     return any(kind in accept for kind in ("text/event-stream", "text/*", "*/*"))

@@ -1,6 +1,6 @@
-"""Forwards the protocol's requests to a Raydex service elsewhere: each by a request of its own.
+"""Forwards the protocol's requests to a Raydex service elsewhere, each as a separate request.
 
-While the service is away the tools are listed all the same: an agent that calls one reads why.
+The tools are listed even while the service is unavailable; an agent that calls one gets the reason.
 """
 
 import logging
@@ -17,7 +17,7 @@ from pipelines.proxies import is_near
 from serve.failure import MCP_PATH
 from serve.mcp.server import Context, list_tools, tool_error
 
-# A model may write for minutes; the service sends a sign of life every 15 s.
+# A model may write for minutes; the service sends a heartbeat every 15 s.
 CONNECT_S, SILENCE_S = 10.0, 60.0
 
 
@@ -25,11 +25,11 @@ log = logging.getLogger(__name__)
 
 
 class ServiceAway(ConnectionError):
-    """The service can't be reached, or gave no answer of the protocol."""
+    """The service can't be reached, or did not answer in the protocol."""
 
 
 class Forwarder:
-    """Answers the protocol's requests by asking the service at `url` with the API key `key`, if there is one."""
+    """Answers the protocol's requests by asking the service at `url`, with the API key `key` if given."""
 
     def __init__(self, url: str, key: str = "") -> None:
         self._url = url.rstrip("/").removesuffix(MCP_PATH)
@@ -44,7 +44,7 @@ class Forwarder:
             return list_tools()
 
     async def call_tool(self, context: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
-        """Return what the service's tool returns, and report its progress; cancelling it cancels the work there."""
+        """Return the result of the service's tool, and report its progress; cancelling it cancels the work there."""
         try:
             async with self._client() as client:
                 return await client.call_tool(
@@ -101,7 +101,7 @@ class Forwarder:
 
 
 def _first(error: BaseException) -> BaseException:
-    """Return the first error of a group of groups; an error that is none itself."""
+    """Return the first error in nested groups, or the error itself."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return error

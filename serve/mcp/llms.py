@@ -1,7 +1,7 @@
-"""Handlers of llms.txt and llms-full.txt, a collection as files for language models (llmstxt.org).
+"""Handlers of llms.txt and llms-full.txt: a collection as files for language models (llmstxt.org).
 
-llms.txt links to every page, and is written once for each revision; llms-full.txt holds the text of them all, and is
-written page by page as it is sent.
+llms.txt links to every page, and is written once per revision. llms-full.txt contains the text of all pages, and is
+written page by page while it is sent.
 """
 
 import asyncio
@@ -27,24 +27,25 @@ from serve.guard.origin import Network, network_of
 from serve.mcp.pages import PageShelf
 from serve.threads import DatabaseThreads
 
-BATCH = 500  # pages of one look at the database
-NOTE = 120  # characters after a link: its page's first sentence
-FULL_AT_ONCE = 2  # pages of such files that a replica writes at once: each keeps a thread busy
-# Such files in progress, of one address and in all: each holds a place of a replica, and takes a second for 40 pages.
+BATCH = 500  # pages per database query
+NOTE = 120  # maximum characters after a link, from its page's first sentence
+FULL_AT_ONCE = 2  # pages of these files written concurrently by a replica: each keeps a thread busy
+# Limits for these files in progress, per address and in total: each occupies a slot of a replica, and takes a second
+# per 40 pages.
 FULL_OF_ADDRESS, MOST_FULL = 4, 16
-LINKS_AT_ONCE = 50  # links that are written in one go, beside the event loop: in between, others have their turn
-# Such texts in progress, of one address and in all, and how fast a replica sends them all: beside ten readers of 500 kB
-# without a break, a question took seven times as long.
+LINKS_AT_ONCE = 50  # links written at a time, outside the event loop; other work runs in between
+# Limits for these texts in progress, per address and in total, and the total sending rate of a replica. While ten
+# readers loaded 500 kB without a break, a question took seven times as long.
 LINKS_OF_ADDRESS, MOST_LINKS = 4, 16
 PIECE, BYTES_A_SECOND = 64_000, 10_000_000
-KEPT = 4  # texts of links, of the collections that were asked for last
-ALSO = {"Cache-Control": "no-cache"}  # ask again each time: the ETag makes that cheap
+KEPT = 4  # cached texts, for the most recently requested collections
+ALSO = {"Cache-Control": "no-cache"}  # revalidate each time: the ETag makes that cheap
 PLAIN = "text/plain; charset=utf-8"
-FRONT = "Pages"  # the section of pages that lie in no folder
+FRONT = "Pages"  # the section of pages outside any folder
 
 
 class LlmsRoutes:
-    """The handlers; each answers its route in routes.py."""
+    """The handlers, one for each route in routes.py."""
 
     def __init__(
         self, store: Store, threads: DatabaseThreads, collections: AskedCollections, trusted: Sequence[Network] = ()
@@ -55,10 +56,10 @@ class LlmsRoutes:
         self._full_places = _Places("all pages", FULL_OF_ADDRESS, MOST_FULL)
         self._link_places = _Places("all links", LINKS_OF_ADDRESS, MOST_LINKS)
         self._links: OrderedDict[tuple[int, int], asyncio.Task[bytes]] = OrderedDict()
-        self._free_at = 0.0  # when the pieces of links that were promised so far are sent
+        self._free_at = 0.0  # when all scheduled pieces of links will have been sent
 
     async def links(self, request: Request, collection: Name | None = None) -> Response:
-        """Return llms.txt: the title, what it is, and every page as a link, by folder."""
+        """Return llms.txt: the title, a description, and every page as a link, by folder."""
         index = await self._index(request, collection)
         headers = _headers(index, "links")
         if _is_known(request, headers):
@@ -81,7 +82,7 @@ class LlmsRoutes:
         return await self._threads.run(self._store.live_index, await self._collections.name(collection, request))
 
     async def _pieces(self, text: bytes) -> AsyncIterator[bytes]:
-        """Yield a text in pieces, none before all readers of such texts together have had time for theirs."""
+        """Yield a text in pieces, spaced so that all readers together stay within the sending rate."""
         for at in range(0, len(text), PIECE):
             now = asyncio.get_running_loop().time()
             begins = max(now, self._free_at)
@@ -90,7 +91,7 @@ class LlmsRoutes:
             yield text[at : at + PIECE]
 
     async def _links_of(self, index: Index) -> bytes:
-        """Return the text of llms.txt; all who ask for a revision wait for the same one."""
+        """Return the text of llms.txt; all requests for a revision share one task."""
         key = index.id, index.revision
         if key not in self._links:
             self._links[key] = asyncio.create_task(self._write_links(index))
@@ -99,7 +100,7 @@ class LlmsRoutes:
         writing = self._links[key]
         self._links.move_to_end(key)
         try:
-            return await asyncio.shield(writing)  # whoever leaves ends it for nobody else
+            return await asyncio.shield(writing)  # a disconnect does not cancel it for the others
         finally:
             if writing.done() and (writing.cancelled() or writing.exception()) and self._links.get(key) is writing:
                 del self._links[key]
@@ -124,7 +125,7 @@ class LlmsRoutes:
     async def _write(self, index: Index) -> AsyncIterator[str]:
         yield await self._head(index)
         async for page in self._list(index):
-            async with self._writing:  # and not while a page is sent: a client that does not read would keep it
+            async with self._writing:  # released while a page is sent: a client that does not read would occupy it
                 text = await asyncio.to_thread(self._pages.whole, index, page.url)
             title = "" if text.startswith("# ") else f"# {_line(page.title)}\n\n"
             yield f"\n---\nSource: {page.url}\n\n{title}{text}\n"
@@ -139,7 +140,7 @@ class LlmsRoutes:
 
 @dataclass(frozen=True)
 class _Places:
-    """How many may read a kind of text at once, of an address and in all, and who does."""
+    """The limits on concurrent readers of a kind of text, per address and in total, and the current readers."""
 
     kind: str
     of_address: int
@@ -147,7 +148,7 @@ class _Places:
     readers: Counter[str] = field(default_factory=Counter)
 
     def refusal(self, address: str) -> Failure | None:
-        """Return why one more reader of an address gets nothing now; None if it may read."""
+        """Return why another reader of an address is refused now; None if it is allowed."""
         if self.readers[address] >= self.of_address:
             return Failure(429, f"your address reads {self.kind} {self.of_address} times now, which is its limit: wait")
         if self.readers.total() >= self.most:
@@ -156,7 +157,7 @@ class _Places:
 
 
 class _FewAtOnce(StreamingResponse):
-    """A text in parts; 429 where its address reads as many as it may when it is about to be sent, 503 where all do."""
+    """A text in parts, limited in concurrency: answers 429 at the limit of its address, 503 at the total limit."""
 
     def __init__(
         self, parts: AsyncIterator[str] | AsyncIterator[bytes], places: _Places, address: str, headers: dict[str, str]
@@ -179,7 +180,7 @@ class _FewAtOnce(StreamingResponse):
 
 
 def arrange_links(pages: Sequence[ListedPage], links: Sequence[str], base: str) -> str:
-    """Return the links to pages, a section for each folder below `base`, or each host, first those in none."""
+    """Return the links in sections: pages outside folders first, then by folder below `base`, or by host."""
     folders: dict[str, list[str]] = {FRONT: []}
     for page, link in zip(pages, links, strict=True):
         path = (page.url.removeprefix(base) if base else page.url.partition("://")[2]).split("/")
@@ -188,7 +189,7 @@ def arrange_links(pages: Sequence[ListedPage], links: Sequence[str], base: str) 
 
 
 def write_link(page: ListedPage) -> str:
-    """Return the line about a page: its title as a link, and its first sentence."""
+    """Return the line for a page: its title as a link, and its first sentence."""
     title = _line(page.title).replace("[", "\\[").replace("]", "\\]") or page.url
     note = snippet(clean_for_model(readable_text(page.begins)), NOTE)
     return f"- [{title}]({quote(page.url, safe=':/?#@!$&*+,;=%~')}){f': {note}' if note else ''}\n"

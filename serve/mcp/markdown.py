@@ -1,6 +1,6 @@
 """Writes a page as Markdown: the text of its sections below headings with their anchors.
 
-Knows neither where a page comes from nor who reads it.
+Does not know where a page comes from or who reads it.
 """
 
 import itertools
@@ -15,11 +15,11 @@ from pipelines.page.tree import Document, Section
 from pipelines.records import Hit
 from serve.mcp.quoting import HeadingLine, clean
 
-DEEPEST = 6  # headings of Markdown
+DEEPEST = 6  # maximum heading level of Markdown
 
 
 class Heading(NamedTuple):
-    """A heading of a page: its level from 1, its text, the anchor of its section ("" if it has none of its own)."""
+    """A heading of a page: its level from 1, its text, the anchor of its section ("" if it has none)."""
 
     level: int
     text: str
@@ -36,12 +36,12 @@ class MarkdownSection:
 
     @property
     def anchor(self) -> str:
-        """The finest anchor, "" for the page itself."""
+        """The innermost anchor, "" for the page itself."""
         return self.anchors[-1] if self.anchors else ""
 
 
 def sections_of_document(document: Document) -> list[MarkdownSection]:
-    """Return the sections of a page that was read."""
+    """Return the sections of a parsed page."""
     return [MarkdownSection(one.anchors, one.headings, _write_text(one)) for one in document.sections]
 
 
@@ -54,7 +54,7 @@ def sections_of_chunks(chunks: Sequence[Hit]) -> list[MarkdownSection]:
 
 
 def with_headings(sections: Sequence[MarkdownSection]) -> Iterator[tuple[list[Heading], MarkdownSection]]:
-    """Yield each section with the headings that begin with it: its own, and those above it that have no text."""
+    """Yield each section with the headings that start with it: its own, and headings above it that have no text."""
     path: tuple[str, ...] = ()
     anchor = ""
     for section in sections:
@@ -71,7 +71,7 @@ def with_headings(sections: Sequence[MarkdownSection]) -> Iterator[tuple[list[He
 
 
 def write_sections(sections: Sequence[MarkdownSection]) -> Iterator[str]:
-    """Yield the texts of sections as a person sees them, each below its headings, which show anchors as `{#anchor}`."""
+    """Yield the headings, with anchors as `{#anchor}`, and the text of each section, without invisible characters."""
     for headings, section in with_headings(sections):
         for heading in headings:
             anchor = f" {{#{heading.anchor}}}" if heading.anchor else ""
@@ -85,6 +85,6 @@ def _write_text(section: Section) -> str:
 
 
 def _common(one: Sequence[str], other: Sequence[str]) -> int:
-    """Return how many headings two paths begin with alike."""
+    """Return the length of the common prefix of two heading paths."""
     pairs = zip(one, other, strict=False)
     return sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs))

@@ -1,6 +1,6 @@
-"""Finds a page of an index by its URL, and returns it, or a section or a part of it, as Markdown.
+"""Finds a page of an index by its URL, and returns it, or a section or part of it, as Markdown.
 
-A page is read again from the body that the index was made of; where that is gone, its chunks are put together.
+A page is parsed again from the body that the index was built from; if that is gone, it is assembled from its chunks.
 """
 
 import functools
@@ -23,11 +23,11 @@ from serve.mcp.markdown import MarkdownSection, sections_of_chunks, sections_of_
 from serve.mcp.quoting import HeadingLine, clean, pack
 from serve.mcp.results import OutlineEntry, PagePart
 
-# As `estimate` counts: some 4,000 tokens of a current model, so that several pages fit beside each other.
+# In tokens of `estimate`; about 4,000 tokens of a current model, so that several pages fit into a context window.
 PAGE_TOKENS = 6_000
-MOST_OUTLINED = 60  # sections: a page of reference has hundreds, which search_docs finds better
-KEPT = 32  # parsed pages: an agent reads on in those that it has found; the largest take a quarter of a second
-NEAR, ALIKE = 3, 60  # pages that are named for one that is not there, at least that alike (percent)
+MOST_OUTLINED = 60  # maximum sections: a reference page has hundreds, which search_docs finds better
+KEPT = 32  # cached parsed pages: agents read more of the pages they have found; the largest take a quarter of a second
+NEAR, ALIKE = 3, 60  # suggestions for a missing page: how many, and their minimum similarity in percent
 
 
 class NoSuchPage(LookupError):
@@ -35,9 +35,9 @@ class NoSuchPage(LookupError):
 
 
 class PageShelf:
-    """The pages of the indexes in `store`. Its methods wait for the database, and parse pages: call them in a thread.
+    """The pages of the indexes in `store`. Its methods wait for the database and parse pages: call them in a thread.
 
-    A page is parsed in this process: the one body that is ever read is one that a run has read in time.
+    Pages are parsed in this process, because a run has already parsed the same body in time.
     """
 
     def __init__(self, store: Store) -> None:
@@ -62,11 +62,11 @@ class PageShelf:
         return page
 
     def holders(self, indexes: Sequence[Index], url: str) -> list[str]:
-        """Return the collections of those of `indexes` that have the page at `url`."""
+        """Return the collections of those `indexes` that have the page at `url`."""
         return [index.collection for index in indexes if self._store.find_pages(index, _spellings(url))]
 
     def whole(self, index: Index, url: str) -> str:
-        """Return the whole page at `url` as Markdown."""
+        """Return the complete page at `url` as Markdown."""
         sections = self._sections(index, url, self._read_document)[1]
         return "\n\n".join(filter(None, write_sections(sections)))
 
@@ -101,9 +101,9 @@ class PageShelf:
 
 
 def _parts(page: PagePart, sections: Sequence[MarkdownSection]) -> list[list[str]]:
-    """Return the blocks of each part; a part with all that stands around it, the outline too, has PAGE_TOKENS at most.
+    """Return the blocks of each part; a part has at most PAGE_TOKENS, including its frame and the outline.
 
-    `page` is a part without its text, that others follow.
+    `page` is a part without its text that is followed by others.
     """
     texts = list(write_sections(sections))
     place = max((estimate(f"{one.headings}{one.anchors}") for one in sections), default=0)
@@ -114,7 +114,7 @@ def _parts(page: PagePart, sections: Sequence[MarkdownSection]) -> list[list[str
 
 
 def outline(sections: Sequence[MarkdownSection]) -> list[OutlineEntry]:
-    """Return the sections of a page, without the deepest levels of a page of very many."""
+    """Return the sections of a page, without the deepest levels if there are too many."""
     entries = [
         OutlineEntry(level=heading.level, heading=clean(heading.text), anchor=heading.anchor)
         for headings, _ in with_headings(sections)
@@ -128,7 +128,7 @@ def outline(sections: Sequence[MarkdownSection]) -> list[OutlineEntry]:
 
 
 def _place(before: Sequence[Sequence[str]]) -> list[str]:
-    """Return the headings that stand above what comes after `before`, on one line; none at the beginning."""
+    """Return, on one line, the headings that apply to the text after `before`; none at the beginning."""
     path: dict[int, str] = {}
     for block in itertools.chain.from_iterable(before):
         if isinstance(block, HeadingLine):
@@ -137,16 +137,16 @@ def _place(before: Sequence[Sequence[str]]) -> list[str]:
 
 
 def _spellings(url: str) -> list[str]:
-    """Return the URLs that the page at `url` may have in an index, the one as it was given first."""
+    """Return the URLs that the page at `url` may have in an index, the given one first."""
     plain = urldefrag(url.strip().strip("<>")).url
     bare = plain.removesuffix("/index.html").removesuffix(".html").rstrip("/")
     return list(dict.fromkeys([plain, bare, f"{bare}/", f"{bare}.html", f"{bare}/index.html"]))
 
 
 def _choose(sections: Sequence[MarkdownSection], name: str, url: str) -> list[MarkdownSection]:
-    """Return the section with that anchor or heading, and what is below it. Raises NoSuchPage.
+    """Return the section with that anchor or heading, and its subsections. Raises NoSuchPage.
 
-    Case makes no difference where no anchor is exactly that, nor does the number of a heading where no heading is.
+    Case is ignored if no anchor matches exactly, and the number of a heading if no heading matches with it.
     """
     wanted = _plain(name)
     for chosen in (
@@ -165,14 +165,14 @@ def _choose(sections: Sequence[MarkdownSection], name: str, url: str) -> list[Ma
 
 
 def _alike(name: str, names: Sequence[str]) -> list[tuple[str, float]]:
-    """Return those of `names` that are nearest to `name`, each with how alike it is; case makes no difference."""
-    scorer: Any = fuzz.ratio  # overloaded: rapidfuzz's own types don't take it
+    """Return the closest of `names` to `name`, each with its similarity; case is ignored."""
+    scorer: Any = fuzz.ratio  # overloaded: rapidfuzz's own types don't accept it
     found = process.extract(name, names, scorer=scorer, processor=_plain, limit=NEAR, score_cutoff=ALIKE)
     return [(one, score) for one, score, _ in found]
 
 
 def _name_of(chosen: Sequence[MarkdownSection], sections: Sequence[MarkdownSection], name: str) -> str:
-    """Return the finest anchor that means these sections and no other, `name` if none does."""
+    """Return the innermost anchor that means exactly these sections, `name` if there is none."""
     for anchor in reversed(chosen[0].anchors):
         if [one for one in sections if anchor in one.anchors] == chosen:
             return anchor
@@ -184,5 +184,5 @@ def _plain(name: str) -> str:
 
 
 def _unnumbered(heading: str) -> str:
-    """Return a heading without the number that a generator writes before it: "20.11.1. ", "3 ", "F.44. "."""
+    """Return a heading without a generator's number prefix: "20.11.1. ", "3 ", "F.44. "."""
     return re.sub(r"^(?:\d+|[a-z](?=\.))(?:\.\d+)*\.?\s+", "", heading)

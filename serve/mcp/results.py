@@ -1,4 +1,4 @@
-"""What the tools return: records with a schema, and each as text, short enough for a context window."""
+"""The results of the tools: records with a schema, and as text that fits into a context window."""
 
 from functools import partial
 from typing import Annotated, Self
@@ -11,10 +11,10 @@ from pipelines.llm.tokens import estimate
 from pipelines.records import RESULTS, Answer, AnswerForm, Confidence, Hit, WrittenBy
 from serve.mcp.quoting import CUT, NOTICE, clean, cut, quote, quote_answer
 
-# Tokens as `estimate` counts them, which is about a third more than current models do. Claude Code warns of a result
-# above 10,000 tokens; several results have to stand beside each other.
+# In tokens of `estimate`, which counts about a third more than current models. Claude Code warns about results above
+# 10,000 tokens, and several results must fit into a context window.
 SEARCH_TOKENS, ANSWER_TOKENS = 4_000, 4_000
-SNIPPET_CHARACTERS = 200  # of a source of an answer
+SNIPPET_CHARACTERS = 200  # maximum length of a source's snippet
 
 Cleaned = Annotated[str, AfterValidator(clean)]
 Snippet = Annotated[Cleaned, AfterValidator(partial(snippet, length=SNIPPET_CHARACTERS))]
@@ -24,12 +24,12 @@ class ToolResult(BaseModel):
     """The result of a tool."""
 
     def to_text(self) -> str:
-        """Return the result as an agent reads it."""
+        """Return the result as text for an agent."""
         raise NotImplementedError
 
 
 class FoundSection(BaseModel):
-    """A section that was found: its source (`url#anchor`), its headings, its text as Markdown, whether that is cut."""
+    """A found section: its source (`url#anchor`), its headings, its text as Markdown, whether that is cut."""
 
     n: int
     title: str
@@ -40,7 +40,7 @@ class FoundSection(BaseModel):
 
     @classmethod
     def of(cls, n: int, hit: Hit) -> Self:
-        """Return the section of a hit, all of its text cut."""
+        """Return the section of a hit, with all of its text cut."""
         return cls(n=n, title=clean(heading(hit)), source=clean(hit.source), text=CUT, cut=True, version=hit.version)
 
     def to_text(self) -> str:
@@ -57,7 +57,7 @@ class FoundSections(ToolResult):
 
     @classmethod
     def of(cls, retrieval: Retrieval) -> Self:
-        """Return the hits with their passages, which share what titles, sources and marks leave of SEARCH_TOKENS."""
+        """Return the hits with passages that share the part of SEARCH_TOKENS left by titles, sources and markers."""
         sections = [FoundSection.of(n, hit) for n, hit in enumerate(retrieval.hits, 1)]
         found = cls(collection=retrieval.index.collection, sections=sections)
         each = (SEARCH_TOKENS - estimate(found.to_text())) // max(len(sections), 1)
@@ -74,7 +74,7 @@ class FoundSections(ToolResult):
 
 
 class CitedSource(BaseModel):
-    """The source of `[n]` in an answer, and whether it supports what cites it."""
+    """The source of `[n]` in an answer, and whether it supports the claim that cites it."""
 
     n: int
     title: Cleaned
@@ -88,9 +88,9 @@ class CitedSource(BaseModel):
 class CitedAnswer(ToolResult):
     """The answer of ask_docs with its sources.
 
-    `known` is false where the documentation does not answer; `form` is `results` where no section certainly answers and
-    `answer` shows the best matches. `written_by` is `person`, `model`, or `quotes` for an
-    answer that quotes the pages; `degraded` names the parts that it went without.
+    `known` is false if the documentation does not answer; `form` is `results` if no section certainly answers and
+    `answer` shows the best matches. `written_by` is `person`, `model`, or `quotes` for an answer that quotes the pages;
+    `degraded` names the missing parts.
     """
 
     id: str
@@ -129,7 +129,7 @@ class CitedAnswer(ToolResult):
         return f"{answer}\n\n{self._judged()} {self.notice} {follow}"
 
     def _judged(self) -> str:
-        """Return how far the answer can be relied on, in words."""
+        """Return in words how reliable the answer is."""
         without = f" Made without: {', '.join(self.degraded)}." if self.degraded else ""
         if not self.known:
             return f"The documentation does not answer this for certain.{without}"
@@ -142,7 +142,7 @@ class CitedAnswer(ToolResult):
 
 
 class OutlineEntry(BaseModel):
-    """A section of a page: how deep it lies, its heading, its anchor ("" if it has none)."""
+    """A section of a page: its depth, its heading, its anchor ("" if it has none)."""
 
     level: int
     heading: str
@@ -155,7 +155,7 @@ class OutlineEntry(BaseModel):
 class PagePart(ToolResult):
     """A page, or a part of one: `text` is Markdown, in which `{#anchor}` after a heading is the section's anchor.
 
-    `outline` lists the sections of a page that is too long for one part; `section` is the anchor or heading asked for.
+    `outline` lists the sections of a page that is too long for one part; `section` is the requested anchor or heading.
     """
 
     url: str
@@ -188,9 +188,9 @@ class PagePart(ToolResult):
 
 
 class CollectionInfo(BaseModel):
-    """A collection: its title, where its pages come from, their versions (newest first), languages, and number.
+    """A collection: its title, the common URL of its pages, their versions (newest first), languages, and number.
 
-    `default` marks the one that is meant where none is named; one that is not `indexed` can't be asked yet.
+    `default` marks the collection used if none is named; one that is not `indexed` can't be asked yet.
     """
 
     name: str

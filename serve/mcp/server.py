@@ -1,6 +1,6 @@
 """Speaks the Model Context Protocol for a toolbox: its tools, and the pages as resources.
 
-Holds nothing between two requests, so that any replica answers any of them.
+Keeps no state between two requests, so any replica can answer any of them.
 """
 
 import base64
@@ -42,17 +42,17 @@ READ_ONLY = types.ToolAnnotations(
 PAGES = "raydex://pages/"
 TEMPLATE = f"{PAGES}{{collection}}/{{url}}"
 _CURSOR = TypeAdapter(tuple[str, str])  # a collection and a URL
-MOST_NAMED = 12  # collections in the description of a tool
-LISTED = 250  # resources in one reply: some 15,000 tokens, which clients keep from their models
+MOST_NAMED = 12  # maximum collections in a tool's description
+LISTED = 250  # resources per reply: about 15,000 tokens, which clients do not show to their models
 Context = ServerRequestContext[Any, Any]
 
 log = logging.getLogger(__name__)
-logging.getLogger("mcp").setLevel(logging.WARNING)  # it notes every request
+logging.getLogger("mcp").setLevel(logging.WARNING)  # it logs every request
 
 
 @dataclass(frozen=True, slots=True)
 class ToolKind:
-    """A tool: its name, by which the table has what people and agents read, the schemas of both ends, what it does."""
+    """A tool: its name, which is the key of its texts in the table, the schemas of both ends, and its function."""
 
     name: str
     arguments: type[schemas.ToolArguments]
@@ -60,7 +60,7 @@ class ToolKind:
     run: Callable[[Toolbox, Any, Call], Awaitable[ToolResult]]
 
     def to_tool(self, about: str = "") -> types.Tool:
-        """Return the tool as it is listed; `about` says what it looks things up in."""
+        """Return the tool for the list; `about` names the indexed collections."""
         said = TABLE["tools"][self.name]
         return types.Tool(
             name=self.name,
@@ -95,7 +95,7 @@ class RequestHandlers(Protocol):
 
 
 def make_server(handlers: RequestHandlers) -> Server[Any]:
-    """Return the protocol's server over `handlers`."""
+    """Return a protocol server that uses `handlers`."""
     return Server(
         NAME,
         title="Raydex: documentation",
@@ -110,9 +110,9 @@ def make_server(handlers: RequestHandlers) -> Server[Any]:
 
 
 def list_tools(places: Sequence[tuple[str, str]] = ()) -> types.ListToolsResult:
-    """Return the list of the tools, which name the collections of `places` (name, URL): an agent chooses by them.
+    """Return the list of tools, with the collections in `places` (name, URL) so that an agent can choose.
 
-    No title of a page stands there: nobody but the operator tells an agent what a tool is for.
+    Page titles are not included, so that only the operator tells an agent what a tool is for.
     """
     named = [f"{name} ({url})" if url else name for name, url in places[:MOST_NAMED]]
     more = f", and {len(places) - MOST_NAMED} more" if len(places) > MOST_NAMED else ""
@@ -121,7 +121,7 @@ def list_tools(places: Sequence[tuple[str, str]] = ()) -> types.ListToolsResult:
 
 
 async def list_templates(_: Context, __: types.PaginatedRequestParams | None) -> types.ListResourceTemplatesResult:
-    """Return the list of the templates of resources: one, for pages."""
+    """Return the list of resource templates: one, for pages."""
     template = types.ResourceTemplate(
         uri_template=TEMPLATE,
         name="page",
@@ -133,18 +133,18 @@ async def list_templates(_: Context, __: types.PaginatedRequestParams | None) ->
 
 
 def tool_error(message: str) -> types.CallToolResult:
-    """Return the result of a tool that failed, which the agent reads."""
+    """Return the result of a failed tool, with a message for the agent."""
     return types.CallToolResult(content=[types.TextContent(type="text", text=message)], is_error=True)
 
 
 class Handlers:
-    """Answers the protocol's requests by a toolbox."""
+    """Answers the protocol's requests with a toolbox."""
 
     def __init__(self, toolbox: Toolbox) -> None:
         self._toolbox = toolbox
 
     async def list_tools(self, _: Context, __: types.PaginatedRequestParams | None) -> types.ListToolsResult:
-        """List the tools, whatever state the database is in."""
+        """List the tools, even if the database is unavailable."""
         try:
             return list_tools(await self._toolbox.places())
         except Exception as error:
@@ -152,7 +152,7 @@ class Handlers:
             return list_tools()
 
     async def call_tool(self, context: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
-        """Return what a tool returns; an error is a result too, so that the agent reads what to do."""
+        """Return the result of a tool; an error is a result too, so that the agent reads the remedy."""
         kind = next((kind for kind in TOOLS if kind.name == params.name), None)
         if kind is None:
             names = ", ".join(kind.name for kind in TOOLS)
@@ -183,7 +183,7 @@ class Handlers:
     async def read_resource(
         self, context: Context, params: types.ReadResourceRequestParams
     ) -> types.ReadResourceResult:
-        """Return a page, cut as read_page cuts it; its own URL names it too."""
+        """Return a page, split like in read_page; the page's own URL also works as its URI."""
         uri = str(params.uri)
         collection, url = _read_uri(uri)
         try:
@@ -197,7 +197,7 @@ class Handlers:
 
 
 def explain(error: Exception, arguments: type[schemas.ToolArguments] = schemas.NoArguments) -> str:
-    """Return the message for an error, with what to do; what was not expected is logged, and only its id is said."""
+    """Return the message for an error, with a remedy; for an unexpected error only its id in the log."""
     if isinstance(error, ValidationError):
         return describe_mistakes(error, arguments)
     if isinstance(error, NotThere | NoSuchPage):
@@ -230,7 +230,7 @@ def _resource(index: Index, url: str, title: str, begins: str) -> types.Resource
 
 
 def _read_uri(uri: str) -> tuple[str, str]:
-    """Return the collection ("" for any) and the URL that a resource's URI names. Raises MCPError."""
+    """Return the collection ("" for any) and the URL in a resource's URI. Raises MCPError."""
     if uri.startswith(("http://", "https://")):
         return "", uri
     collection, _, url = uri.removeprefix(PAGES).partition("/")
@@ -244,7 +244,7 @@ def _write_cursor(collection: str, url: str) -> str:
 
 
 def _read_cursor(cursor: str | None) -> tuple[str, str]:
-    """Return the collection and the URL that the next resource comes after. Raises MCPError."""
+    """Return the collection and the URL before the next resource. Raises MCPError."""
     if not cursor:
         return "", ""
     try:
@@ -254,7 +254,7 @@ def _read_cursor(cursor: str | None) -> tuple[str, str]:
 
 
 def _schema(model: type[schemas.ToolArguments] | type[ToolResult]) -> dict[str, Any]:
-    """Return the JSON Schema of a model, without the titles that say its names again."""
+    """Return the JSON Schema of a model, without titles, which only repeat its names."""
     schema = model.model_json_schema(schema_generator=_Untitled)
     for one in (schema, *schema.get("$defs", {}).values()):
         one.pop("title", None)

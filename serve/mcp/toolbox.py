@@ -1,6 +1,6 @@
-"""What the tools do: search, answer, read a page, list the collections. Knows no protocol.
+"""The functions of the tools: search, answer, read a page, list the collections. Knows no protocol.
 
-Every question goes the way of /query: the same engine, the same sessions, recorded with the channel "mcp".
+Questions are handled as in /query: by the same engine, in the same sessions, recorded with the channel "mcp".
 """
 
 import asyncio
@@ -29,16 +29,16 @@ from serve.mcp.results import CitedAnswer, CollectionInfo, CollectionList, Found
 from serve.threads import DatabaseThreads
 
 CHANNEL = "mcp"
-MOST_TITLE = 80  # characters of a collection's title, which a page wrote
+MOST_TITLE = 80  # maximum characters of a collection's title, which comes from a page
 
 
 class NotThere(LookupError):
-    """A collection or a version was named that there is not; the message names those that there are."""
+    """The named collection or version does not exist; the message lists the existing ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One call of a tool: the request that it came with, and where its progress is reported."""
+    """One call of a tool: its HTTP request, and a function to report its progress."""
 
     request: Request
     report: Callable[[str], Awaitable[None]]
@@ -55,13 +55,16 @@ class Toolbox:
         self._pages, self._names = PageShelf(store), SiteNames(store)
 
     async def search_docs(self, arguments: SearchArguments, call: Call) -> FoundSections:
-        """Return the sections that fit best. Raises NotThere and what the engine raises."""
+        """Return the best matching sections. Raises NotThere and the errors of the engine."""
         filters = await self._filters(arguments.collection, arguments.version)
         question = Question(arguments.query, collection=arguments.collection or None, k=arguments.k, filters=filters)
         return FoundSections.of(await self._engine.asearch(question))
 
     async def ask_docs(self, arguments: AskArguments, call: Call) -> CitedAnswer:
-        """Return the answer, recorded; cancelling it cancels the work. Raises NotThere and what the engine raises."""
+        """Return the answer and record it; cancelling cancels the work.
+
+        Raises NotThere and the errors of the engine.
+        """
         filters = await self._filters(arguments.collection, arguments.version)
         question = Question(arguments.question, collection=arguments.collection or None, filters=filters)
         origin = Origin(arguments.conversation or None, CHANNEL)
@@ -99,7 +102,7 @@ class Toolbox:
         return CollectionList(collections=infos)
 
     async def places(self) -> list[tuple[str, str]]:
-        """Return the name of each collection with an index, the default one first, and what its URLs begin with."""
+        """Return the name of each indexed collection, the default one first, and the common prefix of its URLs."""
         indexes = await self.indexes()
         return [(index.collection, await self._threads.run(self._store.common_url, index.id)) for index in indexes]
 
@@ -131,7 +134,7 @@ class Toolbox:
         return found
 
     async def _filters(self, collection: str, version: str) -> Filters:
-        """Return the filters of a search, after a look at whether there is such a collection and version."""
+        """Return the filters of a search, after checking that the collection and version exist."""
         if not (collection or version):
             return Filters()
         indexes = await self.indexes(collection)
@@ -171,7 +174,7 @@ class Toolbox:
 
 
 def describe_event(event: Event) -> str:
-    """Return what an event of the engine means for the caller."""
+    """Describe an event of the engine for the caller."""
     match event:
         case Retrieval():
             return f"found {count_sections(len(event.hits))}"

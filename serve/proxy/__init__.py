@@ -1,7 +1,7 @@
-"""Middleware for Ray's proxy: bounded connections, whole bodies, a short way, a 503 where one dies.
+"""Middleware for Ray's proxy: limited connections, complete bodies, direct paths, 503 on replica loss.
 
 Ray loads it from RAY_SERVE_HTTP_PROXY_CALLBACK_IMPORT_PATH=serve.proxy:middlewares, which must be set where Ray is
-started. The proxy is a process of its own: this package imports as little of the service as it can.
+started. The proxy is a separate process, so this package imports as little of the service as possible.
 """
 
 import os
@@ -13,29 +13,29 @@ from starlette.middleware import Middleware
 from serve.proxy.replica_loss import AnswerReplicaLoss, no_replica
 
 # Set where Ray starts. Replicas then listen themselves (on loopback: see serve/app.py), and Ray's proxy stays in front.
-# A replica that ends takes requests for another second, by when every proxy has heard of it; Ray waits for two anyway.
+# An ending replica accepts requests for another second, until every proxy knows about it; Ray waits for two anyway.
 VARIABLES = {
     "RAY_SERVE_HTTP_PROXY_CALLBACK_IMPORT_PATH": "serve.proxy:middlewares",
     "RAY_SERVE_ENABLE_DIRECT_INGRESS": "1",
     "RAY_SERVE_DIRECT_INGRESS_MIN_DRAINING_PERIOD_S": "1",
-    # Ray kills a proxy that is not ready after 5 s, and who starts Serve fails with it; a busy machine needs longer.
+    # Ray kills a proxy that is not ready after 5 s, and starting Serve fails with it; a busy machine needs longer.
     "RAY_SERVE_PROXY_READY_CHECK_TIMEOUT_S": "60",
-    # HAProxy, where an operator has chosen it, shares the port with our claim of it (see serve/port.py) as Ray's does.
+    # HAProxy, if an operator uses it, shares the port with our claim (see serve/port.py), like Ray's proxy.
     "SERVE_SOCKET_REUSE_PORT_ENABLED": "1",
 }
 
 
 def configure(environ: MutableMapping[str, str]) -> None:
-    """Set the variables with which Ray loads the middleware, where they are not set."""
+    """Set the variables with which Ray loads the middleware, unless they are already set."""
     for name, value in VARIABLES.items():
         environ.setdefault(name, value)
 
 
 def middlewares() -> list[Any]:
-    """Return the middleware around the application of Ray's proxy, the inner one first, and bound its connections.
+    """Return the middleware around the application of Ray's proxy, the inner one first, and limit its connections.
 
-    A replica awaits bodies and bounds its connections too, as it can be reached past the proxy; all that the proxy, or
-    an HAProxy, passes on comes to it from one address.
+    A replica also waits for bodies and limits its connections, because it can be reached without the proxy. Everything
+    that the proxy, or an HAProxy, forwards comes to it from one address.
     """
     from serve.guard.origin import UNDELAYED_RATE
     from serve.proxy.address import trusted_proxies

@@ -1,4 +1,4 @@
-"""Says whose a request is, where few of one address may wait, as the limits of rates do."""
+"""Decides which proxies to trust when attributing a request to an address, as the rate limits do."""
 
 import json
 from collections.abc import Mapping
@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from serve.guard.origin import Network, parse_networks
 
 TRUSTED_PROXIES = "RAYDEX_TRUSTED_PROXIES"  # the setting trusted_proxies
-# A proxy that stands before the service, where none is named: it is on this machine, or in its network.
+# Trusted if no proxy is configured: a proxy on this machine, or in its private network.
 PRIVATE = parse_networks(("127.0.0.0/8", "::1", "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "fc00::/7"))
 
 
 def trusted_proxies(environ: Mapping[str, str]) -> tuple[Network, ...]:
-    """Return the proxies of the setting; a private network where it is not set. Raises ValueError."""
+    """Return the proxies in the setting; private networks if it is not set. Raises ValueError."""
     named = environ.get(TRUSTED_PROXIES)
     return parse_networks(json.loads(named)) if named else PRIVATE

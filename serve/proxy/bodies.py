@@ -1,7 +1,7 @@
-"""Waits for the body of a request before anything that is scarce is given to it.
+"""Waits for the body of a request before giving it any scarce resource.
 
-A request holds one of the few places of a replica from its head on. So a body is read here, in the proxy, where a
-connection costs a few kilobytes: bodies that never come hold up nobody.
+A request occupies one of the few slots of a replica from its head on. So bodies are read here, in the proxy, where a
+connection costs a few kilobytes, and a body that never arrives blocks nobody.
 """
 
 import asyncio
@@ -16,20 +16,22 @@ from serve.proxy.address import PRIVATE
 from serve.proxy.refusal import refuse
 from serve.proxy.waiting import Waiting
 
-# Bodies that are late, or large: of one address, as many as a browser has connections to one host, for three readers
-# behind it; of all, 64 MB at most. However many come at once, small ones that come within a moment do not count.
+# Limits for late or large bodies. Per address: a browser's connections to one host, for three readers behind it. In
+# total: at most 64 MB. Small bodies that arrive promptly do not count, however many there are.
 MOST_OF_ADDRESS, MOST = 18, 64
 LATE_S, LARGE_BYTES = 3.0, 64_000
-# No route reads a body of these, so none is awaited.
+# No route reads a body with these methods, so the proxy does not wait for one.
 BODILESS = {"GET", "HEAD", "OPTIONS"}
 OF_BODY = {b"content-length", b"transfer-encoding", b"expect"}
 
 
 class WholeBodies(BodyLimit):
-    """Gives requests to `app` with their whole body, of up to `most_bytes`; answers 413 and, after `timeout_s`, 408.
+    """Passes requests to `app` with their complete body, of up to `most_bytes`.
 
-    A body that is incomplete after `late_s`, or has more than LARGE_BYTES, is one of few: beyond `most_of_address` of
-    an address, or `most` of all, the oldest ends with 408 (see Waiting).
+    Answers 413 and, after `timeout_s`, 408.
+
+    Bodies that are incomplete after `late_s`, or larger than LARGE_BYTES, are limited in number. Above
+    `most_of_address` for an address, or `most` in total, the oldest ends with 408 (see Waiting).
     """
 
     def __init__(

@@ -1,7 +1,7 @@
-"""Bounds what a client keeps open: a head, an idle connection, a reply that it does not read.
+"""Limits slow clients: late or long request heads, idle connections, replies that are not read.
 
-uvicorn waits for the end of a head, and for a client that reads, as long as either takes, and takes heads of any
-length. A reply that is not read holds a place of a replica; a connection holds one of the process's file descriptors.
+uvicorn waits without limit for the end of a head and for a slow reader, and accepts heads of any length. An unread
+reply occupies a slot of a replica; a connection uses one of the process's file descriptors.
 """
 
 import asyncio
@@ -19,27 +19,27 @@ from serve.proxy.framing import OneByOne
 from serve.proxy.turns import AddressTurns, Asker
 from serve.proxy.waiting import Waiting
 
-# A head is there within milliseconds; a browser that opens a connection before it needs one opens another.
+# A head arrives within milliseconds. A browser whose speculative connection is closed opens another.
 HEAD_TIMEOUT_S = 10.0
-# An address of 8,000 characters, tokens and cookies; the piece in which it begins is not counted.
+# Enough for a URL of 8,000 characters, tokens and cookies; the piece in which it begins is not counted.
 MOST_HEAD_BYTES = 64_000
-# Connections without a request: of one address, those of a proxy before us; of all, half of what the process may open.
+# Limits for idle connections: per address, enough for a proxy in front of us; in total, half of the process's limit.
 IDLE_OF_ADDRESS, MOST_IDLE = 1_024, 4_096
-# A reader that takes less than 1 kB a second has left. Readers that a part of a reply waits for, for longer than a
-# network takes to move it, are few: each holds one of the places of a replica, of which there are 128 by default.
+# A client that reads less than 1 kB per second counts as gone. Stalled readers, whose data waits for longer than a
+# network needs to transfer it, are limited: each occupies a slot of a replica, of which there are 128 by default.
 STALL_S, LEAST_BYTES, SLOW_S = 15.0, 15_000, 1.0
 STALLED_OF_ADDRESS, MOST_STALLED = 8, 32
-# Of one address, as many requests wait for their turn as pass in so long.
+# Per address, at most as many requests wait for their turn as pass within this time.
 MOST_WAIT_S = 5.0
-# So many bytes of bodies count as one more request: to read and refuse 800 kB takes as long as fifty small requests.
+# This many bytes of a body count as another request: reading and refusing 800 kB takes as long as fifty small requests.
 BYTES_OF_TURN = 16_000
 
 
 class BoundedConnection(OneByOne):
-    """A connection whose client must send its heads and read its replies; it is closed otherwise.
+    """A connection that is closed unless its client sends heads and reads replies in time.
 
-    A head that is late is answered with 408, one that is too long with 431. The oldest idle connection is closed where
-    there are too many (see Waiting), and so is the one whose client has not read for the longest time.
+    A late head is answered with 408, one that is too long with 431. If there are too many, the oldest idle connection
+    is closed (see Waiting), and so is the one whose client has not read for the longest time.
     """
 
     head_timeout_s, stall_s, slow_s = HEAD_TIMEOUT_S, STALL_S, SLOW_S
@@ -50,7 +50,7 @@ class BoundedConnection(OneByOne):
 
     def connection_made(self, transport: asyncio.Transport) -> None:
         super().connection_made(transport)
-        transport.set_write_buffer_limits(high=0)  # so that each byte that is not taken is noticed
+        transport.set_write_buffer_limits(high=0)  # so that every unread byte is noticed
         self._head_bytes = self._body_bytes = self._unsent = 0
         self._late: asyncio.TimerHandle | None = None
         self._unread: asyncio.TimerHandle | None = None
@@ -59,7 +59,7 @@ class BoundedConnection(OneByOne):
         address = network_of({"client": self.client, "headers": []})
         self.idle.add(self, address)
         self._asker = Asker()
-        if self.turns is not None and not is_in(address, self.trusted):  # a proxy opens connections for many
+        if self.turns is not None and not is_in(address, self.trusted):  # a proxy opens connections for many clients
             self.turns.charge(address)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -71,7 +71,7 @@ class BoundedConnection(OneByOne):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        if self.cycle is None or self.cycle.response_complete:  # bytes that begin no head come late too
+        if self.cycle is None or self.cycle.response_complete:  # stray bytes before a head also start the timeout
             self._wait_for_head()
         super().data_received(data)
 
@@ -115,7 +115,7 @@ class BoundedConnection(OneByOne):
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
-        if self.timeout_keep_alive_task is not None:  # no other request has come already
+        if self.timeout_keep_alive_task is not None:  # unless the next request has already arrived
             self.idle.add(self, network_of({"client": self.client, "headers": []}))
 
     def timeout_keep_alive_handler(self) -> None:
@@ -134,7 +134,7 @@ class BoundedConnection(OneByOne):
         _cancel(self._slow)
 
     def end(self) -> None:
-        """Close the connection, and drop what its client did not read."""
+        """Close the connection, dropping data that its client did not read."""
         if self.transport.get_write_buffer_size():
             self.transport.abort()
         else:
@@ -179,10 +179,10 @@ def _cancel(timer: asyncio.TimerHandle | None) -> None:
 def bound_connections(
     trusted: Sequence[Network], idle_of_address: int = IDLE_OF_ADDRESS, undelayed_rate: int = 0
 ) -> None:
-    """Make every server that uvicorn starts in this process close what its clients keep open.
+    """Make every server that uvicorn starts in this process close stalled connections.
 
-    An address has `undelayed_rate` requests a minute, of which large bodies count as several; those beyond wait. 0: no
-    limit.
+    An address may send `undelayed_rate` requests per minute, where large bodies count as several; further requests
+    wait. 0: no limit.
     """
     descriptors, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     BoundedConnection.trusted = trusted
@@ -193,6 +193,6 @@ def bound_connections(
 
 
 def turns_of(rate: int) -> AddressTurns | None:
-    """Return the turns of addresses that have `rate` requests a minute; None for 0, no limit."""
+    """Return the turns of addresses with `rate` requests per minute; None for 0, no limit."""
     a_second = rate / 60
     return AddressTurns(a_second, max(1.0, a_second), int(a_second * MOST_WAIT_S) + 1) if rate else None

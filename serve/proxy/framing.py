@@ -1,7 +1,7 @@
-"""Reads the requests of a connection one after the other, whatever upgrade they ask for.
+"""Reads the requests of a connection one after the other, ignoring upgrade requests.
 
-A request that another server before us could read in another way ends its connection, so that nobody can hide a second
-request in the first. httptools refuses most of these itself; what it lets through is refused here.
+A request that another server in front of us could parse differently ends its connection, so that nobody can smuggle a
+second request in the first. httptools rejects most of these itself; the rest are rejected here.
 """
 
 import http
@@ -10,21 +10,21 @@ from typing import Any
 import httptools
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
-# A few dozen of the shortest requests: so many are parsed at most before the first of them is answered.
+# A few dozen of the shortest requests: at most this much is parsed before the first of them is answered.
 PIECE_BYTES = 1_024
-# Browsers send about 20, proxies add 10. Each part of the service looks through them all.
+# Browsers send about 20, proxies add 10. Each part of the service scans them all.
 MOST_HEADER_LINES = 100
-# Of one body, beside its content: sizes of chunks, their extensions, trailers. Chunks of 120 bytes have less.
+# Overhead of one body in addition to its content: chunk sizes, extensions, trailers. Chunks of 120 bytes have less.
 MOST_CHUNKING_BYTES, CONTENT_PER_CHUNKING_BYTE = 64_000, 16
 VERSIONS = ("1.0", "1.1")
 SINGLE = (b"host", b"content-length", b"transfer-encoding")
 
 
 class OneByOne(HttpToolsProtocol):
-    """A connection whose requests are parsed as they are answered.
+    """A connection whose requests are parsed one at a time as they are answered.
 
-    No upgrade is made: the body of a request that asks for one is read as every body (RFC 9110, 7.8). A request that is
-    wrong is refused, and ends the connection.
+    Upgrades are ignored: the body of such a request is read like any body (RFC 9110, 7.8). A malformed request is
+    refused, and ends the connection.
     """
 
     def connection_made(self, transport: Any) -> None:
@@ -44,7 +44,7 @@ class OneByOne(HttpToolsProtocol):
         self._parse_held()
 
     def _parse_held(self) -> None:
-        """Parse what came, until a request waits for the reply to another one."""
+        """Parse the received data, until a request waits for the reply to another one."""
         while self._held and not self.pipeline and not self.transport.is_closing():
             piece = bytes(self._held[:PIECE_BYTES])
             del self._held[:PIECE_BYTES]
@@ -68,8 +68,8 @@ class OneByOne(HttpToolsProtocol):
             self._wrong = self._wrong or 400
 
     def _parse_without_upgrade(self, rest: bytes) -> None:
-        """Parse a head again without its upgrade: where a head has one, httptools leaves out the body."""
-        if self.scope["method"] == "CONNECT":  # we are no tunnel
+        """Parse a head again without its upgrade, because httptools skips the body after a head with one."""
+        if self.scope["method"] == "CONNECT":  # we are not a tunnel
             self._wrong = self._wrong or 501
             return
         method, version = self.scope["method"].encode(), self.scope["http_version"].encode()
@@ -88,7 +88,7 @@ class OneByOne(HttpToolsProtocol):
         self._lines += 1
         if self._lines > MOST_HEADER_LINES:
             self._wrong = self._wrong or 431
-        elif self._in_head:  # those after a body (trailers) are no headers: a proxy before us has not checked them
+        elif self._in_head:  # trailers after a body are not headers: a proxy in front of us has not checked them
             super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
@@ -122,7 +122,7 @@ class OneByOne(HttpToolsProtocol):
             self.loop.call_soon(self._parse_held)
 
     def refuse(self, status: int) -> None:
-        """Read nothing more, and close: with `status`, or after the replies to the requests that came whole before."""
+        """Stop reading, and close: with `status`, or after the replies to earlier complete requests."""
         if self.pipeline and self.pipeline[0][0].more_body:
             self.pipeline.popleft()
         waiting = self.pipeline[0][0] if self.pipeline else self._running
@@ -152,12 +152,12 @@ class OneByOne(HttpToolsProtocol):
 
 def _make_parser(protocol: HttpToolsProtocol) -> Any:
     parser = httptools.HttpRequestParser(protocol)
-    parser.set_dangerous_leniencies(lenient_data_after_close=True)  # as uvicorn does, which does not answer such data
+    parser.set_dangerous_leniencies(lenient_data_after_close=True)  # like uvicorn, which does not answer such data
     return parser
 
 
 def _fault_of(headers: list[tuple[bytes, bytes]], version: str) -> int | None:
-    """Return the status for a head that others could read in another way than we do."""
+    """Return the status for a head that other servers could parse differently, None if there is no fault."""
     if version not in VERSIONS:
         return 505
     names = [name for name, _ in headers]

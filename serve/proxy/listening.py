@@ -1,6 +1,6 @@
-"""Says where Serve's proxy listens, and keeps the ports of replicas behind it on this machine.
+"""Reports where Serve's proxy listens, and keeps the replicas' ports on loopback.
 
-Ray 2.60 has options for neither; where a later one is unlike it, its own behaviour stays (pipelines/ray_internals.py).
+Ray 2.60 has no options for either; if a later version differs, its own behavior applies (pipelines/ray_internals.py).
 """
 
 from typing import Any, NamedTuple
@@ -17,7 +17,7 @@ EVERY_INTERFACE = "0.0.0.0"
 
 
 class Address(NamedTuple):
-    """Where a Serve listens; `port` is None if that is not known."""
+    """Where a Serve listens; `port` is None if unknown."""
 
     host: str
     port: int | None
@@ -26,7 +26,7 @@ class Address(NamedTuple):
 def running_address() -> Address | None:
     """Return where the Serve of the connected Ray listens; None if none runs.
 
-    What is not known counts as reachable by everybody, so that keys are asked for.
+    An unknown address counts as reachable by everyone, so that keys are required.
     """
     if not ray_internals.has_all((ray_internals.CLIENT, ray_internals.HTTP_CONFIG)):
         return Address(EVERY_INTERFACE, None) if serve.status().proxies else None
@@ -36,7 +36,7 @@ def running_address() -> Address | None:
 
 
 def keep_ports_on_loopback() -> None:
-    """Have the replica of this process listen on this machine alone, where nobody else has to reach it.
+    """Make this process's replica listen only on this machine, if nobody else has to reach it.
 
     Calls between deployments come from other machines unless Ray itself is on loopback. HTTP comes from the proxy on
     this machine, or from an HAProxy on another one.

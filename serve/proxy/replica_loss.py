@@ -1,6 +1,6 @@
 """Answers 503 when a replica dies during a request.
 
-When a replica dies, Ray's proxy sends nothing more; its server then answers a bare 500, or cuts a stream.
+When a replica dies, Ray's proxy sends nothing more; its server then answers with a bare 500, or truncates a stream.
 """
 
 import asyncio
@@ -15,22 +15,22 @@ from serve.proxy.refusal import id_of, refuse
 
 log = logging.getLogger(__name__)
 
-# While no replica of the ingress runs, the proxy would hold every question: seconds between two checks for that.
+# Interval of checks for a running replica of the ingress. Without one, the proxy would hold every question.
 ABSENCE_CHECK_S = 5.0
 INGRESS = "Raydex"
-# An answer that is not streamed begins when it is whole: 1,024 tokens by a model that writes one in three seconds.
+# A reply that is not streamed begins when it is complete: 1,024 tokens from a model that writes one in three seconds.
 LONGEST_S = 3600.0
-# A replica is replaced within a few seconds, most of which load its models.
+# A replica is replaced within a few seconds, most of them spent loading its models.
 DIED = Failure(
     503, "the replica that had this question died, or none was available in time: ask again", retry_after=RETRY_AFTER_S
 )
 
 
 class AnswerReplicaLoss:
-    """Ends unfinished replies: with a 503 before the first byte, with an `error` event in a stream of events.
+    """Ends unfinished replies: with a 503 before the first byte, with an `error` event in an event stream.
 
-    A 503 of Ray's own becomes such a one too. A reply must begin within `longest_s` seconds; it is given up earlier
-    when `absent`, called every `check_s` seconds, returns that no replica can begin it.
+    Ray's own 503 is replaced by this one too. A reply must begin within `longest_s` seconds. It is given up earlier if
+    `absent`, called every `check_s` seconds, returns that no replica can begin it.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class AnswerReplicaLoss:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        id_of(scope)  # the replica logs the id that a 503 in place of its reply carries
+        id_of(scope)  # the replica logs the same id as the 503 that replaces its reply
         limit = asyncio.timeout(self._longest_s)
         reply = _Reply(send, limit)
         try:
@@ -73,9 +73,9 @@ class AnswerReplicaLoss:
 
 
 class _Reply:
-    """One reply, as far as it was sent.
+    """One reply and its progress.
 
-    Its start is held back until the first byte of its body: a replica that dies in between has not answered.
+    Its start is held back until the first byte of its body, because a replica that dies in between has not answered.
     """
 
     def __init__(self, send: Send, limit: asyncio.Timeout) -> None:
@@ -85,7 +85,7 @@ class _Reply:
 
     @property
     def cut(self) -> bool:
-        """Whether it is a stream of events that has begun and did not end."""
+        """Whether it is an event stream that has begun and not ended."""
         return self._events and not self._ended
 
     async def __call__(self, message: Message) -> None:
@@ -95,7 +95,7 @@ class _Reply:
         if self._start is not None:
             headers = {name.lower(): value for name, value in self._start.get("headers", ())}
             if self._start["status"] == 503 and b"x-content-type-options" not in headers:
-                return  # Ray's own: replies of the service have this header
+                return  # from Ray itself: replies of the service have this header
             self._events = headers.get(b"content-type", b"").startswith(b"text/event-stream")
             await self._begin(self._start)
         self._ended = message["type"] == "http.response.body" and not message.get("more_body", False)
@@ -115,7 +115,7 @@ def _last_event(path: str) -> str:
 
 
 def no_replica() -> bool:
-    """Return whether Serve has the ingress, but no replica of it beyond STARTING; False if that is unknown."""
+    """Return whether Serve has the ingress, but all its replicas are STARTING; False if that is unknown."""
     from ray import serve
 
     try:

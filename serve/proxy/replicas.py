@@ -1,7 +1,7 @@
-"""Knows on which ports of this machine the running replicas of each application listen.
+"""Tracks the ports of this machine on which the running replicas of each application listen.
 
-Serve's controller says so, as to Ray's own proxies, by "long polls": requests that it answers at each change. Nothing
-else of Serve is as quick to say that a replica runs, or is about to end.
+Serve's controller reports them, as to Ray's own proxies, by long polls: requests that it answers at each change. No
+other source in Serve reports a running or ending replica as quickly.
 """
 
 import asyncio
@@ -16,10 +16,10 @@ from pipelines.ray_internals import CONTROLLER, LISTEN, NAMESPACE, OF_ROUTES, RO
 
 
 class RunningReplicas:
-    """The ports of running replicas by the prefix of their paths; empty until the first request has asked for them.
+    """The ports of running replicas by path prefix; empty until the first request has started the polls.
 
-    Replicas on other machines are left out, and so is what does not listen itself: Ray's proxy finds those. Where
-    Ray's private names are others, none is known.
+    Replicas on other machines are left out, and so are those that do not listen themselves: Ray's proxy finds them. If
+    Ray's private names have changed, none is known.
     """
 
     def __init__(self) -> None:
@@ -30,7 +30,7 @@ class RunningReplicas:
         self._busy: Counter[int] = Counter()
 
     def ports_for(self, path: str) -> list[int]:
-        """Return the ports of the application that has `path`, the one with the fewest requests first."""
+        """Return the ports of the application with `path`, the one with the fewest requests first."""
         if not self._polls and self._can_listen:
             self._polls[None] = self.listen({find(ROUTES): self.take_routes})
         fits = [prefix for prefix in self._prefixes if f"{path}/".startswith(prefix.rstrip("/") + "/")]
@@ -39,7 +39,7 @@ class RunningReplicas:
 
     @contextmanager
     def counted(self, port: int) -> Iterator[None]:
-        """Count a request to `port` as long as the body runs."""
+        """Count a request to `port` while the body runs."""
         self._busy[port] += 1
         try:
             yield
@@ -47,7 +47,7 @@ class RunningReplicas:
             self._busy[port] -= 1
 
     def take_routes(self, endpoints: Mapping[Any, Any]) -> None:
-        """Take Serve's table of applications, and ask for the replicas of each."""
+        """Update Serve's table of applications, and poll the replicas of each."""
         self._prefixes = {info.route: deployment for deployment, info in endpoints.items()}
         for deployment in self._polls.keys() - endpoints.keys() - {None}:
             self._polls.pop(deployment).stop()
@@ -57,13 +57,13 @@ class RunningReplicas:
             self._polls[deployment] = self.listen({key: lambda targets, of=deployment: self.take(of, targets)})
 
     def take(self, deployment: Any, targets: Any) -> None:
-        """Take the running replicas of a deployment."""
+        """Update the running replicas of a deployment."""
         here = ray.get_runtime_context().get_node_id()
         ports = [replica.backend_http_port for replica in targets.running_replicas if replica.node_id == here]
         self._ports[deployment] = tuple(filter(None, ports))
 
     @staticmethod
     def listen(listeners: dict[Any, Any]) -> Any:
-        """Have Serve's controller call the `listeners` at each change, until the result is stopped."""
+        """Let Serve's controller call the `listeners` at each change, until the result is stopped."""
         controller = ray.get_actor(find(CONTROLLER), find(NAMESPACE))
         return find(LISTEN)(controller, listeners, asyncio.get_running_loop(), client_id="serve.proxy")

@@ -1,6 +1,6 @@
-"""Gives each address so many turns a second; beyond that its requests wait. Knows no HTTP.
+"""Gives each address a number of turns per second; further requests wait. Knows no HTTP.
 
-Those of busy connections wait the longest.
+Requests of busy connections wait the longest.
 """
 
 import asyncio
@@ -8,7 +8,7 @@ import heapq
 import itertools
 from collections.abc import Callable
 
-# Addresses that asked lately; those whose turns are all back are forgotten.
+# Recently active addresses; those with all their turns back are forgotten.
 MOST_ADDRESSES = 10_000
 
 
@@ -20,18 +20,18 @@ class Asker:
         self._next = 0.0
 
     def place_in(self, queue: "_Queue") -> float:
-        """Return its place now, behind that of its request before; the first time, before all that were there."""
+        """Return its place now: behind its previous request; the first time, before all that are waiting."""
         place = max(queue.given, self._next) if self._queue is queue else queue.given - 1
         self._queue, self._next = queue, place + 1
         return place
 
 
 class AddressTurns:
-    """The turns of each address: `a_second`, and `at_once` where it did not ask for a while.
+    """The turns of each address: `a_second`, and `at_once` after a pause.
 
-    Whoever is beyond that waits, with up to `most_waiting` others of the address. A connection that asks for the first
-    time goes before those that were there: many that wait keep no question waiting. Who has had more turns goes later,
-    and where too many wait, the last in line goes away.
+    Further requests wait, up to `most_waiting` per address. A connection's first request goes before those that are
+    waiting, so that many waiting requests do not delay a question. Connections with more turns go later, and if too
+    many wait, the last in line is refused.
     """
 
     def __init__(self, a_second: float, at_once: float, most_waiting: int) -> None:
@@ -40,7 +40,7 @@ class AddressTurns:
         self._most, self._numbers = MOST_ADDRESSES, itertools.count()
 
     def take(self, address: str, asker: Asker, begin: Callable[[], object], refuse: Callable[[], object]) -> None:
-        """Call `begin` when it is the turn of `asker`, or `refuse` if too many wait before it."""
+        """Call `begin` at the turn of `asker`, or `refuse` if too many wait before it."""
         queue = self._queue(address)
         place = asker.place_in(queue)
         if not queue.waiting and queue.left >= 1:
@@ -57,7 +57,7 @@ class AddressTurns:
             last[3]()
 
     def charge(self, address: str, turns: float = 1.0) -> None:
-        """Take `turns` of `address` for what can't wait; it owes those of a second at most."""
+        """Take `turns` from `address` for work that can't wait; the debt is at most `at_once`."""
         queue = self._queue(address)
         queue.left = max(-self._at_once, queue.left - turns)
 
@@ -99,7 +99,7 @@ class AddressTurns:
 
 
 class _Queue:
-    """The turns of one address: those `left` at the time `at`, and who waits, with the place of each."""
+    """The turns of one address: `left` at the time `at`, and the waiting requests with their places."""
 
     def __init__(self, left: float, at: float) -> None:
         self.left, self.at = left, at

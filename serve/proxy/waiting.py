@@ -1,4 +1,7 @@
-"""Counts who waits for a client, by address, and ends the oldest beyond a limit. Knows no HTTP."""
+"""Counts connections that wait for their clients, by address, and ends the oldest beyond a limit.
+
+Knows no HTTP.
+"""
 
 from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
@@ -7,10 +10,11 @@ T = TypeVar("T", bound=Hashable)
 
 
 class Waiting(Generic[T]):
-    """Those that wait, with the address of each, in the order in which they began.
+    """Items that wait, with their addresses, in the order in which they began.
 
-    Where more than `of_address` wait for clients of one address, `end` is called with the oldest of them; where more
-    than `all` wait, with the oldest of the address that has the most. An honest client is waited for only briefly.
+    If more than `of_address` wait for clients of one address, `end` is called with the oldest of them. If more than
+    `all` wait, it is called with the oldest of the address that has the most. Honest clients are waited for only
+    briefly.
     """
 
     def __init__(self, end: Callable[[T], None], of_address: int, all: int) -> None:
@@ -19,7 +23,7 @@ class Waiting(Generic[T]):
         self._waiting: dict[str, dict[T, None]] = {}
 
     def add(self, one: T, address: str) -> None:
-        """Count `one` as the youngest of `address`, and end who is one too many."""
+        """Count `one` as the newest of `address`, and end an item above the limit."""
         self.remove(one)
         self._addresses[one] = address
         same = self._waiting.setdefault(address, {})
@@ -30,7 +34,7 @@ class Waiting(Generic[T]):
             self._end_oldest(max(self._waiting.values(), key=len))
 
     def remove(self, one: T) -> None:
-        """Count `one` no longer, if it was counted."""
+        """Stop counting `one`, if it was counted."""
         address = self._addresses.pop(one, None)
         if address is not None:
             del self._waiting[address][one]
