@@ -22,7 +22,7 @@ BUILD = "serve.app:build"
 
 
 class FileSettings(Settings):
-    """The settings in a file's `args`, without those of the environment."""
+    """The settings in a file's `args`, ignoring the environment."""
 
     @classmethod
     def settings_customise_sources(

@@ -1,8 +1,8 @@
 """Writes every question, answered or failed, to the database after its reply.
 
-No reply waits for it or fails with it: a bounded queue and one thread. While the database is away rows wait in the
-queue; rows that do not fit are dropped, counted and logged. It also deletes questions after their retention. Knows
-neither Ray nor HTTP nor the environment.
+No reply waits for it or fails because of it: it uses a bounded queue and one thread. While the database is unavailable,
+rows wait in the queue; rows that do not fit are dropped, counted and logged. It also deletes questions after their
+retention. Knows neither Ray nor HTTP nor the environment.
 """
 
 import contextlib
@@ -20,26 +20,26 @@ from pipelines.text.detection import find_language
 
 log = logging.getLogger(__name__)
 
-# A row has some kilobytes, so a full queue has some megabytes: minutes of outage at ten questions a second.
+# A row has a few kilobytes, so a full queue has a few megabytes: minutes of outage at ten questions per second.
 MOST_WAITING = 2_000
-# Rows of one transaction. More are no faster, and after one bad row all are written singly.
+# Rows per transaction. More are no faster, and after one bad row all are written one by one.
 BATCH_ROWS = 100
-# The first lines of an error say why; some errors carry a whole reply of a model.
+# The first lines of an error give the reason; some errors include a whole reply of a model.
 MOST_ERROR_CHARACTERS = 1_000
-# Enough of a hit to recognise it; its whole text is in the index, as long as that exists.
+# Enough of a hit to recognize it; its full text is in the index, as long as that exists.
 SNIPPET_CHARACTERS = 300
-# A longer path is no page of a documentation.
+# A longer path is not a documentation page.
 MOST_URL_CHARACTERS = 2_000
 RETENTION_DAYS = 90
 FORGET_EVERY_S = 3_600.0
-# The first and the longest pause between attempts while the database is away.
+# The first and the longest pause between attempts while the database is unavailable.
 PAUSE_S, LONGEST_PAUSE_S = 0.1, 5.0
 
 
 class Recorder:
     """Records questions. Thread-safe; `close` writes the last ones.
 
-    If not `enabled`, it records nothing and still deletes old questions. `retention_days` None keeps them for ever.
+    If not `enabled`, it records nothing but still deletes old questions. `retention_days` None keeps them forever.
     `dropped` counts the rows that could not be written.
     """
 
@@ -64,7 +64,10 @@ class Recorder:
         self._thread.start()
 
     def record(self, question: RecordedQuestion) -> None:
-        """Queue a question, with its answer or why it has none, for writing. Never waits and never raises."""
+        """Queue a question, with its answer or the reason for having none, for writing.
+
+        Never waits and never raises.
+        """
         if not self.enabled:
             return
         try:
@@ -75,13 +78,13 @@ class Recorder:
             self._enqueue(kept)
 
     def settle(self, seconds: float) -> bool:
-        """Wait until all that was queued before is written or dropped, for at most so long; return whether it is."""
+        """Wait until everything queued so far is written or dropped, for at most `seconds`; return whether it is."""
         with self._progress:
             queued = self._queued
             return self._progress.wait_for(lambda: self._done >= queued, seconds)
 
     def close(self, timeout_s: float = 5.0) -> None:
-        """Write the waiting rows for at most `timeout_s`; drop the rest, and whatever comes later."""
+        """Write the waiting rows for at most `timeout_s`; drop the rest and any that come later."""
         self._give_up_at = time.monotonic() + timeout_s
         self._closing.set()
         with contextlib.suppress(queue.Full):  # a full queue means that the thread is awake
@@ -141,7 +144,7 @@ class Recorder:
         return [row for row in rows if row is not None]
 
     def _write(self, rows: list[RecordedQuestion]) -> None:
-        """Write `rows`, retrying while the database is away; drop only those that it refuses."""
+        """Write `rows`, retrying while the database is unavailable; drop only rows that it rejects."""
         pause = self._pause_s
         while True:
             try:
@@ -184,7 +187,7 @@ class Recorder:
 
 
 def as_kept(question: RecordedQuestion) -> RecordedQuestion:
-    """Return a question as it is written down: shortened, with its language, and what names no person of its page."""
+    """Return a question in the form to store: shortened, with its language and an anonymous page URL."""
     return replace(
         question,
         answer=question.answer and abridged(question.answer),
@@ -195,7 +198,7 @@ def as_kept(question: RecordedQuestion) -> RecordedQuestion:
 
 
 def abridged(answer: Answer) -> Answer:
-    """Return an answer without its prompts and the whole texts of its hits: it can be read without its index."""
+    """Return an answer without its prompts and the full text of its hits; it is readable without its index."""
     return replace(
         answer,
         exchanges=(),
@@ -214,7 +217,10 @@ def abridged(answer: Answer) -> Answer:
 
 
 def without_query(url: str) -> str:
-    """Return a page's URL without its query, fragment and user, which may name a person or let one in; "" for none."""
+    """Return a page's URL without its query, fragment and user, which may identify a person or grant access.
+
+    "" for none.
+    """
     try:
         parts = urlsplit(url)
     except ValueError:

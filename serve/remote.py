@@ -1,6 +1,7 @@
-"""Steps in deployments of their own, with the same interfaces as steps in this process.
+"""Steps in other deployments, with the same interfaces as steps in this process.
 
-A call to a replica that dies is repeated once; a step that does not answer in time is StepUnavailable, never a hang.
+A call to a replica that dies is repeated once. A step that does not answer in time raises StepUnavailable and never
+hangs.
 """
 
 import asyncio
@@ -26,16 +27,16 @@ from pipelines.store import Place
 log = logging.getLogger(__name__)
 
 Handle = DeploymentHandle[Any]
-Headers = dict[str, str]  # with which a step goes on with the trace of its question
+Headers = dict[str, str]  # continue the trace of the question in the step
 
-# The first part that an agent's replica sends: it has the task, and from now on Ray reports when it dies.
+# The first part that an agent's replica sends: it has the task, and from then on Ray reports if it dies.
 ACCEPTED = ""
 LOADING_CHECK_S = 0.2
 REFUSALS = (BackPressureError, DeploymentUnavailableError, TaskCancelledError)
 
 
 class StepDied(StepUnavailable):
-    """The replica that had the question died; another one can answer it."""
+    """The replica with the question died; another one can answer it."""
 
 
 @contextlib.contextmanager
@@ -76,14 +77,14 @@ async def call_step(name: str, call: Callable[[], Any], timeout_s: float) -> Any
 
 
 class RemoteRetriever:
-    """The retriever of another deployment."""
+    """The retriever in another deployment."""
 
     def __init__(self, handle: Handle, timeout_s: float) -> None:
         self._handle, self._timeout_s = handle, timeout_s
         self._loaded: set[str | None] = set()
 
     def has_loaded(self, collection: str | None = None) -> bool:
-        """Return whether the collection was once loaded."""
+        """Return whether the collection has been loaded at least once."""
         return collection in self._loaded
 
     async def aload(self, collection: str | None = None) -> None:
@@ -120,7 +121,7 @@ class RemoteRetriever:
 
 
 class RemoteReranker:
-    """The reranker of another deployment."""
+    """The reranker in another deployment."""
 
     def __init__(self, handle: Handle, name: str, timeout_s: float) -> None:
         self.name = name
@@ -145,8 +146,8 @@ async def stream_answer(agent: Agent, task: Task) -> AsyncGenerator[AgentPart, N
 class RemoteAgent:
     """An agent in another deployment (see `stream_answer`); `like` is the same agent in this process.
 
-    Closing its stream cancels the call there. A replica must accept the task within `timeout_s`; from then on the time
-    limits of the agent's model hold.
+    Closing its stream cancels the call there. A replica must accept the task within `timeout_s`; after that, the time
+    limits of the agent's model apply.
     """
 
     def __init__(self, handle: Handle, like: Agent, timeout_s: float) -> None:
@@ -154,7 +155,10 @@ class RemoteAgent:
         self._handle, self._timeout_s = handle.options(stream=True), timeout_s
 
     async def answer(self, task: Task) -> AsyncGenerator[AgentPart, None]:
-        """See `Agent.answer`; repeat the call once if a replica dies before its first delta. Raises StepUnavailable."""
+        """See `Agent.answer`; repeats the call once if a replica dies before its first delta.
+
+        Raises StepUnavailable.
+        """
         for attempt in (1, 2):
             started = False
             parts: Any = self._handle.answer.remote(task, tracing.headers())

@@ -1,6 +1,6 @@
-"""Lists every route of the API with its handler and its errors; routes.yaml has the words.
+"""Lists every route of the API with its handler and its errors; routes.yaml has their descriptions.
 
-Knows neither Ray nor the environment, and not who may ask: guard/ stands in front.
+Knows neither Ray nor the environment nor permissions: guard/ runs in front.
 """
 
 from collections.abc import Callable, Sequence
@@ -65,7 +65,7 @@ STREAMED = {
     "content": {"text/event-stream": {**EVENT_STREAM, "example": TABLE["events"]}},
 }
 PLAIN_TEXT = {"content": {"text/plain": EVENT_STREAM}}
-# FastAPI describes a 422 for every route with a body or a parameter: here an invalid request is a 400.
+# FastAPI documents a 422 for every route with a body or a parameter, but here an invalid request is a 400.
 UNUSED: Replies = {422: {"description": TABLE["unused"], **_body_of(OpenAIErrorOut)}}
 COMPLETED = _errors(OpenAIErrorOut, 400, 401, 404, 429, 503) | UNUSED
 
@@ -85,9 +85,9 @@ def create_app(
     """Return the HTTP application around `engine`; `store` has collections, conversations and feedback.
 
     `recorder` records questions, `observer` counts answers. `collection` is the engine's own default. `v1_sources` is
-    where the sources of a chat completion stand if its request does not say. An open stream is silent for at most
-    `heartbeat_s` seconds. `announced` hears of announced changes, to index them. `trusted` are
-    the proxies whose X-Forwarded-For says who asks.
+    the default place for the sources of a chat completion. An open stream is silent for at most `heartbeat_s` seconds.
+    `announced` is called when changes are announced, so that they get indexed. `trusted` are the proxies whose
+    X-Forwarded-For is believed.
     """
     app = FastAPI(title="Raydex", description=TABLE["description"], docs_url=None, redoc_url=None)
     threads = DatabaseThreads()
@@ -114,7 +114,7 @@ def create_app(
 
 
 def _add(app: FastAPI, route: str, handler: Callable[..., Any], replies: Replies, **more: Any) -> None:
-    """Add a route such as "POST /query", whose summary stands in the table; `replies` describes what it may answer."""
+    """Add a route such as "POST /query", with its summary from the table; `replies` documents its replies."""
     method, path = route.split()
     app.api_route(path, methods=[method], summary=TABLE["routes"][route], responses=replies, **more)(handler)
 
@@ -168,7 +168,10 @@ def _add_changes_routes(app: FastAPI, routes: ChangesRoutes) -> None:
 
 
 def _describe_errors(app: FastAPI) -> None:
-    """Add the errors to what the API says of itself. Routes refer to them: FastAPI would read them for each of 110."""
+    """Add the error schemas to the OpenAPI document.
+
+    Routes refer to them, so FastAPI need not process them 110 times.
+    """
     describe = app.openapi
 
     def openapi() -> dict[str, Any]:

@@ -20,22 +20,22 @@ from serve.guard.policy import Policy
 from serve.recorder import RETENTION_DAYS
 
 Placement = Literal["ingress", "deployment"]
-HOME_OF_NODE = Path()  # as a home folder: each node's own, see `Settings.for_any_node`
+HOME_OF_NODE = Path()  # as a home folder, this means each node's own: see `Settings.for_any_node`
 
 
-# What keeps a service from starting, as far as its settings and its database do.
+# Errors of the settings and the database that prevent a service from starting.
 CANNOT_START = (ValidationError, SettingsError, StoreUnavailable, UnusableDatabase, EmbeddedPostgresFailed)
 
 
 def explain_start(error: Exception) -> tuple[str, int]:
-    """Return why a service does not start, and its exit code: 2 for a setting that is not valid, else 1."""
+    """Return why a service does not start, and its exit code: 2 for an invalid setting, else 1."""
     if isinstance(error, SettingsError):
         return explain_not_json(error, os.environ), 2
     return (describe_errors(error, Settings), 2) if isinstance(error, ValidationError) else (str(error), 1)
 
 
 class PlacementSettings(SettingsGroup):
-    """Where steps run: in the ingress process, or as a deployment of their own."""
+    """Where steps run: in the ingress process, or in separate deployments."""
 
     retriever: Placement = "ingress"
     reranker: Placement = "ingress"
@@ -52,7 +52,7 @@ class RecordingSettings(SettingsGroup):
 class Settings(FromVariables, AnswerSettings, BotSettings, Policy):
     """Settings of the service: how answers are made, where they are served, and to whom.
 
-    A value given to the constructor overrides the environment. Settings are read once, at the entry point.
+    A value passed to the constructor overrides the environment. Settings are read once, at the entry point.
     """
 
     model_config = SettingsConfigDict(extra="forbid")
@@ -68,18 +68,18 @@ class Settings(FromVariables, AnswerSettings, BotSettings, Policy):
     cpus: Annotated[float, Field(ge=0)] = 0.5  # CPUs that Ray reserves for a replica of the ingress
     step_timeout_s: Annotated[float, Field(gt=0)] = 30.0  # time limit of a step in another deployment
 
-    v1_sources: SourcesPlace = "key"  # where the sources of a chat completion stand, unless its request says so
+    v1_sources: SourcesPlace = "key"  # the place of a chat completion's sources, unless its request says
     recording: RecordingSettings = RecordingSettings()
 
     _tracing: dict[str, str] = PrivateAttr(default_factory=dict)
 
     @property
     def tracing(self) -> Mapping[str, str]:
-        """The variables of OpenTelemetry where the application was built: they hold in every replica."""
+        """The OpenTelemetry variables of the process that built the application; they apply in every replica."""
         return self._tracing
 
     def for_any_node(self, environ: Mapping[str, str]) -> "Settings":
-        """Return the settings for replicas on any node: the home of this node stands for that of each."""
+        """Return the settings for replicas on any node: this node's home stands for each node's own home."""
         settings = self.model_copy(update={"home": HOME_OF_NODE} if self.home == _home_of(environ) else {})
         settings._tracing = {name: value for name, value in environ.items() if name.startswith("OTEL_")}
         return settings

@@ -1,8 +1,8 @@
 """Metrics on Ray's Prometheus endpoint, and a log line and a span for every request.
 
-Each request has an id (`X-Request-ID`), which its log lines and its reply carry. The endpoint shows the metrics with
-Ray's prefix (`ray_raydex_requests_total`); outside a cluster they go nowhere. Ray estimates a histogram's `_sum` from
-its buckets: read quantiles from it, not means.
+Each request has an id (`X-Request-ID`), which is in its log lines and its reply. The endpoint shows the metrics with
+Ray's prefix (`ray_raydex_requests_total`); outside a cluster they are discarded. Ray estimates a histogram's `_sum`
+from its buckets, so read quantiles from it, not means.
 """
 
 import contextlib
@@ -28,11 +28,11 @@ log = logging.getLogger(__name__)
 
 REQUEST_ID, TRACE_ID = "X-Request-ID", "X-Trace-ID"
 PLAIN_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
-# Seconds. A step takes between a millisecond (HNSW) and a minute (a slow language model); each bound is about 2.5
-# times the one before it, which is exact enough for quantiles.
+# Seconds. A step takes between a millisecond (HNSW) and a minute (a slow language model). Each bound is about 2.5 times
+# the previous one, which is accurate enough for quantiles.
 SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0]
 PROBES = ("/health", "/health/ready")
-# nginx's status for a client that left before its answer began.
+# nginx's status for a client that disconnected before its answer began.
 CLIENT_LEFT = 499
 
 
@@ -40,7 +40,7 @@ CLIENT_LEFT = 499
 
 
 class Metrics:
-    """Counters and histograms of one process. Counting never raises: no answer fails because of its metrics."""
+    """Counters and histograms of one process. Counting never raises, so no answer fails because of its metrics."""
 
     def __init__(self) -> None:
         from ray.util.metrics import Counter, Gauge, Histogram
@@ -66,18 +66,18 @@ class Metrics:
         }
 
     def count_request(self, route: str, status: int) -> None:
-        """Count a request; `route` is the path's pattern, never the path (labels must stay few)."""
+        """Count a request; `route` is the path's pattern, never the path, to keep the number of labels small."""
         with _log_exceptions():
             _add(self._requests, 1, route=route, status=str(status))
 
     def count_answer(self, answer: Answer) -> None:
-        """Count an answer: who wrote it, and what it cost."""
+        """Count an answer: its author, and its costs."""
         with _log_exceptions():
             _add(self._answers, 1, written_by=answer.written_by, confidence=answer.confidence)
         self.count_work(answer)
 
     def count_work(self, answer: Answer) -> None:
-        """Count what an answer cost, whether or not a reader asked: its steps, tokens, price and degraded parts."""
+        """Count the costs of an answer, even if no reader asked: its steps, tokens, price and degraded parts."""
         with _log_exceptions():
             for step, seconds in answer.timings.items():
                 self._steps.observe(float(seconds), {"step": step})
@@ -93,7 +93,7 @@ class Metrics:
             self._first_delta.observe(float(seconds))
 
     def show_freshness(self, collection: str, freshness: Freshness) -> None:
-        """Set the gauges of a collection's freshness; times that are unknown are not shown."""
+        """Set the gauges of a collection's freshness; unknown times are not shown."""
         times = (freshness.oldest_check, freshness.last_run)
         values = [*(time.timestamp() if time else None for time in times), freshness.failing]
         with _log_exceptions():
@@ -124,12 +124,12 @@ def _log_exceptions() -> Iterator[None]:
 # ------------------------------------------------------------------------------------------------ freshness
 
 
-# Ray shows a gauge for seconds after it was set. Gauges hold times, so that an age is right between two looks.
+# Ray shows a gauge only for seconds after it was set. Gauges contain times, so ages stay right between two queries.
 SHOW_S, SHOWN_BETWEEN_LOOKS = 5.0, 60
 
 
 class FreshnessGauges:
-    """Shows in `metrics` how fresh each collection is, until `close`; the database is asked now and then."""
+    """Shows in `metrics` how fresh each collection is, until `close`; queries the database periodically."""
 
     def __init__(self, store: Store, metrics: Metrics) -> None:
         self._store, self._metrics, self._closing = store, metrics, threading.Event()
@@ -161,11 +161,9 @@ def look_at_freshness(store: Store) -> dict[str, Freshness]:
 class Telemetry:
     """ASGI middleware: gives each request an id, and counts and logs the request when its reply has ended.
 
-    A request that asks something (POST) is a span, in the trace that its `traceparent` names.
-
-    The log line has method, path, route, status, time and the name of the key: no question, no query string, no
-    header. Ray Serve's own proxy puts the id on the reply itself: behind it `reply_id` is False, or the reply would
-    have the header twice.
+    A POST request is a span, in the trace named by its `traceparent`. The log line has method, path, route, status,
+    time and the name of the key, but no question, query string or header. Behind Ray Serve's own proxy, which adds the
+    id to the reply itself, `reply_id` is False; otherwise the reply would have the header twice.
     """
 
     def __init__(self, app: ASGIApp, metrics: Metrics | None = None, reply_id: bool = True) -> None:
@@ -177,7 +175,7 @@ class Telemetry:
             return
         started, status = time.perf_counter(), CLIENT_LEFT
         given = Headers(scope=scope).get(REQUEST_ID, "")
-        # No client may write lines of its own into the log.
+        # Clients must not be able to inject lines into the log.
         id = given if PLAIN_ID.fullmatch(given) else uuid.uuid4().hex
         scope["state"] = {**(scope.get("state") or {}), "request_id": id}
 

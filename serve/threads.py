@@ -1,4 +1,4 @@
-"""Runs short database calls in a few threads of their own, beside the event loop."""
+"""Runs short database calls in a few separate threads, outside the event loop."""
 
 import asyncio
 from collections.abc import Callable
@@ -11,10 +11,10 @@ T = TypeVar("T")
 
 
 class DatabaseThreads:
-    """A small thread pool for database calls; each call ends within `timeout_s`, the wait for a thread included.
+    """A small thread pool for database calls; each call ends within `timeout_s`, including the wait for a thread.
 
-    The event loop's own threads are not used: while the database is away, calls that wait for it must not keep others
-    from being answered.
+    The event loop's own threads are not used: while the database is unavailable, calls that wait for it must not block
+    other answers.
     """
 
     def __init__(self, threads: int = 4, timeout_s: float = 5.0) -> None:

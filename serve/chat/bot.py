@@ -105,7 +105,7 @@ class ChatBot(Generic[M]):
         self._inbox.close(taken.asked)
 
     async def _reply(self, channel: Channel[M], taken: TakenMessage, began: asyncio.Event) -> None:
-        """Acknowledge the question at once, then show what the service sends."""
+        """Acknowledge the question at once, then show the service's events."""
         asked = taken.asked
         view = AnswerView(channel.render, self._collection(asked), asked.language)
         show = view.messages if asked.question else lambda: channel.render(Reply(HELP))

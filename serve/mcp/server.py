@@ -112,7 +112,7 @@ def make_server(handlers: RequestHandlers) -> Server[Any]:
 def list_tools(places: Sequence[tuple[str, str]] = ()) -> types.ListToolsResult:
     """Return the list of tools, with the collections in `places` (name, URL) so that an agent can choose.
 
-    Page titles are not included, so that only the operator tells an agent what a tool is for.
+    Page titles are not included, so that only the operator describes tools to an agent.
     """
     named = [f"{name} ({url})" if url else name for name, url in places[:MOST_NAMED]]
     more = f", and {len(places) - MOST_NAMED} more" if len(places) > MOST_NAMED else ""

@@ -1,6 +1,6 @@
 """`python -m serve.slack` and `raydex slack`: answers in Slack until Ctrl-C.
 
-Words: `check` ends once the tokens, the workspaces and the service were checked, `manifest` prints that of the app.
+Arguments: `check` checks the tokens, the workspaces and the service and exits; `manifest` prints the app's manifest.
 """
 
 import asyncio
@@ -33,7 +33,7 @@ class SlackVariables(BaseSettings, SlackSettings):
 
 
 def main(words: list[str]) -> int:
-    """Serve until interrupted. Exit codes: 0 stopped, 1 failed, 2 a setting or a token is not valid."""
+    """Serve until interrupted. Exit codes: 0 stopped, 1 failed, 2 invalid setting or token."""
     if words == ["manifest"]:
         print(MANIFEST.read_text("utf-8"), end="")
         return 0

@@ -1,4 +1,4 @@
-"""The bot: hears mentions, direct messages and buttons over Socket Mode, and answers them."""
+"""The bot: receives mentions, direct messages and button clicks over Socket Mode, and answers them."""
 
 import asyncio
 import logging
@@ -31,10 +31,10 @@ from serve.slack.workspaces import Workspaces
 
 log = logging.getLogger(__name__)
 
-# Slack wants an acknowledgement within three seconds. It gets it once the first message stands, so that a process that
-# is killed before is asked again.
+# Slack requires an acknowledgement within three seconds. It is sent once the first message is posted, so that Slack
+# redelivers the event if the process is killed before that.
 ACKNOWLEDGE_S = 2.0
-PING_S = 5.0  # a socket that is torn without a word is replaced after about that long
+PING_S = 5.0  # a silently broken socket is replaced after about this long
 RETRY = "x-slack-retry-num"
 Listener = Callable[..., Awaitable[None]]
 MakeChannel = Callable[[AsyncWebClient], SlackChannel]
@@ -51,10 +51,10 @@ async def run_bot(
     only_check: bool = False,
     make_channel: MakeChannel = SlackChannel,
 ) -> bool:
-    """Serve until `stop`; with `only_check` end once everything was checked. Return whether the service was well.
+    """Serve until `stop`; with `only_check`, exit after checking everything. Return whether the service works.
 
-    `folder` keeps what was taken to be answered; `make_channel` gives a workspace's channel from its bot's client.
-    Raises SlackRefused and SlackUnreachable.
+    `folder` stores messages that are being answered; `make_channel` creates a workspace's channel from its bot's
+    client. Raises SlackRefused and SlackUnreachable.
     """
     app_token, tokens = find_tokens(settings, workspaces)
     service = ServiceClient(service_url, settings.slack_key.get_secret_value())
@@ -75,7 +75,7 @@ async def run_bot(
 
 
 class SlackBot:
-    """Answers in the workspaces of `installations`, by asking `service`; `inbox` knows what is answered already."""
+    """Answers in the workspaces of `installations`, by asking `service`; `inbox` knows which messages are answered."""
 
     def __init__(
         self,
@@ -106,20 +106,22 @@ class SlackBot:
             await self._chat.end()
 
     def _app(self) -> AsyncApp:
-        """Return the Bolt app. It acknowledges when a handler is through: what takes longer is started as a task."""
+        """Return the Bolt app. It acknowledges when a handler returns, so longer work is started as a task."""
 
-        async def authorize(team_id: str | None) -> AuthorizeResult | None:  # a function: Bolt takes no method here
+        async def authorize(
+            team_id: str | None,
+        ) -> AuthorizeResult | None:  # a function, because Bolt accepts no method here
             return self._authorize(team_id or "")
 
         quiet = logging.getLogger("serve.slack.bolt")
-        quiet.setLevel(logging.ERROR)  # it warns of a SLACK_BOT_TOKEN that it does not use
+        quiet.setLevel(logging.ERROR)  # it warns about a SLACK_BOT_TOKEN that it does not use
         app = AsyncApp(
             name="raydex",
             logger=quiet,
             client=self._client,
             authorize=authorize,  # pyrefly: ignore[bad-argument-type]
             process_before_response=True,
-            request_verification_enabled=False,  # of HTTP requests: there are none
+            request_verification_enabled=False,  # only for HTTP requests, of which there are none
         )
         app.event(re.compile(".*"))(self._hear)
         app.action(re.compile(f"^({RATE_UP}|{RATE_DOWN})$"))(self._acting(rate))
@@ -128,7 +130,7 @@ class SlackBot:
         return app
 
     def _authorize(self, team: str) -> AuthorizeResult | None:
-        """Say who the bot is in a workspace; Bolt acknowledges and drops what comes from another one."""
+        """Return the bot's identity in a workspace; Bolt acknowledges and drops events from unknown ones."""
         if one := self._installation(team):
             return AuthorizeResult(
                 enterprise_id=None, team_id=team, bot_user_id=one.bot_user, bot_id=one.bot_id, bot_token=one.token
@@ -137,7 +139,7 @@ class SlackBot:
         return None
 
     def _installation(self, team: str) -> Installation | None:
-        """Return the installation of a workspace; a single one also hears from those that share a channel with it."""
+        """Return the installation of a workspace; a single one also serves workspaces that share a channel with it."""
         only = next(iter(self._installations.values())) if len(self._installations) == 1 else None
         return self._installations.get(team, only)
 
@@ -146,7 +148,7 @@ class SlackBot:
         return self._channels[one.team] if one else None
 
     async def _hear(self, event: dict[str, Any], context: AsyncBoltContext, request: AsyncBoltRequest) -> None:
-        """Take a message that is addressed to the bot, and acknowledge it once its first reply stands."""
+        """Take a message addressed to the bot, and acknowledge it once its first reply is posted."""
         asked = read_question(event, context.team_id or "", context.bot_user_id or "")
         again = request.headers.get(RETRY) not in (None, ["0"])
         began = self._chat.take(asked, again=again) if asked else None
@@ -157,7 +159,7 @@ class SlackBot:
                 log.info("the first reply is late: Slack limits it, or can't be reached")
 
     def _acting(self, act: Callable[[Any, SlackChannel, ServiceClient], Coroutine[Any, Any, None]]) -> Listener:
-        """Return a listener that acknowledges a button or a dialog, and then does what it says."""
+        """Return a listener that acknowledges a button or a dialog, and then performs its action."""
 
         async def listen(ack: AsyncAck, body: dict[str, Any], context: AsyncBoltContext) -> None:
             await ack()

@@ -1,7 +1,7 @@
-"""A workspace of Slack: messages are written within its limits, and again after what passes.
+"""A Slack workspace: messages are written within its limits, and temporary failures are retried.
 
-Limits: https://docs.slack.dev/apis/web-api/rate-limits. `chat.postMessage` takes about one message a second in a
-channel, `chat.update` (tier 3) 50 a minute in a workspace.
+Limits: https://docs.slack.dev/apis/web-api/rate-limits. `chat.postMessage` allows about one message per second in a
+channel, `chat.update` (tier 3) 50 per minute in a workspace.
 """
 
 import contextlib
@@ -26,12 +26,12 @@ from serve.slack.text.answer import SlackMessage, to_messages
 
 log = logging.getLogger(__name__)
 
-# Between writes in a channel; between edits of unfinished answers in a workspace: 50 a minute.
+# Seconds between writes in a channel, and between edits of unfinished answers in a workspace: 50 per minute.
 CHANNEL_S, EDITS_S = 1.0, 1.2
-# What fails is tried again after 1, 2, 4, … seconds: for about five minutes. What Slack limits, when it says.
+# Failures are retried after 1, 2, 4, … seconds, for about five minutes; rate-limited calls when Slack says.
 MOST_TRIES, LONGEST_PAUSE_S, MOST_LIMITED = 20, 16.0, 50
 ERRORS = read_table("serve.slack.errors")
-METADATA = "raydex_answer"  # the type of the metadata that says which message an answer belongs to
+METADATA = "raydex_answer"  # the type of the metadata that links an answer to its message
 
 
 class _Pauses(RetryIntervalCalculator):
@@ -40,7 +40,7 @@ class _Pauses(RetryIntervalCalculator):
 
 
 class _PassingFaults(AsyncRetryHandler):
-    """Repeats what fails at Slack and may pass; the handlers of the SDK know neither a 502 nor Slack's own errors."""
+    """Retries temporary failures of Slack; the SDK's handlers know neither a 502 nor Slack's own errors."""
 
     async def _can_retry_async(self, *, response: HttpResponse | None = None, **_: object) -> bool:
         said = response.body.get("error") if response and isinstance(response.body, dict) else ""
@@ -93,13 +93,13 @@ class SlackChannel:
         wanted = {"channel": asked.channel, "ts": asked.thread, "oldest": asked.ts, "limit": 50}
         try:
             reply = await self.call("conversations.replies", params={**wanted, "include_all_metadata": True})
-        except (SlackApiError, OSError) as error:  # without the scope for it, say
+        except (SlackApiError, OSError) as error:  # for example, without the scope for it
             log.info("can't look for a reply: %s", error)
             return False
         return any(_is_reply(message, asked) for message in reply.get("messages", ()))
 
     def rater(self, answer: str, user: str) -> str:
-        """Return who rates an answer, without naming the person."""
+        """Return the id of an answer's rater, without naming the person."""
         return rater_of(str(self._client.token), answer, user)
 
     async def call(self, method: str, **sent: Any) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Checks the tokens of the bot against Slack, and says in words what is wrong with one."""
+"""Checks the bot's tokens with Slack, and explains how to fix one that does not work."""
 
 from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,8 +12,8 @@ from serve.chat.running import ChatUnreachable
 from serve.slack.channel import ERRORS, error_of
 from serve.slack.settings import TELL, BotToken, SlackRefused
 
-# What the bot's token must allow: hear mentions and direct messages, write, and look into a thread for an answer of
-# another process.
+# Scopes that the bot's token needs: to receive mentions and direct messages, to write, and to search a thread for an
+# answer of another process.
 SCOPES = ("app_mentions:read", "chat:write", "im:history")
 HISTORY_SCOPES = ("channels:history", "groups:history", "mpim:history")
 
@@ -31,17 +31,17 @@ class Installation:
     bot_user: str
     bot_id: str
     token: str = field(repr=False)
-    missing: tuple[str, ...] = ()  # scopes that it can do without
+    missing: tuple[str, ...] = ()  # optional scopes that are missing
 
     @property
     def described(self) -> str:
-        """The workspace, for the operator."""
+        """The workspace's description for the operator."""
         lacks = f"; without {', '.join(self.missing)} a redelivered message may be answered twice"
         return f"workspace {self.name or self.team} ({self.team}){lacks if self.missing else ''}"
 
 
 async def install(client: AsyncWebClient, bot: BotToken) -> Installation:
-    """Return what a bot token stands for. Raises SlackRefused and SlackUnreachable."""
+    """Return the installation of a bot token. Raises SlackRefused and SlackUnreachable."""
     reply = await _reply(client.auth_test(token=bot.token), bot.variable, client.base_url)
     scopes = _scopes(reply.headers)
     if missing := _missing(SCOPES, scopes):
@@ -49,14 +49,16 @@ async def install(client: AsyncWebClient, bot: BotToken) -> Installation:
             f"{bot.variable} lacks the scopes {', '.join(missing)}: add them under OAuth & Permissions, install again"
         )
     team, name = str(reply.get("team_id", "")), str(reply.get("team", ""))
-    if bot.team not in ("", team) and not reply.get("is_enterprise_install"):  # an organization has one token for all
+    if bot.team not in ("", team) and not reply.get(
+        "is_enterprise_install"
+    ):  # an organization has one token for all its workspaces
         raise SlackRefused(f"{bot.variable} is the token of the workspace {team} ({name}), not of {bot.team}")
     user, id = str(reply.get("user_id", "")), str(reply.get("bot_id", ""))
     return Installation(bot.team or team, name, user, id, bot.token, _missing(HISTORY_SCOPES, scopes))
 
 
 async def open_socket(client: AsyncWebClient, app_token: str) -> str:
-    """Return the address of a new socket. Raises SlackRefused and SlackUnreachable."""
+    """Return the URL of a new socket. Raises SlackRefused and SlackUnreachable."""
     reply = await _reply(client.apps_connections_open(app_token=app_token), "SLACK_APP_TOKEN", client.base_url)
     return str(reply["url"])
 
@@ -80,6 +82,6 @@ def _missing(wanted: Sequence[str], given: frozenset[str] | None) -> tuple[str, 
 
 
 def _scopes(headers: Mapping[str, object]) -> frozenset[str] | None:
-    """Return the scopes that Slack says a token has; None if it does not say."""
+    """Return a token's scopes as Slack reports them; None if it does not."""
     text = str(headers.get("x-oauth-scopes") or "")
     return frozenset(scope.strip() for scope in text.split(",")) if text else None

@@ -1,4 +1,4 @@
-"""Buttons under an answer: a rating, and a dialog that asks what was wrong."""
+"""Buttons under an answer: a rating, and a dialog that asks for the reasons."""
 
 import json
 import logging
@@ -19,11 +19,11 @@ from serve.slack.text.answer import RATE_UP
 log = logging.getLogger(__name__)
 
 DIALOG = "raydex_reasons"
-MOST_COMMENT = 3_000  # of a text field of Slack
+MOST_COMMENT = 3_000  # Slack's limit for a text field
 
 
 async def rate(body: Mapping[str, Any], channel: SlackChannel, service: ServiceClient) -> None:
-    """Store the rating of a button that was pressed; after a thumbs down, ask for the reasons."""
+    """Store the rating of a clicked button; after a thumbs down, ask for the reasons."""
     action, place = body["actions"][0], _place(body)
     answer, rater = action["value"], channel.rater(action["value"], place["user"])
     language = choose_language(str(action.get("block_id", "")).rpartition(" ")[2])
@@ -32,14 +32,14 @@ async def rate(body: Mapping[str, Any], channel: SlackChannel, service: ServiceC
         await _tell(channel, place, failure or say_beside("thank_you", language))
         return
     view = _dialog({"answer": answer, "language": language, **place}, language)
-    # A trigger lives for three seconds; the rating itself counts.
+    # A trigger expires after three seconds, so the dialog opens first; the rating itself matters more.
     await _try(channel, "views.open", {"trigger_id": str(body.get("trigger_id", "")), "view": view})
     if failure := await store_rating(service, answer, -1, rater, language=language):
         await _tell(channel, place, failure)
 
 
 async def take_reasons(body: Mapping[str, Any], channel: SlackChannel, service: ServiceClient) -> None:
-    """Store what the dialog says."""
+    """Store the reasons given in the dialog."""
     place = json.loads(body["view"]["private_metadata"])
     values = body["view"]["state"]["values"]
     chosen = values.get("reasons", {}).get("reasons", {}).get("selected_options") or []
@@ -51,7 +51,7 @@ async def take_reasons(body: Mapping[str, Any], channel: SlackChannel, service: 
 
 
 async def _tell(channel: SlackChannel, place: Mapping[str, str], text: str) -> None:
-    """Write a message that one person sees."""
+    """Post a message that only one person sees."""
     if place.get("channel"):
         await _try(channel, "chat.postEphemeral", {**place, "text": text})
 
@@ -64,7 +64,7 @@ async def _try(channel: SlackChannel, method: str, body: Mapping[str, Any]) -> N
 
 
 def _place(body: Mapping[str, Any]) -> dict[str, str]:
-    """Return where the button is, and who pressed it, as arguments of chat.postEphemeral."""
+    """Return the place of the button, and who clicked it, as arguments of chat.postEphemeral."""
     container, message = body.get("container", {}), body.get("message", {})
     channel = body.get("channel", {}).get("id") or container.get("channel_id") or ""
     thread = message.get("thread_ts") or container.get("thread_ts")

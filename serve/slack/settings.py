@@ -1,4 +1,4 @@
-"""Settings of the Slack bot, and the tokens that they give."""
+"""Settings of the Slack bot, and its tokens."""
 
 import importlib.util
 from dataclasses import dataclass, field
@@ -23,12 +23,12 @@ Url = Annotated[str, AfterValidator(_check_url)]
 
 
 class SlackRefused(ChatRefused):
-    """A token is missing, is not what it should be, or allows too little; the message says what to do."""
+    """A token is missing, has the wrong type, or allows too little; the message says what to do."""
 
 
 @dataclass(frozen=True, slots=True)
 class BotToken:
-    """A bot token: the variable that holds it, and the workspace that it should be of, "" for any."""
+    """A bot token: the variable that contains it, and the workspace that it must belong to, "" for any."""
 
     variable: str
     team: str
@@ -36,10 +36,10 @@ class BotToken:
 
 
 class SlackSettings(BaseModel):
-    """Where the bot finds Slack, its tokens, and the service that it asks.
+    """The settings for Slack, its tokens, and the service to ask.
 
-    `slack_service` is the URL of the service, "" for the one on this machine. Tokens have the names that Slack's own
-    tools give them, and are printed nowhere.
+    `slack_service` is the URL of the service, "" for the one on this machine. Tokens have the variable names of Slack's
+    own tools, and are never printed.
     """
 
     slack_bot_token: Annotated[
@@ -61,7 +61,7 @@ def check_installed() -> None:
 
 
 def find_tokens(settings: SlackSettings, workspaces: Workspaces) -> tuple[str, list[BotToken]]:
-    """Return the app's token and those of its bots. Raises SlackRefused if one is missing or of another kind."""
+    """Return the app's token and its bots' tokens. Raises SlackRefused if one is missing or has the wrong type."""
     app_token, token = settings.slack_app_token.get_secret_value(), settings.slack_bot_token.get_secret_value()
     bots = [BotToken(workspaces.file.workspaces[team].token, team, own) for team, own in workspaces.tokens.items()]
     if token and token not in workspaces.tokens.values():

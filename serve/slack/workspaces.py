@@ -1,4 +1,4 @@
-"""Reads the file of workspaces: their bot tokens, and the collections that their channels ask."""
+"""Reads the workspaces file: their bot tokens, and the collections of their channels."""
 
 import re
 from collections.abc import Mapping
@@ -30,11 +30,11 @@ ChannelId = Annotated[str, AfterValidator(_check_channel)]
 
 
 class BadWorkspaces(ChatRefused):
-    """The file of workspaces can't be used; the message names the file, the place and the remedy."""
+    """The workspaces file can't be used; the message names the file, the place and the remedy."""
 
 
 class WorkspaceEntry(BaseModel):
-    """A workspace: the variable that holds its bot token, its collection, the collections of single channels."""
+    """A workspace: the variable with its bot token, its collection, the collections of individual channels."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -44,7 +44,7 @@ class WorkspaceEntry(BaseModel):
 
 
 class WorkspaceFile(BaseModel):
-    """The file: the collection that is asked where none is named, and the workspaces by their ids."""
+    """The file: the default collection, and the workspaces by id."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -54,28 +54,28 @@ class WorkspaceFile(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Workspaces:
-    """Which collection each channel asks ("": the service's default), and the bot tokens by workspace."""
+    """The collection of each channel ("": the service's default), and the bot tokens by workspace."""
 
     file: WorkspaceFile = field(default_factory=WorkspaceFile)
     tokens: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def collection(self, team: str, channel: str) -> str:
-        """Return the collection that a question in `channel` goes to."""
+        """Return the collection for a question in `channel`."""
         entry = self.file.workspaces.get(team, WorkspaceEntry())
         return entry.channels.get(channel) or entry.collection or self.file.collection
 
     @property
     def collections(self) -> set[str]:
-        """All collections that are named."""
+        """All collections named in the file."""
         entries = self.file.workspaces.values()
         named = {self.file.collection, *(entry.collection for entry in entries)}
         return {*named, *(name for entry in entries for name in entry.channels.values())} - {""}
 
 
 def read_workspaces(path: str, variables: Mapping[str, str], collection: str = "") -> Workspaces:
-    """Return the workspaces of a file ("": none), with the tokens of `variables`. Raises BadWorkspaces.
+    """Return the workspaces in a file ("": none), with the tokens from `variables`. Raises BadWorkspaces.
 
-    `collection` is asked where the file names none.
+    `collection` is the default if the file names none.
     """
     if not path:
         return Workspaces(WorkspaceFile(collection=collection))

@@ -1,1 +1,1 @@
-"""The pages for a browser: the one to ask at, and the one that shows the API."""
+"""The pages for a browser: the chat page, and the API documentation."""

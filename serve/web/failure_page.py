@@ -1,6 +1,6 @@
-"""Writes a failure as a page, for a reader who opened an address in a browser.
+"""Writes a failure as a page for a reader who opened a URL in a browser.
 
-Knows the looks of the other pages; neither routes nor why a request failed.
+Knows the design of the other pages; knows neither routes nor why a request failed.
 """
 
 from functools import cache
@@ -14,7 +14,7 @@ from starlette.types import Scope
 from pipelines.text.languages import choose_language, read_texts
 from serve.web.policy import content_security_policy
 
-# The headline of each kind of failure, by the names of the texts.
+# The headline of each kind of failure, as a key of the page's texts.
 HEADLINES = {
     "not_found": "no_page",
     "no_key": "no_key",
@@ -36,12 +36,12 @@ PAGE = """<!doctype html>
 
 
 def wants_page(scope: Scope) -> bool:
-    """Return whether a request opens an address in a browser: scripts and other programs do not ask for HTML."""
+    """Return whether a browser opens the URL itself: scripts and other programs do not ask for HTML."""
     return scope["method"] in ("GET", "HEAD") and "text/html" in Headers(scope=scope).get("accept", "").lower()
 
 
 def failure_page(scope: Scope, status: int, kind: str, error: str, headers: dict[str, str]) -> HTMLResponse:
-    """Return the page of a failure of this `kind`, in the reader's language; `error` is what the service says of it."""
+    """Return the page for a failure of this `kind`, in the reader's language; `error` is the service's message."""
     language = choose_language(*_accepted(Headers(scope=scope).get("accept-language", "")))
     texts = read_texts(language)["page"]
     missing = kind == "not_found"
@@ -64,7 +64,7 @@ def _accepted(header: str) -> list[str]:
 
 
 def _way_up(scope: Scope) -> str:
-    """Return the relative address of the first page, wherever a proxy has put the service."""
+    """Return the relative URL of the start page, independent of any proxy prefix."""
     path, root = (scope.get("raw_path") or scope["path"].encode()).partition(b"?")[0], scope.get("root_path", "")
     below = path[len(root) :] if root and path.startswith(root.encode()) else path
     return "../" * max(0, below.count(b"/") - 1) or "."
@@ -78,6 +78,6 @@ def _with_code(error: str) -> str:
 
 @cache
 def _style() -> str:
-    """Return the styles of the other pages: what shows a failure must not need another reply of the service."""
+    """Return the styles of the other pages, inlined because a failure page must not need another request."""
     web = resources.files("serve") / "web"
     return "\n".join((web / name).read_text("utf-8") for name in ("page.css", "chat/chat.css"))

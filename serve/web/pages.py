@@ -1,6 +1,6 @@
-"""Serves the pages: to ask at, of a single answer, of what readers ask, and of the API.
+"""Serves the pages: chat, single answers, insights, and API documentation.
 
-Each may run what comes with it, and nothing else.
+Each page may run only its own code.
 """
 
 from importlib import resources
@@ -13,12 +13,12 @@ from pipelines.insights.report import live_page
 from serve.web.policy import content_security_policy
 from serve.web.static import FILES, VERSION, add_files
 
-# Swagger UI comes with the package fastapi-offline: no other host is asked for it.
+# Swagger UI comes with the package fastapi-offline, so no other host is contacted.
 SWAGGER = resources.files("fastapi_offline") / "static"
 SWAGGER_FILES = {"swagger-ui.css": "text/css", "swagger-ui-bundle.js": "text/javascript"}
 HEADERS = {"X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer"}
 A_DAY = {"Cache-Control": "public, max-age=86400"}
-# Markup becomes nodes through DOMPurify alone: any other way throws.
+# Markup becomes nodes only through DOMPurify; any other way throws.
 TRUSTED_TYPES = "require-trusted-types-for 'script'; trusted-types dompurify"
 
 
@@ -54,9 +54,10 @@ def _read(name: str) -> str:
 
 
 def versioned(page: str, up: str = "") -> str:
-    """Return the page with its files at their versions; `up` leads from its address to the application's root.
+    """Return the page with versioned URLs of its files; `up` leads from its URL to the application's root.
 
-    All modules are named in its head: else a browser would find each only when it has read the one that imports it.
+    All modules are preloaded in its head; otherwise a browser would find each one only after parsing the one that
+    imports it.
     """
     modules = sorted(name for name in FILES if name.startswith(("chat/", "vendor/")) and name.endswith(".js"))
     preloads = "".join(f'  <link rel="modulepreload" href="web/{name}">\n' for name in modules)

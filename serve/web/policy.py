@@ -1,4 +1,4 @@
-"""Says what a page may load and run, in the words of a Content-Security-Policy."""
+"""Builds the Content-Security-Policy of a page."""
 
 import base64
 import hashlib
@@ -8,7 +8,7 @@ import re
 def content_security_policy(page: str, also: str = "") -> str:
     """Return the policy that lets `page` run its own script and style, by their hashes, and call its own service.
 
-    `also` is where further scripts and styles may come from.
+    `also` is an additional origin for scripts and styles.
     """
     script, style = (f"{_hashes(page, tag)} {also}".strip() or "'none'" for tag in ("script", "style"))
     return (

@@ -1,7 +1,7 @@
-"""Serves the scripts, styles and libraries of the pages: compressed once, cached by what they hold.
+"""Serves the scripts, styles and libraries of the pages: compressed once, cached by content.
 
-Under `/web/VERSION/…`, where VERSION stands for the content of all of them, a file never changes, and one page can't
-load modules of two versions. Under `/web/…` a browser asks whether it has changed.
+Under `/web/VERSION/…`, where VERSION is a hash of all files, a file never changes, and a page can't load modules of two
+versions. Under `/web/…` a browser revalidates each file.
 """
 
 import gzip
@@ -22,7 +22,7 @@ TYPES = {".js": "text/javascript", ".css": "text/css", ".txt": "text/plain"}
 FOLDERS = ("", "chat/", "widget/", "vendor/")
 FOR_EVER = "public, max-age=31536000, immutable"
 ASK_FIRST = "public, max-age=0, must-revalidate"
-# Scripts and styles hold no secret, and pages of other sites load them as part of the widget.
+# Scripts and styles contain no secrets, and pages of other sites load them as part of the widget.
 HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "Access-Control-Allow-Origin": "*",
@@ -33,7 +33,7 @@ HEADERS = {
 
 @dataclass(frozen=True, slots=True)
 class StaticFile:
-    """A file as it is sent: its type, its bytes plain and compressed, and the digest of them."""
+    """A file ready to send: its type, its plain and compressed bytes, and their digest."""
 
     media_type: str
     plain: bytes
@@ -49,7 +49,7 @@ class StaticFile:
         return cls(media_type, plain, gzip.compress(plain, mtime=0), hashlib.sha256(plain).hexdigest()[:16])
 
     def reply(self, request: Request, cache: str) -> Response:
-        """Return the file, compressed where the client takes that; 304 if it has it."""
+        """Return the file, compressed if the client accepts that; 304 if the client has it."""
         packed = "gzip" in request.headers.get("accept-encoding", "")
         tag = f'"{self.digest}{"-gz" if packed else ""}"'
         headers = {**HEADERS, "ETag": tag, "Cache-Control": cache}
@@ -69,7 +69,7 @@ def read_files() -> dict[str, StaticFile]:
 
 
 def text_files() -> dict[str, StaticFile]:
-    """Return what readers see: `texts/launcher/de.json`, and `texts/page/de.json`, which has that too."""
+    """Return the interface texts: `texts/launcher/de.json`, and `texts/page/de.json`, which includes the former."""
     files = {}
     for tag in LANGUAGES:
         launcher, page = read_texts(tag)["launcher"], read_texts(tag)["page"]
@@ -83,7 +83,7 @@ FILES = read_files() | text_files()
 VERSION = hashlib.sha256("".join(file.digest for _, file in sorted(FILES.items())).encode()).hexdigest()[:12]
 
 
-# The one script that pages of other sites name: its address stays, and it loads the rest at its version.
+# The only script that other sites refer to: its URL is fixed, and it loads the other files at their version.
 WIDGET = StaticFile.of("text/javascript", FILES["widget/widget.js"].plain.replace(b"web/", f"web/{VERSION}/".encode()))
 
 

@@ -1,1 +1,1 @@
-"""Text from Slack becomes questions, answers become messages of Slack; no network."""
+"""Converts Slack messages to questions and answers to Slack messages, without network access."""

@@ -1,7 +1,7 @@
-"""Writes a reply as messages of Slack, in blocks within its limits.
+"""Writes a reply as Slack messages, in blocks within Slack's limits.
 
 Limits: https://docs.slack.dev/reference/block-kit/blocks/section-block (3,000 characters of text), chat.postMessage and
-chat.update (50 blocks; `text` should have up to 4,000 characters, and an update with more is refused).
+chat.update (50 blocks; `text` should have up to 4,000 characters, and longer updates are refused).
 """
 
 from collections.abc import Iterable
@@ -14,7 +14,7 @@ from serve.chat.reply import NamedSection, Reply
 from serve.slack.text.mrkdwn import escape, link, to_fragments
 
 MOST_SECTION = 3_000
-# Below 4,000, so that the text of a message, which screen readers and notifications use, is the whole of it.
+# Below 4,000, so that a message's text, which screen readers and notifications use, is complete.
 MOST_MESSAGE = 3_800
 RATE_UP, RATE_DOWN = "raydex_rate_up", "raydex_rate_down"
 
@@ -23,14 +23,14 @@ Block = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class SlackMessage:
-    """One message: its blocks, and the text that stands for them where blocks are not shown."""
+    """One message: its blocks, and the text shown if blocks are not supported."""
 
     text: str
     blocks: list[Block] = field(default_factory=list)
 
 
 def to_messages(reply: Reply) -> list[SlackMessage]:
-    """Return the messages that show `reply`: the last one has its sources, how sure it is, and the buttons."""
+    """Return the messages that show `reply`: the last one has its sources, its confidence, and the buttons."""
     fragments = to_fragments(reply.text, reply.links)
     if reply.rated and not fragments:
         fragments = to_fragments(say("unknown", reply.language), {})
@@ -71,17 +71,20 @@ def _source(source: NamedSection, language: str) -> str:
 
 
 def _section(text: str) -> Block:
-    """Return a block of mrkdwn. Verbatim: Slack looks for no names and addresses in it, and shows the whole of it."""
+    """Return a block of mrkdwn.
+
+    Verbatim, so Slack does not link names and URLs in it, and expanded to its full length.
+    """
     return {"type": "section", "expand": True, "text": {"type": "mrkdwn", "text": text, "verbatim": True}}
 
 
 def _context(*texts: str) -> Block:
-    """Return a block of up to ten texts in small grey letters."""
+    """Return a block of up to ten texts in small gray letters."""
     return {"type": "context", "elements": [{"type": "mrkdwn", "text": text, "verbatim": True} for text in texts]}
 
 
 def _buttons(reply: Reply) -> Block:
-    """Return the buttons that rate an answer; the id of their block tells its language to what takes the rating."""
+    """Return the rating buttons; their block's id includes the language for the code that handles the rating."""
 
     def button(action: str, thumb: str, name: str) -> Block:
         label = say_beside(name, reply.language)

@@ -1,6 +1,6 @@
-"""Turns Markdown into mrkdwn, Slack's own markup, in fragments that a message is packed from.
+"""Converts Markdown to mrkdwn, Slack's own markup, in fragments to pack into messages.
 
-Whatever came from a page or a model is escaped: it can neither mention anyone nor begin a link of its own.
+All text from pages and models is escaped, so it can neither mention anyone nor start a link.
 """
 
 import itertools
@@ -20,34 +20,34 @@ _PARSER = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethro
 _PARSER = skip_labels_without_target(keep_short_rows(_PARSER))
 WORDS = ("text", "softbreak")
 MARKS = {"strong": "*", "em": "_", "s": "~"}
-# Together, escaped, they fit into a section. A longer address is left out, a longer label cut.
+# Escaped, both fit into a section. Longer URLs are left out, longer labels are cut.
 MOST_URL, MOST_LABEL = 2_000, 150
 ZERO_WIDTH_SPACE, WORD_JOINER = "\u200b", "\u2060"
-GRAVE = "ˋ"  # U+02CB, for a backtick within code: Slack has no longer fence
+GRAVE = "ˋ"  # U+02CB, replaces a backtick inside code, because Slack has no longer fences
 INDENT = "    "
-MOST_WIDTH = 80  # of a column; a longer cell is wider than its column, as no screen shows such a table in columns
+MOST_WIDTH = 80  # of a column; longer cells exceed their column, because no screen shows such a table in columns anyway
 
 _BARE_URL = re.compile(r"(https?://[^\s<>\"'`|]+[^\s<>\"'`|.,;:!?)\]}])")
 _BROADCAST = re.compile(r"@(?=(?:here|channel|everyone|group)\b)", re.IGNORECASE)
-# A space without width is needed only within a word.
+# A zero-width space is needed only inside a word.
 _NEEDLESS = re.compile(rf"(?<!\w){ZERO_WIDTH_SPACE}(?=[*_~])|(?<=[*_~]){ZERO_WIDTH_SPACE}(?!\w)")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\u202a-\u202e\u2066-\u2069]")
 
 
 def to_fragments(markdown: str, links: Mapping[int, str]) -> list[Fragment]:
-    """Return the blocks of `markdown`; a number that cites becomes a link if `links` has its URL."""
+    """Return the blocks of `markdown`; a citation number becomes a link if `links` has its URL."""
     root = SyntaxTreeNode(_PARSER.parse(_CONTROL.sub("", markdown)))
     return list(_Renderer(links).blocks(root.children))
 
 
 def escape(text: str) -> str:
-    """Return `text` such that Slack shows it as it is: no mention, no link, no announcement to a channel."""
+    """Return `text` so that Slack shows it literally, without mentions, links or broadcasts."""
     text = _CONTROL.sub("", text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return _BROADCAST.sub("@" + WORD_JOINER, text)
 
 
 def link(url: str, label: str) -> str:
-    """Return a link of which no part can end it early; only the label if the URL is too long or no web address."""
+    """Return a link that none of its parts can end early; only the label if the URL is too long or not a web URL."""
     label = " ".join(label.split())
     shown = escape(label if len(label) <= MOST_LABEL else label[: MOST_LABEL - 1] + "…")
     quoted = "".join(map(_quote, url[: MOST_URL + 1])).replace("&", "&amp;")
@@ -101,7 +101,7 @@ class _Renderer:
         return _NEEDLESS.sub("", self._spans(node.children, bold).strip())
 
     def _spans(self, nodes: list[SyntaxTreeNode], bold: bool) -> str:
-        """Return inline nodes as mrkdwn. Adjacent texts are joined first, so that each is searched once."""
+        """Return inline nodes as mrkdwn. Adjacent text is joined first, so that it is searched only once."""
         runs = itertools.groupby(nodes, key=lambda node: node.type in WORDS)
         return "".join(
             self._text("".join(map(plain, run))) if words else "".join(self._span(node, bold) for node in run)
@@ -122,7 +122,7 @@ class _Renderer:
         return inner if needless else _mark(MARKS[node.type], inner)
 
     def _text(self, text: str) -> str:
-        """Return plain text with links at its numbers and addresses."""
+        """Return plain text with links for its citation numbers and URLs."""
         groups = itertools.groupby(read_text(text), key=lambda piece: isinstance(piece, Number))
         return "".join(
             "".join(map(self._number, one)) if cites else _link_addresses(shown(one)) for cites, one in groups
@@ -133,12 +133,12 @@ class _Renderer:
 
 
 def _link_addresses(text: str) -> str:
-    parts = _BARE_URL.split(text)  # every other one is an address
+    parts = _BARE_URL.split(text)  # every other part is a URL
     return "".join(link(part, part) if n % 2 else escape(part) for n, part in enumerate(parts))
 
 
 def code_lines(text: str) -> str:
-    """Return the lines of a code block, escaped, without a fence of their own."""
+    """Return the escaped lines of a code block, without fences."""
     return escape(text.rstrip("\n").replace(FENCE, ZERO_WIDTH_SPACE.join(FENCE))).replace("\t", INDENT)
 
 
@@ -150,7 +150,7 @@ def plain(node: SyntaxTreeNode) -> str:
 
 
 def _mark(mark: str, text: str) -> str:
-    """Return `text` between marks, which Slack reads only at the ends of words: hence the spaces without width."""
+    """Return `text` between markers; Slack recognizes them only at word boundaries, so zero-width spaces are added."""
     bare = text.strip()
     if not bare:
         return text
@@ -163,10 +163,10 @@ def _quoted(fragment: Fragment) -> Fragment:
 
 
 def _table(node: SyntaxTreeNode) -> str:
-    """Return a table as lines of equal columns: Slack has no tables in mrkdwn."""
+    """Return a table as lines with aligned columns, because mrkdwn has no tables."""
     rows = [[" ".join(plain(cell).split()) for cell in row.children] for row in node.children]
     widths = [0] * len(rows[0])
-    for row in rows:  # some have few cells: each is looked at once
+    for row in rows:  # some rows have few cells; each cell is measured once
         widths[: len(row)] = map(max, widths, map(cell_len, row))
     widths = [min(wide, MOST_WIDTH) for wide in widths]
     lines = [" | ".join(map(_fill, row, widths)).rstrip() for row in rows]

@@ -1,6 +1,6 @@
-"""Reads the question out of a message of Slack.
+"""Extracts the question from a Slack message.
 
-A question names no person: mentions are left out, and neither names nor ids of users leave this file.
+A question names no person: mentions are left out, and neither names nor user ids leave this file.
 """
 
 import html
@@ -11,15 +11,16 @@ from serve.chat.question import Asked
 
 # <@U1>, <@U1|name>, <!here>, <!subteam^S1|@team>, <!date^…|text>, <#C1|name>, <https://…|text>
 _ENTITY = re.compile(r"<([@#!]?)([^<>|]*)(?:\|([^<>]*))?>")
-# What is no question of a person: edits, joins, topics, messages of bots. Files and thread replies sent to the channel
-# are messages like any other.
+# Other subtypes are not questions from a person: edits, joins, topics, bot messages. Files and thread replies sent to
+# the channel are normal messages.
 ANSWERED_SUBTYPES = frozenset({"", "file_share", "thread_broadcast"})
 
 
 def read_question(event: dict[str, Any], team: str, bot_user: str) -> Asked | None:
-    """Return what a message event asks of the bot; None if it is not addressed to it, or by no person.
+    """Return the question in a message event; None if it is not addressed to the bot, or not from a person.
 
-    A mention in a channel and any message of a direct conversation are addressed to the bot; a group's needs a mention.
+    A mention in a channel and any message in a direct conversation are addressed to the bot; a group message needs a
+    mention.
     """
     if event.get("type") not in ("app_mention", "message") or _is_of_no_person(event, bot_user):
         return None
@@ -43,7 +44,7 @@ def _is_of_no_person(event: dict[str, Any], bot_user: str) -> bool:
 
 
 def read_text(text: str) -> str:
-    """Return the text of a message as its writer sees it, without mentions."""
+    """Return the text of a message as its author sees it, without mentions."""
     shown = html.unescape(_ENTITY.sub(_read_entity, text))
     return re.sub(r"[ \t]+", " ", shown).strip(" \t\n,:") if "```" not in shown else shown.strip()
 
